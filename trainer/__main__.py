@@ -1,0 +1,75 @@
+"""`trainer`: every headless command, found in `trainer.commands` and listed by what one wants to do."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import trainer.commands
+from trainer.problem import Problem
+
+GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
+"""Headings of the help, in the order a person meets them."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit status: 0 done, 1 the check failed, 2 the person can mend it, 130 ended."""
+    modules = _commands()
+    args = _parser(modules).parse_args(argv)
+    from trainer.catalog import default_workspace
+    from trainer.store import Workspace
+
+    args.workspace = Workspace(args.workspace or default_workspace())
+    try:
+        return modules[args.command].run(args)
+    except Problem as problem:
+        print(f"trainer {args.command}: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe (head, less) has gone: no fault, and nobody left to tell.
+        sys.stderr.close()
+        return 128 + signal.SIGPIPE
+
+
+def _commands() -> dict[str, ModuleType]:
+    names = sorted(module.name for module in pkgutil.iter_modules(trainer.commands.__path__))
+    return {name: importlib.import_module(f"trainer.commands.{name}") for name in names}
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trainer",
+        usage="trainer COMMAND ... [--workspace DIR] [--json]",
+        description="Train contrastive models and look at what they learn, without a window.",
+        epilog=_listing(modules),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    for name, module in modules.items():
+        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add_arguments(command)
+        command.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser
+
+
+def _listing(modules: dict[str, ModuleType]) -> str:
+    lines = []
+    for group in GROUPS:
+        members = [(name, module.HELP) for name, module in modules.items() if module.GROUP == group]
+        if members:
+            lines += [f"{group}:", *(f"  {name:<10} {text}" for name, text in members), ""]
+    lines.append("trainer COMMAND --help tells more of each.")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The questions the window asks a trainer process, and their answers: JSON lines, one object a line.
+
+`{"id": 7, "ask": "classify", ...}` is answered by any number of `{"id": 7, "progress": 0.4, "note": "..."}` and
+then one `{"id": 7, "answer": {...}}` or `{"id": 7, "error": {"kind", "message", "next"}}`.
+`{"ask": "cancel", "target": 7}` ends one. Arrays travel as paths of `.npy` files. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+
+class MessageError(ValueError):
+    """A line that is no question: not JSON, an unknown ask, or a field missing or unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmUp:
+    """Load these runs' models so that the next question is quick. Answer: `{"runs": [...], "device": "cpu"}`."""
+
+    ask: ClassVar[str] = "warm_up"
+    runs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classify:
+    """Which of `labels` fits each image, according to each run.
+
+    Answer: `{"runs": {run: {"step", "milliseconds", "probabilities": [[...] per image], "cosines": [[...]]}},
+    "images": [paths that were read, in order], "unreadable": {path: reason}}`; labels keep the order asked.
+    """
+
+    ask: ClassVar[str] = "classify"
+    runs: tuple[int, ...]
+    images: tuple[str, ...]
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedImages:
+    """Unit embeddings of image files. Answer: `{"array": path.npy, "images": [...], "unreadable": {path: reason}}`."""
+
+    ask: ClassVar[str] = "embed_images"
+    run: int
+    images: tuple[str, ...]
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedTexts:
+    """Unit embeddings of sentences. Answer: `{"array": path.npy}`."""
+
+    ask: ClassVar[str] = "embed_texts"
+    run: int
+    texts: tuple[str, ...]
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A picture of a snapshot in the plane; cached as a layout, so asking twice is quick.
+
+    `method` is `pca` or `umap`. Answer: `{"layout": path.npy (m x 2 float32), "images": n_images, "texts": n_texts,
+    "method": ..., "seconds": ..., "note": ...}`; rows are the image embeddings, then the text embeddings.
+    """
+
+    ask: ClassVar[str] = "project"
+    snapshot: str
+    method: str
+    neighbours: int = 15
+    min_dist: float = 0.1
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel:
+    """End the question `target`; it is answered with an error of kind `cancelled`."""
+
+    ask: ClassVar[str] = "cancel"
+    target: int
+
+
+Question = WarmUp | Classify | EmbedImages | EmbedTexts | Project | Cancel
+
+QUESTIONS: Final[dict[str, type]] = {q.ask: q for q in (WarmUp, Classify, EmbedImages, EmbedTexts, Project, Cancel)}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a question has no answer, in words for the window.
+
+    Attributes:
+        kind: One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `bug`.
+        message: The cause, a sentence.
+        next: What the person can do, a sentence; may be empty.
+    """
+
+    kind: str
+    message: str
+    next: str = ""
+
+
+def encode(number: int, question: Question) -> str:
+    """The line (without its end) that asks `question` under the id `number`."""
+    return json.dumps({"id": number, "ask": question.ask, **dataclasses.asdict(question)}, ensure_ascii=True)
+
+
+def decode(line: str) -> tuple[int, Question]:
+    """The id and the question of a line.
+
+    Raises:
+        MessageError: The line is no question.
+    """
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        raise MessageError(f"not a line of JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise MessageError("a question is a JSON object")
+    number, ask = document.pop("id", 0), document.pop("ask", None)
+    if ask not in QUESTIONS:
+        raise MessageError(f"unknown question {ask!r}; known are {', '.join(QUESTIONS)}")
+    known = {f.name for f in dataclasses.fields(QUESTIONS[ask])}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in known}
+    try:
+        return int(number), QUESTIONS[ask](**values)
+    except TypeError as error:
+        raise MessageError(f"{ask}: {error}") from error
+
+
+def progress_line(number: int, share: float, note: str = "") -> str:
+    """The line that tells how far question `number` is, `share` in [0, 1]."""
+    return json.dumps({"id": number, "progress": share, "note": note})
+
+
+def answer_line(number: int, answer: dict[str, Any]) -> str:
+    """The line that answers question `number`."""
+    return json.dumps({"id": number, "answer": answer})
+
+
+def error_line(number: int, failure: Failure) -> str:
+    """The line that says why question `number` has no answer."""
+    return json.dumps({"id": number, "error": dataclasses.asdict(failure)})
