@@ -1,0 +1,61 @@
+"""The import contracts hold, and each of them can fail: a planted violation is caught by the contract it breaks."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PLANTED = [
+    ("trainer/store/planted.py", "import PySide6.QtCore", "no-window-in-trainer"),
+    ("trainer/config.py", "def late():\n    import explorer.theme", "no-window-in-trainer"),
+    ("explorer/jobs.py", "import torch", "no-torch-in-explorer"),
+    ("explorer/views/planted.py", "def late():\n    import trainer.fit", "no-torch-in-explorer"),
+    ("trainer/analysis/planted.py", "import torch", "shelf-without-torch"),
+    ("trainer/charts/planted.py", "def late():\n    import trainer.losses", "shelf-without-torch"),
+    ("explorer/views/planted.py", "import trainer.data", "explorer-takes-from-shelf"),
+    ("trainer/losses/planted.py", "import trainer.store", "pure-mathematics"),
+    ("trainer/analysis/planted.py", "import sqlalchemy", "pure-mathematics"),
+    ("explorer/widgets/planted.py", "import explorer.selection", "explorer-layers"),
+    ("explorer/models/planted.py", "import explorer.views", "explorer-layers"),
+    ("explorer/unplaced.py", "", "explorer-layers"),
+    ("trainer/config.py", "def late():\n    import trainer.store", "trainer-layers"),
+    ("trainer/losses/planted.py", "import trainer.fit", "trainer-layers"),
+    ("trainer/unplaced.py", "", "trainer-layers"),
+]
+
+
+def lint(folder: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
+    """Runs the contracts of `folder`'s own pyproject.toml over `folder`'s own packages."""
+    only = [word for contract in contracts for word in ("--contract", contract)]
+    call = "import sys; sys.path.insert(0, ''); from importlinter.cli import lint_imports_command as c; c()"
+    return subprocess.run(
+        [sys.executable, "-c", call, "--no-cache", *only], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_contracts_hold():
+    outcome = lint(ROOT)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for package in ("explorer", "trainer"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("file", "line", "contract"), PLANTED)
+def test_planted_violation_is_caught(copy: Path, file: str, line: str, contract: str):
+    with (copy / file).open("a", encoding="utf-8") as target:
+        target.write(f"\n{line}\n")
+    outcome = lint(copy, contract)
+    assert outcome.returncode == 1, outcome.stdout + outcome.stderr
+    assert "BROKEN" in outcome.stdout
