@@ -1,0 +1,35 @@
+"""Unit rows that the analysis tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+
+def _unit(n: int, d: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((n, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="session")
+def unit() -> Callable[..., np.ndarray]:
+    """`unit(n, d, seed)`: n random unit rows of width d, in float64."""
+    return _unit
+
+
+@pytest.fixture(scope="session")
+def pairs() -> tuple[np.ndarray, np.ndarray]:
+    """60 noisy pairs in 8 dimensions: some right, some wrong."""
+    text = _unit(60, 8, 1)
+    image = text + 1.1 * _unit(60, 8, 2)
+    return image / np.linalg.norm(image, axis=1, keepdims=True), text
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few rows, so that every block boundary is crossed."""
+    from trainer.analysis import tiles
+
+    monkeypatch.setattr(tiles.row_blocks, "__kwdefaults__", {"cells": 150})

@@ -1,0 +1,60 @@
+"""Gap, alignment, uniformity, Ajne and eigenvalues: naive loops and published golden values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
+
+
+def test_gap_is_the_distance_of_the_means(pairs):
+    image, text = pairs
+    gap, size = modality_gap(image, text)
+    assert np.allclose(gap, [np.mean(image[:, k]) - np.mean(text[:, k]) for k in range(8)])
+    assert size == pytest.approx(math.dist(image.mean(0), text.mean(0)))
+    assert modality_gap(text, text)[1] == 0
+    assert modality_gap(np.eye(2)[:1], np.eye(2)[1:])[1] == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_all_pairs_measures_equal_naive_loops(pairs):
+    image, text = pairs
+    assert alignment(image, text) == pytest.approx(np.mean([math.dist(a, b) ** 2 for a, b in zip(image, text)]))
+    both = [(i, j) for i in range(60) for j in range(i)]
+    naive = math.log(np.mean([math.exp(-2 * math.dist(image[i], image[j]) ** 2) for i, j in both]))
+    assert uniformity(image) == pytest.approx(naive, abs=1e-12)
+    angles = [math.acos(np.clip(image[i] @ image[j], -1, 1)) for i, j in both]
+    assert ajne(image) == pytest.approx(60 / 4 - sum(angles) / (60 * math.pi), abs=1e-12)
+
+
+def test_collapsed_rows():
+    same = np.repeat(np.eye(4)[:1], 1000, axis=0)
+    assert uniformity(same) == pytest.approx(0)
+    assert ajne(same) == pytest.approx(250)
+    assert effective_eigenvalues(same) == 0
+    assert np.isnan(uniformity(same[:1]))
+
+
+def test_golden_values_of_uniform_rows(unit):
+    rows = unit(4000, 512)
+    assert ajne(rows) == pytest.approx(0.25, abs=0.03)  # expectation 1/4, standard deviation .01 at this n and d
+    assert effective_eigenvalues(rows) == 501
+    planted = np.random.default_rng(0).standard_normal((4000, 20)) @ unit(20, 512, 1)
+    assert effective_eigenvalues(planted) == 20
+
+
+@given(st.integers(2, 20), st.integers(0, 100))
+def test_rotations_change_nothing(n: int, seed: int):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, 6))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rotation = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    for measure in (uniformity, ajne):
+        assert measure(rows @ rotation) == pytest.approx(measure(rows), abs=1e-6)
+    assert modality_gap(rows @ rotation, -rows @ rotation)[1] == pytest.approx(modality_gap(rows, -rows)[1])
+    assert 0 <= effective_eigenvalues(rows) <= 6

@@ -1,0 +1,84 @@
+"""Ranks against a naive double loop, and what must hold for any embeddings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.analysis.retrieval import groups_of, median_rank, ranks, recall_at
+from trainer.analysis.tiles import row_blocks
+
+
+def naive_ranks(query: np.ndarray, stored: np.ndarray, groups: np.ndarray) -> list[int]:
+    places = []
+    for i in range(len(query)):
+        similarity = [float(np.dot(query[i], stored[j])) for j in range(len(stored))]
+        best = max(similarity[j] for j in range(len(stored)) if groups[j] == groups[i])
+        wrong_before = [j for j in range(len(stored)) if groups[j] != groups[i] and similarity[j] >= best]
+        places.append(1 + len(wrong_before))
+    return places
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_ranks_equal_the_naive_loop(pairs):
+    image, text = pairs
+    assert ranks(image, text).tolist() == naive_ranks(image, text, np.arange(60))
+    groups = np.random.default_rng(3).integers(0, 25, 60)
+    assert ranks(image, text, groups).tolist() == naive_ranks(image, text, groups)
+    assert len(set(ranks(image, text).tolist())) > 3, "the example must hold right and wrong answers"
+
+
+def test_a_collapsed_model_ranks_last():
+    same = np.ones((10, 4), dtype=np.float32) / 2
+    assert (ranks(same, same) == 10).all()
+    assert (ranks(same, same, np.arange(10) // 2) == 9).all()
+
+
+def test_not_a_number_ranks_last():
+    broken = np.full((5, 3), np.nan, dtype=np.float32)
+    assert (ranks(broken, broken) == 5).all()
+    assert (ranks(broken, broken, np.arange(5)) == 5).all()
+
+
+def test_equal_captions_are_right_answers():
+    text = np.eye(3)[[0, 0, 1, 2]]
+    image = np.eye(3)[[0, 0, 1, 2]]
+    groups = groups_of(["a", "a", "b", "c"])
+    assert ranks(image, text, groups).tolist() == [1, 1, 1, 1]
+    assert ranks(image, text).tolist() == [2, 2, 1, 1]
+
+
+def test_half_precision_snapshots_are_read(pairs):
+    image, text = pairs
+    assert (ranks(image.astype(np.float16), text.astype(np.float16)) <= 60).all()
+
+
+@given(st.integers(1, 30), st.integers(0, 1000))
+def test_permuting_pairs_changes_nothing(n: int, seed: int):
+    rng = np.random.default_rng(seed)
+    image, text = rng.standard_normal((2, n, 5))
+    groups, order = rng.integers(0, n, n), rng.permutation(n)
+    before = ranks(image, text, groups)
+    assert (ranks(image[order], text[order], groups[order]) == before[order]).all()
+    recalls = [recall_at(before, k) for k in range(1, n + 1)]
+    assert recalls == sorted(recalls)
+    assert recalls[-1] == 1.0
+    assert (before <= ranks(image, text)).all(), "more right answers never worsen a place"
+
+
+@given(st.integers(0, 500), st.integers(0, 300), st.integers(1, 5000))
+def test_blocks_cover_every_row_once(rows: int, columns: int, cells: int):
+    blocks = list(row_blocks(rows, columns, cells=cells))
+    assert [i for block in blocks for i in range(block.start, block.stop)] == list(range(rows))
+    assert all((block.stop - block.start) * columns <= cells or block.stop - block.start == 1 for block in blocks)
+
+
+def test_recall_and_median_of_known_places():
+    places = np.array([1, 1, 2, 5, 11])
+    assert recall_at(places, 1) == 0.4
+    assert recall_at(places, 5) == 0.8
+    assert median_rank(places) == 2
+    assert np.isnan(recall_at(places[:0], 1))
+    assert np.isnan(median_rank(places[:0]))

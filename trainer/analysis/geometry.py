@@ -1,0 +1,77 @@
+"""Where embeddings lie on the sphere: gap, alignment, uniformity, spread of the spectrum."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.tiles import exact, row_blocks
+
+
+def modality_gap(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "m d"]
+) -> tuple[Float[np.ndarray, " d"], float]:
+    """Mean image minus mean text, and its length.
+
+    Liang et al., Mind the Gap: Understanding the Modality Gap, 2022, https://arxiv.org/abs/2203.02053
+    """
+    gap = exact(image).mean(0, dtype=np.float64) - exact(text).mean(0, dtype=np.float64)
+    return gap, float(np.linalg.norm(gap))
+
+
+def alignment(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> float:
+    """Mean squared distance of an image to its text: 0 is best, 2 is what unrelated directions have.
+
+    Wang & Isola, Understanding Contrastive Representation Learning through Alignment and Uniformity, 2020,
+    https://arxiv.org/abs/2005.10242
+    """
+    return float(np.mean(((exact(image) - exact(text)).astype(np.float64) ** 2).sum(1)))
+
+
+def uniformity(vectors: Float[np.ndarray, "n d"], t: float = 2.0) -> float:
+    """Logarithm of the mean over pairs of rows of exp(-t * squared distance): 0 collapsed, lower is more uniform.
+
+    Unit rows are assumed. Block by block; NaN with fewer than two rows. Wang & Isola, 2020, as `alignment`.
+    """
+    vectors = exact(vectors)
+    n = len(vectors)
+    if n < 2:
+        return float("nan")
+    total = 0.0
+    for rows in row_blocks(n, n):
+        squared = 2 - 2 * (vectors[rows] @ vectors.T)
+        potential = np.exp(-t * np.maximum(squared, 0))
+        potential[np.arange(len(potential)), np.arange(rows.start, rows.stop)] = 0
+        total += float(potential.sum(dtype=np.float64))
+    return float(np.log(total / n / (n - 1)))
+
+
+def effective_eigenvalues(vectors: Float[np.ndarray, "n d"], share: float = 0.99) -> int:
+    """How many directions, largest first, hold `share` of the variance of the rows; 0 without any variance.
+
+    The measure of the CLOOB blog (Fuerst et al., 2022, https://arxiv.org/abs/2110.11316).
+    """
+    centred = exact(vectors).astype(np.float64)
+    centred -= centred.mean(0)
+    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1].clip(min=0)
+    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centred):
+        return 0
+    # The running sum may end a rounding below 1; the tolerance keeps the answer at most d.
+    reached = np.cumsum(eigenvalues) / eigenvalues.sum() >= share - 1e-12
+    return int(np.argmax(reached)) + 1
+
+
+def ajne(vectors: Float[np.ndarray, "n d"]) -> float:
+    """Ajne's statistic n/4 - (sum over pairs of their angle) / (n pi): about .25 if uniform, n/4 if all rows are equal.
+
+    Off uniformity it grows with n, so give n with it; it does not see a lack of uniformity that is symmetric about
+    the origin. Prentice, On invariant tests of uniformity for directions and orientations, 1978. Block by block.
+    """
+    vectors = exact(vectors)
+    n = len(vectors)
+    total = 0.0
+    for rows in row_blocks(n, n):
+        angles = np.arccos(np.clip(vectors[rows] @ vectors.T, -1, 1))
+        angles[np.arange(len(angles)), np.arange(rows.start, rows.stop)] = 0
+        total += float(angles.sum(dtype=np.float64)) / 2
+    return n / 4 - total / (n * np.pi) if n else float("nan")

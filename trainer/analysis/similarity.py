@@ -1,0 +1,98 @@
+"""Matched against hardest unmatched pairs: the cosines, and how well they separate.
+
+Cosines of two runs are not on one scale (an objective may spread or squeeze them at will): compare runs by AUC, d'
+and overlap, which any increasing change of the scale leaves alone (AUC), or any linear one (d', overlap).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact, row_blocks
+
+
+def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    """Inner product of each image with its own text."""
+    cosines = np.empty(len(image), dtype=exact(image[:0]).dtype)
+    for rows in row_blocks(len(image), image.shape[1]):
+        cosines[rows] = np.einsum("nd,nd->n", exact(image[rows]), exact(text[rows]))
+    return cosines
+
+
+def hardest_unmatched(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    k: int = 10,
+    groups: Int[np.ndarray, " n"] | None = None,
+) -> Float[np.ndarray, "n k"]:
+    """The `k` largest cosines of each image with texts that are not its own, largest first.
+
+    Block by block: the n x n matrix never exists. NaN fills up rows with fewer than `k` unmatched texts.
+
+    Args:
+        image: Unit embeddings.
+        text: Unit embeddings; row i belongs to image i.
+        k: How many texts an image keeps.
+        groups: Texts of an image's own group count as matched (equal captions); None: only row i does.
+    """
+    image, text = exact(image), exact(text)
+    kept = min(k, len(text))
+    hardest = np.full((len(image), k), np.nan, dtype=image.dtype)
+    for rows in row_blocks(len(image), len(text)):
+        similarity = image[rows] @ text.T
+        if groups is None:
+            similarity[np.arange(len(similarity)), np.arange(rows.start, rows.stop)] = -np.inf
+        else:
+            similarity[groups[rows, None] == groups[None, :]] = -np.inf
+        top = -np.partition(-similarity, kept - 1, axis=1)[:, :kept]
+        hardest[rows, :kept] = -np.sort(-top, axis=1)
+    hardest[np.isneginf(hardest)] = np.nan
+    return hardest
+
+
+def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
+    """Chance that a matched cosine exceeds an unmatched one, ties counted half; .5 is chance, 1 is perfect.
+
+    The Mann-Whitney statistic divided by the number of comparisons. NaN values are left out; NaN if nothing is left.
+    """
+    matched, unmatched = _present(matched), np.sort(_present(unmatched))
+    if not (len(matched) and len(unmatched)):
+        return float("nan")
+    below = np.searchsorted(unmatched, matched, side="left")
+    not_above = np.searchsorted(unmatched, matched, side="right")
+    return float((below + not_above).sum() / 2 / len(matched) / len(unmatched))
+
+
+def d_prime(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
+    """Difference of the means in units of the pooled standard deviation (root of the mean of the two variances).
+
+    NaN values are left out; NaN if a side is empty or neither side varies.
+    """
+    matched, unmatched = _present(matched), _present(unmatched)
+    if not (len(matched) and len(unmatched)):
+        return float("nan")
+    spread = np.sqrt((matched.var() + unmatched.var()) / 2)
+    return float((matched.mean() - unmatched.mean()) / spread) if spread > 0 else float("nan")
+
+
+def overlap(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"], *, bins: int = 100) -> float:
+    """Area shared by the two normalised histograms over their joint range: 0 apart, 1 the same.
+
+    The overlapping coefficient (Weitzman, Measures of overlap of income distributions, 1970), from `bins` bins.
+    NaN values are left out; NaN if a side is empty.
+    """
+    matched, unmatched = _present(matched), _present(unmatched)
+    if not (len(matched) and len(unmatched)):
+        return float("nan")
+    low, high = min(matched.min(), unmatched.min()), max(matched.max(), unmatched.max())
+    if low == high:
+        return 1.0
+    edges = np.linspace(low, high, bins + 1)
+    shares = [np.histogram(values, edges)[0] / len(values) for values in (matched, unmatched)]
+    return float(np.minimum(*shares).sum())
+
+
+def _present(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, " n"]:
+    flat = np.asarray(values, dtype=np.float64).ravel()
+    return flat[~np.isnan(flat)]
