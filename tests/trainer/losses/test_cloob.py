@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.losses import cloob
+
+
+def retrieve(query, stored, beta) -> list[float]:
+    weights = [math.exp(beta * sum(a * b for a, b in zip(query, p, strict=True))) for p in stored]
+    row = [sum(w * p[k] for w, p in zip(weights, stored, strict=True)) for k in range(len(query))]
+    size = math.sqrt(sum(v * v for v in row))
+    return [v / size for v in row]
+
+
+def naive(image, text, inv_tau, beta) -> float:
+    """LOSSES.md 1.2, in lists of floats."""
+    x, y = image.tolist(), text.tolist()
+    n, total = len(x), 0.0
+    retrieved = [[retrieve(q, s, beta) for q in queries] for queries, s in ((x, x), (y, x), (y, y), (x, y))]
+    for a, b in (retrieved[:2], retrieved[2:]):
+        for i in range(n):
+            scores = [inv_tau * sum(p * q for p, q in zip(a[i], b[j], strict=True)) for j in range(n)]
+            others = sum(math.exp(s) for j, s in enumerate(scores) if j != i)
+            total += (math.log(others) - scores[i]) / n / inv_tau
+    return total
+
+
+@pytest.mark.parametrize(("n", "d", "beta"), [(2, 3, 8.0), (7, 5, 8.0), (12, 6, 14.3)])
+def test_equals_double_loop(unit_rows, n, d, beta):
+    image, text = unit_rows(n, d, 0), unit_rows(n, d, 1)
+    assert cloob(image, text, 30.0, beta).item() == pytest.approx(naive(image, text, 30.0, beta), abs=1e-12)
+
+
+def test_gradient(unit_rows):
+    image, text = unit_rows(5, 4, 0).requires_grad_(), unit_rows(5, 4, 1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, b: cloob(a, b, 30.0, 8.0), (image, text))
+
+
+@pytest.mark.parametrize(("n", "value"), [(64, 0.2762), (128, 0.3229), (256, 0.3694), (512, 0.4158), (1024, 0.4620)])
+def test_golden_value_when_all_cosines_are_equal(n, value):
+    rows = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64).repeat(n, 1)
+    assert cloob(rows, rows, 30.0, 8.0).item() == pytest.approx(value, abs=5e-5)
+
+
+def test_golden_lower_bound_on_the_simplex():
+    """512 unit rows with all cosines -1/511 and a retrieval sharp enough to be the identity."""
+    n = 512
+    corners = torch.eye(n, dtype=torch.float64) - 1 / n
+    rows = F.normalize(corners, dim=1)
+    assert cloob(rows, rows, 30.0, 1000.0).item() == pytest.approx(-1.5882, abs=5e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(2, 12), seed=st.integers(0, 1000), beta=st.floats(0.1, 20))
+def test_order_and_rotation_of_the_pairs_change_nothing(n, seed, beta):
+    generator = torch.Generator().manual_seed(seed)
+    rows = F.normalize(torch.randn(2, n, 6, generator=generator, dtype=torch.float64), dim=2)
+    order = torch.randperm(n, generator=generator)
+    turn = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64)).Q
+    loss = cloob(rows[0], rows[1], 30.0, beta).item()
+    assert cloob(rows[0][order], rows[1][order], 30.0, beta).item() == pytest.approx(loss, abs=1e-10)
+    assert cloob(rows[0] @ turn, rows[1] @ turn, 30.0, beta).item() == pytest.approx(loss, abs=1e-10)
+    assert cloob(rows[1], rows[0], 30.0, beta).item() == pytest.approx(loss, abs=1e-10)
+
+
+def test_is_computed_in_float32_inside_autocast(unit_rows):
+    image, text = unit_rows(32, 64, 0).float(), unit_rows(32, 64, 1).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = cloob(image, text, 30.0, 8.0)
+    assert torch.equal(inside, cloob(image, text, 30.0, 8.0))

@@ -1,0 +1,37 @@
+"""CLOOB: four Hopfield retrievals, then InfoLOOB among the retrieved images and among the retrieved texts."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.hopfield_retrieval import hopfield_retrieval
+from trainer.losses.info_loob import info_loob
+
+
+def cloob(
+    image: Float[Tensor, "n d"],
+    text: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+    beta: float | Float[Tensor, ""],
+) -> Float[Tensor, ""]:
+    """The sum of InfoLOOB over the retrieved images and InfoLOOB over the retrieved texts, each times tau.
+
+    `2 ln(n - 1) / inv_tau` when all cosines are equal; bounded below by `-2 + 2 ln(n - 1) / inv_tau - 2 / (n - 1)`.
+    Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022,
+    https://arxiv.org/abs/2110.11316
+
+    Args:
+        image: Unit-length image embeddings.
+        text: Unit-length text embeddings; row k describes image k.
+        inv_tau: Inverse temperature of InfoLOOB; keep it fixed, a learned one always falls to its clamp.
+        beta: Inverse temperature of the retrieval.
+
+    Raises:
+        ValueError: A single pair.
+    """
+    images_by_image = hopfield_retrieval(image, image, beta)
+    images_by_text = hopfield_retrieval(text, image, beta)
+    texts_by_image = hopfield_retrieval(image, text, beta)
+    texts_by_text = hopfield_retrieval(text, text, beta)
+    return info_loob(images_by_image, images_by_text, inv_tau) + info_loob(texts_by_text, texts_by_image, inv_tau)

@@ -1,0 +1,34 @@
+"""ConVIRT: the two directions of InfoNCE, weighted."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.info_nce import info_nce_one_way
+
+
+def convirt(
+    image: Float[Tensor, "n d"],
+    text: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+    image_weight: float,
+) -> Float[Tensor, ""]:
+    """`image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
+
+    Equations 2-4 of Zhang et al., Contrastive Learning of Medical Visual Representations from Paired Images and
+    Text, 2020, https://arxiv.org/abs/2010.00747 (there: tau 0.1, image_weight 0.75)
+
+    Args:
+        image: Unit-length image embeddings.
+        text: Unit-length text embeddings; row k describes image k.
+        inv_tau: Inverse temperature.
+        image_weight: Share of the image-to-text direction, in [0, 1].
+
+    Raises:
+        ValueError: A weight outside [0, 1].
+    """
+    if not 0 <= image_weight <= 1:
+        raise ValueError(f"image_weight {image_weight} must lie between 0 and 1")
+    to_text = info_nce_one_way(image, text, inv_tau)
+    return image_weight * to_text + (1 - image_weight) * info_nce_one_way(text, image, inv_tau)

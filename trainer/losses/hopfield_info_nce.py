@@ -1,0 +1,33 @@
+"""InfoNCE after Hopfield retrieval: the ablation of CLOOB that only adds the retrieval."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.hopfield_retrieval import hopfield_retrieval
+from trainer.losses.info_nce import info_nce_one_way
+
+
+def hopfield_info_nce(
+    image: Float[Tensor, "n d"],
+    text: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+    beta: float | Float[Tensor, ""],
+) -> Float[Tensor, ""]:
+    """The mean of InfoNCE among the retrieved images and InfoNCE among the retrieved texts.
+
+    Ablation "InfoNCE + Hopfield" of Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316
+
+    Args:
+        image: Unit-length image embeddings.
+        text: Unit-length text embeddings; row k describes image k.
+        inv_tau: Inverse temperature of InfoNCE.
+        beta: Inverse temperature of the retrieval.
+    """
+    images_by_image = hopfield_retrieval(image, image, beta)
+    images_by_text = hopfield_retrieval(text, image, beta)
+    texts_by_image = hopfield_retrieval(image, text, beta)
+    texts_by_text = hopfield_retrieval(text, text, beta)
+    among_images = info_nce_one_way(images_by_image, images_by_text, inv_tau)
+    return (among_images + info_nce_one_way(texts_by_text, texts_by_image, inv_tau)) / 2

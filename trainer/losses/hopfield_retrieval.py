@@ -1,0 +1,30 @@
+"""One update of a modern Hopfield network, without parameters."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.precision import full_precision
+
+
+@full_precision
+def hopfield_retrieval(
+    state: Float[Tensor, "n d"],
+    stored: Float[Tensor, "m d"],
+    beta: float | Float[Tensor, ""],
+) -> Float[Tensor, "n d"]:
+    """Unit rows: what each state retrieves from the stored patterns, `softmax(beta state stored^T) stored`.
+
+    A stored pattern that equals the state is not masked: the retrieval may find itself. Ramsauer et al.,
+    Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217; Fuerst et al., CLOOB: Modern Hopfield
+    Networks with InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316
+
+    Args:
+        state: Unit rows that ask.
+        stored: Unit rows that are averaged.
+        beta: Inverse temperature; large: the nearest pattern alone, 0: the mean of all.
+    """
+    return F.normalize(torch.softmax(beta * (state @ stored.T), dim=1) @ stored, dim=1)

@@ -1,0 +1,31 @@
+"""Margin triplet of SimCLR's table 2: every unmatched view stays a margin behind the matched one."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.precision import full_precision
+from trainer.losses.two_views import split_cosines
+
+
+@full_precision
+def margin_triplet(
+    view_a: Float[Tensor, "n d"],
+    view_b: Float[Tensor, "n d"],
+    margin: float,
+) -> Float[Tensor, ""]:
+    """Mean over the 2n views of the summed hinge `max(s- - s+ + margin, 0)` over their 2n - 2 negatives.
+
+    Table 2 of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709 (cosines, no temperature).
+
+    Args:
+        view_a: Unit rows, one augmentation of each image.
+        view_b: Unit rows, another; row k shows the same image in both.
+        margin: By how much the matched cosine must lead.
+
+    Raises:
+        ValueError: A single image.
+    """
+    matched, unmatched = split_cosines(view_a, view_b, "margin_triplet")
+    return (unmatched - matched[:, None] + margin).clamp(min=0).sum(dim=1).mean()

@@ -1,0 +1,33 @@
+"""NT-Logistic of SimCLR's table 2: matched and unmatched views as yes-no questions."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.precision import full_precision
+from trainer.losses.two_views import split_cosines
+
+
+@full_precision
+def nt_logistic(
+    view_a: Float[Tensor, "n d"],
+    view_b: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+) -> Float[Tensor, ""]:
+    """Mean over the 2n views of `-ln sigmoid(s+) - sum over negatives of ln sigmoid(-s-)`, s = cosine / tau.
+
+    Table 2 of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709. The table gives one negative; all
+    2n - 2 of the batch are summed here, as NT-Xent does and as SigLIP, its modern form.
+
+    Args:
+        view_a: Unit rows, one augmentation of each image.
+        view_b: Unit rows, another; row k shows the same image in both.
+        inv_tau: Inverse temperature.
+
+    Raises:
+        ValueError: A single image.
+    """
+    matched, unmatched = split_cosines(view_a, view_b, "nt_logistic")
+    return -(F.logsigmoid(inv_tau * matched) + F.logsigmoid(-inv_tau * unmatched).sum(dim=1)).mean()

@@ -1,0 +1,27 @@
+"""The logits of 2n anchors among two augmented views, which SimCLR's three objectives share."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.off_diagonal import needs_two
+
+
+def split_cosines(
+    view_a: Float[Tensor, "n d"], view_b: Float[Tensor, "n d"], loss: str
+) -> tuple[Float[Tensor, " m"], Float[Tensor, "m k"]]:
+    """Cosine of each of the m = 2n anchors with its other view, and with the k = 2n - 2 views of other images.
+
+    Raises:
+        ValueError: A single image has no negatives.
+    """
+    needs_two(len(view_a), loss)
+    views = torch.cat([view_a, view_b])
+    n, m = len(view_a), len(views)
+    cosines = views @ views.T
+    partner = (torch.arange(m, device=views.device) + n) % m
+    other = torch.ones(m, m, dtype=torch.bool, device=views.device).fill_diagonal_(False)
+    other[torch.arange(m), partner] = False
+    return cosines[torch.arange(m), partner], cosines[other].view(m, m - 2)
