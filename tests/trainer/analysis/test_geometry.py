@@ -42,7 +42,9 @@ def test_collapsed_rows():
 
 def test_golden_values_of_uniform_rows(unit):
     rows = unit(4000, 512)
-    assert ajne(rows) == pytest.approx(0.25, abs=0.03)  # expectation 1/4, standard deviation .01 at this n and d
+    assert ajne(rows[:2000]) == pytest.approx(
+        0.25, abs=0.03
+    )  # expectation 1/4, standard deviation .01 at these n and d
     assert effective_eigenvalues(rows) == 501
     planted = np.random.default_rng(0).standard_normal((4000, 20)) @ unit(20, 512, 1)
     assert effective_eigenvalues(planted) == 20

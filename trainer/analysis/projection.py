@@ -1,0 +1,41 @@
+"""Straight projections to the plane: principal components, the same on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.tiles import exact, row_blocks
+
+
+def principal_axes(
+    vectors: Float[np.ndarray, "n d"], k: int = 2
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
+    """Mean of the rows, their `k` directions of largest variance as unit columns, and each one's share of it.
+
+    The largest entry of every direction is positive: without such a rule the sign is an accident of the LAPACK
+    build, and maps of two machines, or of two steps, would be mirrored. Missing directions (k > d) are zero.
+    """
+    mean = exact(vectors).mean(0, dtype=np.float64)
+    d = vectors.shape[1]
+    scatter = np.zeros((d, d))
+    for rows in row_blocks(len(vectors), d):
+        centred = vectors[rows].astype(np.float64) - mean
+        scatter += centred.T @ centred
+    eigenvalues, eigenvectors = np.linalg.eigh(scatter)
+    axes = eigenvectors[:, ::-1][:, :k]
+    axes = axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
+    variances = eigenvalues[::-1][:k].clip(min=0)
+    total = eigenvalues.clip(min=0).sum()
+    shares = variances / total if total > 0 else np.zeros_like(variances)
+    missing = k - axes.shape[1]
+    return mean, np.pad(axes, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+
+
+def pca(vectors: Float[np.ndarray, "n d"], k: int = 2) -> Float[np.ndarray, "n k"]:
+    """Coordinates of the rows, in float32, along their `k` principal axes; the origin is their mean."""
+    mean, axes, _ = principal_axes(vectors, k)
+    points = np.empty((len(vectors), k), dtype=np.float32)
+    for rows in row_blocks(len(vectors), vectors.shape[1]):
+        points[rows] = (vectors[rows].astype(np.float64) - mean) @ axes
+    return points
