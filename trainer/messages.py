@@ -19,10 +19,14 @@ class MessageError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class WarmUp:
-    """Load these runs' models so that the next question is quick. Answer: `{"runs": [...], "device": "cpu"}`."""
+    """Load these runs' models, or with `projections` UMAP, so that the next question is quick.
+
+    Answer: `{"runs": [those that are open], "missing": {run: reason}, "device": "cpu"}`.
+    """
 
     ask: ClassVar[str] = "warm_up"
     runs: tuple[int, ...] = ()
+    projections: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

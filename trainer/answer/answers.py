@@ -1,0 +1,112 @@
+"""How each question is answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer import messages
+from trainer.answer.open_models import AnswerError, OpenModels
+from trainer.answer.predictions import predict
+from trainer.embed import Progress, embed_files, embed_sentences
+from trainer.store import Workspace
+
+
+class Answers:
+    """Answers questions about the runs of one workspace; heavy libraries are imported by the first that needs them."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._models = OpenModels(workspace)
+
+    def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:
+        """The answer to `question`, as its class documents it.
+
+        Raises:
+            Problem: What the person can mend.
+        """
+        ways = {
+            messages.WarmUp: self._warm_up,
+            messages.Classify: self._classify,
+            messages.EmbedImages: self._embed_images,
+            messages.EmbedTexts: self._embed_texts,
+            messages.Project: self._project,
+        }
+        return ways[type(question)](question, progress)
+
+    def _warm_up(self, question: messages.WarmUp, progress: Progress) -> dict[str, Any]:
+        if question.projections:
+            from trainer import project
+
+            progress(0.0, "loading UMAP")
+            project.warm_up()
+            return {"runs": [], "device": "cpu"}
+        progress(0.0, "loading libraries")
+        import torch
+
+        import trainer.models  # noqa: F401  (seconds of imports, wanted now and not with the first picture)
+
+        warm, missing, device = [], {}, "cuda" if torch.cuda.is_available() else "cpu"
+        for place, run in enumerate(question.runs):
+            progress((place + 0.5) / len(question.runs), "opening models")
+            try:
+                opened = self._models.get(run).opened
+            except AnswerError as error:
+                missing[str(run)] = str(error)
+                continue
+            # The first pass through a network chooses its kernels, which takes longer than the answer itself.
+            opened.embed_images(np.full((1, opened.image_size, opened.image_size, 3), 127, np.uint8))
+            opened.embed_texts(["warm"])
+            warm.append(run)
+        return {"runs": warm, "missing": missing, "device": device}
+
+    def _classify(self, question: messages.Classify, progress: Progress) -> dict[str, Any]:
+        return predict(self._models, **dataclasses.asdict(question), progress=progress)
+
+    def _embed_images(self, question: messages.EmbedImages, progress: Progress) -> dict[str, Any]:
+        embedded = embed_files(self._models.get(question.run, question.step).opened, question.images, progress)
+        return {
+            "array": self._keep(question.run, embedded.vectors),
+            "images": list(embedded.images),
+            "unreadable": embedded.unreadable,
+        }
+
+    def _embed_texts(self, question: messages.EmbedTexts, progress: Progress) -> dict[str, Any]:
+        vectors = embed_sentences(self._models.get(question.run, question.step).opened, question.texts, progress)
+        return {"array": self._keep(question.run, vectors)}
+
+    def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
+        from trainer.project import layout_file
+
+        folder = Path(question.snapshot)
+        if not (folder / "snapshot.json").is_file():
+            raise AnswerError("unreadable", f"There is no snapshot in {folder}.", "Choose another step.")
+        found = layout_file(
+            self._workspace.folder,
+            folder,
+            method=question.method,
+            neighbours=question.neighbours,
+            min_dist=question.min_dist,
+            seed=question.seed,
+            progress=progress,
+        )
+        return {
+            "layout": str(found.file),
+            "images": found.images,
+            "texts": found.texts,
+            "method": found.method,
+            "seconds": found.seconds,
+            "note": found.note,
+        }
+
+    def _keep(self, run: int, vectors: np.ndarray) -> str:
+        folder = self._workspace.run(run).folder / "scratch"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
+        np.save(path, vectors)
+        return str(path)

@@ -1,0 +1,106 @@
+"""The models that were asked last, kept open, with the class vectors already computed for them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.embed import Progress, embed_sentences
+from trainer.problem import Problem
+from trainer.store import StoreError, Workspace
+
+if TYPE_CHECKING:
+    from trainer.models import OpenModel
+
+MODELS_KEPT: Final = 4
+LABELS_KEPT: Final = 20_000
+"""Class vectors kept for one model and one set of templates; beyond that the memory is emptied."""
+
+
+class AnswerError(Problem):
+    """A question that the world does not allow to be answered.
+
+    Attributes:
+        kind: As in `trainer.messages.Failure`.
+        next: What the person can do.
+    """
+
+    def __init__(self, kind: str, message: str, next: str = "") -> None:
+        super().__init__(f"{message} {next}".strip())
+        self.kind, self.message, self.next = kind, message, next
+
+
+class KeptModel:
+    """A model that is open, and what was computed with its text tower."""
+
+    def __init__(self, opened: OpenModel) -> None:
+        self.opened = opened
+        self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
+
+    def class_weights(
+        self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
+    ) -> Float[np.ndarray, "labels d"]:
+        """For each label the renormalised mean of its sentences' embeddings; only new labels are embedded.
+
+        Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.4,
+        https://arxiv.org/abs/2103.00020
+        """
+        known = self._classes.setdefault(tuple(templates), {})
+        if len(known) > LABELS_KEPT:
+            known.clear()
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if new:
+            sentences = [template.replace("{}", label) for label in new for template in templates]
+            vectors = embed_sentences(self.opened, sentences, progress)
+            means = vectors.reshape(len(new), len(templates), -1).mean(axis=1)
+            means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+            known.update(zip(new, means, strict=True))
+        return np.stack([known[label] for label in labels])
+
+
+class OpenModels:
+    """Models by run and checkpoint; the ones used longest ago are closed when there are too many."""
+
+    def __init__(self, workspace: Workspace, keep: int = MODELS_KEPT) -> None:
+        self.workspace = workspace
+        self._keep = keep
+        self._kept: OrderedDict[tuple[int, str], KeptModel] = OrderedDict()
+
+    def get(self, run: int | str, step: int | None = None) -> KeptModel:
+        """The model of a run at a checkpoint, the newest when `step` is None.
+
+        A run that is still training is opened anew once it has written a newer checkpoint.
+
+        Raises:
+            AnswerError: No such run, no checkpoint yet, or none at that step.
+        """
+        try:
+            row = self.workspace.run(run)
+        except StoreError as error:
+            raise AnswerError("unknown_run", str(error)) from error
+        checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.checkpoints(row.id)}
+        if not checkpoints:
+            raise AnswerError(
+                "no_checkpoint",
+                f"Run {row.name!r} has no checkpoint yet.",
+                "Wait until it has written one, or stop it: stopping writes one.",
+            )
+        if step is not None and step not in checkpoints:
+            steps = ", ".join(map(str, sorted(checkpoints)))
+            raise AnswerError(
+                "no_checkpoint", f"Run {row.name!r} has no checkpoint at step {step}.", f"Choose {steps}."
+            )
+        chosen = checkpoints[max(checkpoints) if step is None else step]
+        key = (row.id, str(chosen.folder))
+        if key not in self._kept:
+            from trainer.models import open_run
+
+            self._kept[key] = KeptModel(open_run(self.workspace, row.id, step=chosen.step))
+            while len(self._kept) > self._keep:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
