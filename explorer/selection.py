@@ -1,0 +1,230 @@
+"""What the person looks at: runs A and B, the step, the data, the selected pairs, the open view.
+
+The only state that views share. Every change that a person makes can be undone; what the application does by itself
+(restoring, choosing the first runs, hovering) can not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QUndoCommand, QUndoStack
+
+UNDO_LIMIT: Final = 100
+
+
+@dataclass(frozen=True)
+class Looking:
+    """One state of the selection; frozen, so that undo can keep it.
+
+    Attributes:
+        run_a: Id of the run shown in blue, None if none is.
+        run_b: Id of the run shown in orange, None if none is.
+        step: Step of the snapshots shown; None is the last one.
+        dataset: `dataset-split` of the snapshots shown, e.g. `scenes-renderings`; None is the first there is.
+        pairs: Selected rows of the dataset's items, ascending.
+        queries: Image files the person asks about (dropped, pasted or browsed).
+        view: Name of the open view; empty is the first.
+    """
+
+    run_a: int | None = None
+    run_b: int | None = None
+    step: int | None = None
+    dataset: str | None = None
+    pairs: tuple[int, ...] = ()
+    queries: tuple[str, ...] = ()
+    view: str = ""
+
+
+class Selection(QObject):
+    """The one thing all views agree on. Assigning a property changes it, announces it and can be undone.
+
+    Signals:
+        runs_changed: Run A or run B is another.
+        step_changed: Another step is looked at.
+        dataset_changed: Other data is looked at; selected pairs are gone with it.
+        pairs_changed: Other pairs are selected.
+        hovered_changed: Another pair is under the pointer, or none.
+        queries_changed: Other images are asked about.
+        view_changed: Another view is open.
+    """
+
+    runs_changed = Signal()
+    step_changed = Signal()
+    dataset_changed = Signal()
+    pairs_changed = Signal()
+    hovered_changed = Signal()
+    queries_changed = Signal()
+    view_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.undo = QUndoStack(self)
+        self.undo.setUndoLimit(UNDO_LIMIT)
+        self._now = Looking()
+        self._hovered: int | None = None
+
+    @property
+    def now(self) -> Looking:
+        """The whole state, frozen."""
+        return self._now
+
+    @property
+    def run_a(self) -> int | None:
+        """Id of the run shown in blue."""
+        return self._now.run_a
+
+    @run_a.setter
+    def run_a(self, run: int | None) -> None:
+        self.select_runs(run, self.run_b)
+
+    @property
+    def run_b(self) -> int | None:
+        """Id of the run shown in orange."""
+        return self._now.run_b
+
+    @run_b.setter
+    def run_b(self, run: int | None) -> None:
+        self.select_runs(self.run_a, run)
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """A and B without the empty places and without saying one run twice."""
+        return tuple(dict.fromkeys(run for run in (self.run_a, self.run_b) if run is not None))
+
+    @property
+    def step(self) -> int | None:
+        """Step looked at; None is the last."""
+        return self._now.step
+
+    @step.setter
+    def step(self, step: int | None) -> None:
+        self._change("Choose a step", step=step)
+
+    @property
+    def dataset(self) -> str | None:
+        """`dataset-split` looked at; None is the first there is."""
+        return self._now.dataset
+
+    @dataset.setter
+    def dataset(self, dataset: str | None) -> None:
+        if dataset != self.dataset:
+            self._change("Choose data", dataset=dataset, pairs=())
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """Selected rows of the dataset's items (int64, ascending, each once)."""
+        return np.array(self._now.pairs, dtype=np.int64)
+
+    @pairs.setter
+    def pairs(self, rows: Iterable[int]) -> None:
+        chosen = tuple(np.unique(np.fromiter(rows, dtype=np.int64)).tolist())
+        self._change("Select pairs" if chosen else "Clear the selection", pairs=chosen)
+
+    @property
+    def queries(self) -> tuple[Path, ...]:
+        """Image files asked about."""
+        return tuple(Path(path) for path in self._now.queries)
+
+    @queries.setter
+    def queries(self, paths: Iterable[Path | str]) -> None:
+        self._change("Choose images", queries=tuple(dict.fromkeys(str(path) for path in paths)))
+
+    @property
+    def view(self) -> str:
+        """Name of the open view."""
+        return self._now.view
+
+    @view.setter
+    def view(self, name: str) -> None:
+        self._change("Open a view", view=name)
+
+    @property
+    def hovered(self) -> int | None:
+        """Row of the pair under the pointer; not undoable, not remembered."""
+        return self._hovered
+
+    @hovered.setter
+    def hovered(self, row: int | None) -> None:
+        if row != self._hovered:
+            self._hovered = row
+            self.hovered_changed.emit()
+
+    def select_runs(self, run_a: int | None, run_b: int | None) -> None:
+        """Looks at these two runs, as one step of undo."""
+        self._change("Choose runs", run_a=run_a, run_b=run_b)
+
+    def swap(self) -> None:
+        """A becomes B and B becomes A."""
+        self._change("Swap A and B", run_a=self.run_b, run_b=self.run_a)
+
+    def clear(self) -> None:
+        """Nothing is selected or hovered any more; runs, step and data stay."""
+        self.hovered = None
+        self.pairs = ()
+
+    def propose(self, **values: Any) -> None:
+        """Sets fields of `Looking` on the application's own account: announced, but no step of undo."""
+        self._become(dataclasses.replace(self._now, **values))
+
+    def remember(self) -> dict[str, Any]:
+        """What to keep for the next start, ready for JSON."""
+        return dataclasses.asdict(self._now)
+
+    def restore(self, remembered: dict[str, Any]) -> None:
+        """Takes up what `remember` gave; what it does not know or cannot read is left out."""
+        fields: dict[str, Callable[[Any], Any]] = {
+            "run_a": _whole,
+            "run_b": _whole,
+            "step": _whole,
+            "dataset": lambda v: v if isinstance(v, str) else None,
+            "pairs": lambda v: tuple(int(i) for i in v) if isinstance(v, list | tuple) else (),
+            "queries": lambda v: tuple(str(p) for p in v) if isinstance(v, list | tuple) else (),
+            "view": lambda v: v if isinstance(v, str) else "",
+        }
+        self._become(Looking(**{name: read(remembered.get(name)) for name, read in fields.items()}))
+
+    def _change(self, words: str, **values: Any) -> None:
+        after = dataclasses.replace(self._now, **values)
+        if after != self._now:
+            self.undo.push(_Change(self, words, self._now, after))
+
+    def _become(self, after: Looking) -> None:
+        before, self._now = self._now, after
+        if before.dataset != after.dataset and self._hovered is not None:
+            self._hovered = None
+            self.hovered_changed.emit()
+        for fields, signal in (
+            (("run_a", "run_b"), self.runs_changed),
+            (("dataset",), self.dataset_changed),
+            (("step",), self.step_changed),
+            (("pairs",), self.pairs_changed),
+            (("queries",), self.queries_changed),
+            (("view",), self.view_changed),
+        ):
+            if any(getattr(before, f) != getattr(after, f) for f in fields):
+                signal.emit()
+
+
+class _Change(QUndoCommand):
+    """From one state to another; pushing it does it."""
+
+    def __init__(self, selection: Selection, words: str, before: Looking, after: Looking) -> None:
+        super().__init__(words)
+        self._selection, self._before, self._after = selection, before, after
+
+    def redo(self) -> None:
+        self._selection._become(self._after)
+
+    def undo(self) -> None:
+        self._selection._become(self._before)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

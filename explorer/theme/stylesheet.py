@@ -1,0 +1,234 @@
+"""The one stylesheet, made from the tokens."""
+
+from __future__ import annotations
+
+from string import Template
+from typing import Final
+
+from explorer.theme.tokens import BODY_PX, CONTROL_PX, INSIDE, RADIUS, ROW_PX, SMALL_PX, SPACE, TITLE_PX, Tokens
+
+
+def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
+    """The little drawings the stylesheet refers to: file name -> (icon, colour). Names differ per theme, for caches."""
+    suffix = "dark" if dark else "light"
+    return {
+        f"down-{suffix}.svg": ("chevron-down", now.secondary),
+        f"up-{suffix}.svg": ("chevron-up", now.secondary),
+        f"right-{suffix}.svg": ("chevron-right", now.secondary),
+        f"down-off-{suffix}.svg": ("chevron-down", now.disabled),
+        f"check-{suffix}.svg": ("check", now.accent_text),
+        f"minus-{suffix}.svg": ("minus", now.accent_text),
+        f"tick-{suffix}.svg": ("check", now.text),
+        f"close-{suffix}.svg": ("x", now.secondary),
+    }
+
+
+def stylesheet(now: Tokens, *, dark: bool) -> str:
+    """The stylesheet of the whole application in these tokens."""
+    sizes = {
+        "body_px": BODY_PX,
+        "small_px": SMALL_PX,
+        "title_px": TITLE_PX,
+        "radius": RADIUS,
+        "radius_in": RADIUS - 2,
+        "control": CONTROL_PX - 2,
+        "row": ROW_PX,
+        "space": SPACE,
+        "inside": INSIDE,
+        "theme": "dark" if dark else "light",
+    }
+    return Template(_SHEET).substitute({**vars(now), **sizes})
+
+
+_SHEET: Final = """
+* { outline: none; }
+QWidget { color: $text; }
+QMainWindow, QDialog { background: $background; }
+QLabel { background: transparent; }
+QLabel:disabled { color: $disabled; }
+QLabel[role="title"] { font-size: ${title_px}px; font-weight: 600; }
+QLabel[role="strong"] { font-weight: 600; }
+QLabel[role="secondary"] { color: $secondary; }
+QLabel[role="small"] { color: $secondary; font-size: ${small_px}px; }
+QLabel[role="heading"] { color: $secondary; font-size: ${small_px}px; font-weight: 600; }
+QLabel[role="good"] { color: $good; }
+QLabel[role="warn"] { color: $warn; }
+QLabel[role="bad"] { color: $bad; }
+QLabel[role="chip"] { background: $sunken; color: $secondary; border-radius: 9px; padding: 1px 8px;
+    font-size: ${small_px}px; }
+QLabel[role="key"] { background: $sunken; color: $text; border: 1px solid $line; border-bottom: 2px solid $line;
+    border-radius: 4px; padding: 1px 6px; font-size: ${small_px}px; }
+
+QFrame[role="line"] { background: $line; border: none; max-height: 1px; min-height: 1px; }
+QFrame[role="line-vertical"] { background: $line; border: none; max-width: 1px; min-width: 1px; }
+QFrame[role="card"] { background: $surface; border: 1px solid $line; border-radius: ${radius}px; }
+QFrame[role="well"] { background: $background; border: none; border-radius: ${radius}px; }
+QFrame[role="raised"] { background: $raised; border: 1px solid $line; border-radius: ${radius}px; }
+QWidget[role="surface"], QWidget[role="view"] { background: $surface; }
+QWidget[role="background"] { background: $background; }
+
+QPushButton { background: $surface; border: 1px solid $outline; border-radius: ${radius}px; padding: 0 12px;
+    min-height: ${control}px; font-weight: 500; }
+QPushButton:hover { background: $hover; }
+QPushButton:pressed { background: $sunken; }
+QPushButton:checked { background: $selection; color: $selection_text; border-color: $focus; }
+QPushButton:focus { border: 2px solid $focus; padding: 0 11px; min-height: 26px; }
+QPushButton:disabled { color: $disabled; border-color: $line; background: $surface; }
+QPushButton[role="primary"] { background: $accent; border-color: $accent; color: $accent_text; font-weight: 600; }
+QPushButton[role="primary"]:hover { background: $accent_hover; border-color: $accent_hover; }
+QPushButton[role="primary"]:pressed { background: $accent; }
+QPushButton[role="primary"]:focus { border: 2px solid $text; }
+QPushButton[role="primary"]:disabled { background: $sunken; border-color: $sunken; color: $disabled; }
+QPushButton[role="quiet"] { background: transparent; border-color: transparent; }
+QPushButton[role="quiet"]:hover { background: $hover; }
+QPushButton[role="quiet"]:focus { border-color: $focus; }
+QPushButton[role="danger"] { color: $bad; }
+QPushButton[role="danger"]:hover { background: $bad_soft; border-color: $bad; }
+QPushButton[role="danger"]:disabled { color: $disabled; }
+QPushButton::menu-indicator { image: url(theme:down-$theme.svg); width: 12px; height: 12px;
+    subcontrol-origin: padding; subcontrol-position: right center; right: 8px; }
+
+QToolButton { background: transparent; border: 1px solid transparent; border-radius: ${radius}px;
+    padding: 0 6px; min-height: ${control}px; min-width: 16px; }
+QToolButton:hover { background: $hover; }
+QToolButton:pressed { background: $sunken; }
+QToolButton:checked { background: $selection; color: $selection_text; }
+QToolButton:focus { border: 1px solid $focus; }
+QToolButton:disabled { color: $disabled; }
+QToolButton::menu-indicator { image: none; width: 0; }
+
+QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
+    background: $surface; color: $text; border: 1px solid $outline; border-radius: ${radius}px;
+    selection-background-color: $accent; selection-color: $accent_text; }
+QLineEdit { padding: 0 8px; min-height: ${control}px; }
+QPlainTextEdit, QTextEdit { padding: 4px; }
+QAbstractSpinBox { padding: 0 4px 0 8px; min-height: ${control}px; }
+QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; }
+QLineEdit:hover, QAbstractSpinBox:hover, QComboBox:hover { border-color: $secondary; }
+QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus, QComboBox:focus {
+    border: 2px solid $focus; }
+QLineEdit:focus { padding: 0 7px; min-height: 26px; }
+QPlainTextEdit:focus, QTextEdit:focus { padding: 3px; }
+QAbstractSpinBox:focus, QComboBox:focus { padding: 0 3px 0 7px; min-height: 26px; }
+QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {
+    color: $disabled; border-color: $line; background: $background; }
+QLineEdit:read-only, QPlainTextEdit:read-only { background: $background; border-color: $line; }
+QLineEdit[invalid="true"], QAbstractSpinBox[invalid="true"], QComboBox[invalid="true"] { border-color: $bad; }
+QAbstractSpinBox QLineEdit, QComboBox QLineEdit { background: transparent; border: none; padding: 0; min-height: 0; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 20px; border: none; background: transparent;
+    subcontrol-origin: border; }
+QAbstractSpinBox::up-button { subcontrol-position: top right; margin: 2px 2px 0 0; border-radius: 3px; }
+QAbstractSpinBox::down-button { subcontrol-position: bottom right; margin: 0 2px 2px 0; border-radius: 3px; }
+QAbstractSpinBox::up-button:hover, QAbstractSpinBox::down-button:hover { background: $hover; }
+QAbstractSpinBox::up-arrow { image: url(theme:up-$theme.svg); width: 10px; height: 10px; }
+QAbstractSpinBox::down-arrow { image: url(theme:down-$theme.svg); width: 10px; height: 10px; }
+QComboBox::drop-down { border: none; width: 22px; }
+QComboBox::down-arrow { image: url(theme:down-$theme.svg); width: 14px; height: 14px; }
+QComboBox::down-arrow:disabled { image: url(theme:down-off-$theme.svg); }
+QComboBox QAbstractItemView { background: $raised; border: 1px solid $line; border-radius: ${radius}px; padding: 4px;
+    selection-background-color: $selection; selection-color: $selection_text; }
+QComboBox QAbstractItemView::item { min-height: 28px; padding: 0 8px; border-radius: 4px; color: $text; }
+QComboBox QAbstractItemView::item:selected { background: $selection; color: $selection_text; }
+QComboBox QAbstractItemView::item:hover { background: $hover; }
+
+QCheckBox, QRadioButton { spacing: 8px; min-height: 22px; background: transparent; }
+QCheckBox:disabled, QRadioButton:disabled { color: $disabled; }
+QCheckBox::indicator, QRadioButton::indicator { width: 14px; height: 14px; border: 1px solid $outline;
+    background: $surface; }
+QCheckBox::indicator { border-radius: 4px; }
+QRadioButton::indicator { border-radius: 8px; }
+QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: $secondary; }
+QCheckBox::indicator:focus, QRadioButton::indicator:focus { border: 2px solid $focus; width: 12px; height: 12px; }
+QCheckBox::indicator:checked { background: $accent; border-color: $accent; image: url(theme:check-$theme.svg); }
+QCheckBox::indicator:indeterminate { background: $accent; border-color: $accent; image: url(theme:minus-$theme.svg); }
+QRadioButton::indicator:checked { border: 5px solid $accent; width: 6px; height: 6px; background: $accent_text; }
+QCheckBox::indicator:disabled, QRadioButton::indicator:disabled { border-color: $line; background: $sunken; }
+QGroupBox { border: none; border-top: 1px solid $line; margin-top: 22px; padding-top: 8px; font-weight: 600; }
+QGroupBox::title { subcontrol-origin: margin; subcontrol-position: top left; padding: 0; }
+
+QSlider { min-height: 22px; background: transparent; }
+QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $sunken; }
+QSlider::sub-page:horizontal { height: 4px; border-radius: 2px; background: $secondary; }
+QSlider::handle:horizontal { width: 14px; height: 14px; margin: -6px 0; border-radius: 8px; background: $surface;
+    border: 1px solid $outline; }
+QSlider::handle:horizontal:hover { border-color: $text; }
+QSlider::handle:horizontal:focus { border: 2px solid $focus; width: 12px; height: 12px; }
+QSlider::groove:vertical { width: 4px; border-radius: 2px; background: $sunken; }
+QSlider::add-page:vertical { width: 4px; border-radius: 2px; background: $secondary; }
+QSlider::handle:vertical { width: 14px; height: 14px; margin: 0 -6px; border-radius: 8px; background: $surface;
+    border: 1px solid $outline; }
+QSlider::sub-page:horizontal:disabled { background: $disabled; }
+
+QProgressBar { background: $sunken; border: none; border-radius: 3px; max-height: 6px; min-height: 6px;
+    color: transparent; }
+QProgressBar::chunk { background: $accent; border-radius: 3px; }
+
+QTableView, QTreeView, QListView { background: $surface; alternate-background-color: $surface; border: none;
+    gridline-color: $line; selection-background-color: $selection; selection-color: $selection_text; }
+QTableView::item { padding: 0 8px; border: none; border-bottom: 1px solid $line; }
+QTreeView::item, QListView::item { padding: 0 8px; min-height: 28px; border: none; }
+QTableView::item:hover, QTreeView::item:hover, QListView::item:hover { background: $hover; }
+QTableView::item:selected, QTreeView::item:selected, QListView::item:selected {
+    background: $selection; color: $selection_text; }
+QTableView:focus, QTreeView:focus, QListView:focus { border: none; }
+QHeaderView { background: $surface; border: none; }
+QHeaderView::section { background: $surface; color: $secondary; font-size: ${small_px}px; font-weight: 600;
+    border: none; border-bottom: 1px solid $outline; padding: 0 8px; min-height: 28px; }
+QHeaderView::section:hover { color: $text; background: $hover; }
+QHeaderView::up-arrow { image: url(theme:up-$theme.svg); width: 12px; height: 12px; }
+QHeaderView::down-arrow { image: url(theme:down-$theme.svg); width: 12px; height: 12px; }
+QTableCornerButton::section { background: $surface; border: none; }
+
+QScrollArea { background: transparent; border: none; }
+QScrollArea > QWidget > QWidget { background: transparent; }
+QScrollBar { background: transparent; border: none; margin: 0; }
+QScrollBar:vertical { width: 12px; }
+QScrollBar:horizontal { height: 12px; }
+QScrollBar::handle { background: $unselected; border-radius: 3px; margin: 3px; }
+QScrollBar::handle:vertical { min-height: 32px; }
+QScrollBar::handle:horizontal { min-width: 32px; }
+QScrollBar::handle:hover { background: $outline; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; border: none; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+
+QSplitter::handle { background: $line; }
+QSplitter::handle:horizontal { width: 1px; }
+QSplitter::handle:vertical { height: 1px; }
+QSplitter::handle:hover { background: $focus; }
+
+QMenu { background: $raised; border: 1px solid $line; border-radius: ${radius}px; padding: 4px; }
+QMenu::item { min-height: 28px; padding: 0 24px 0 8px; border-radius: 4px; }
+QMenu::item:selected { background: $selection; color: $selection_text; }
+QMenu::item:disabled { color: $disabled; }
+QMenu::icon { padding-left: 8px; }
+QMenu::separator { height: 1px; background: $line; margin: 4px 8px; }
+QMenu::indicator { width: 14px; height: 14px; left: 6px; }
+QMenu::indicator:checked { image: url(theme:tick-$theme.svg); }
+QToolTip { background: $raised; color: $text; border: 1px solid $line; padding: 4px 8px; font-size: ${small_px}px; }
+
+QTabWidget::pane { border: none; border-top: 1px solid $line; }
+QTabBar { background: transparent; border: none; }
+QTabBar::tab { background: transparent; color: $secondary; border: none; border-bottom: 2px solid transparent;
+    padding: 0 4px; margin-right: 16px; min-height: 30px; font-weight: 500; }
+QTabBar::tab:hover { color: $text; }
+QTabBar::tab:selected { color: $text; border-bottom-color: $text; }
+QTabBar::tab:focus { color: $text; border-bottom-color: $focus; }
+QStatusBar { background: $background; border-top: 1px solid $line; color: $secondary; font-size: ${small_px}px; }
+QStatusBar::item { border: none; }
+QStatusBar QLabel, QStatusBar QToolButton { color: $secondary; font-size: ${small_px}px; }
+
+#rail { background: $background; border-right: 1px solid $line; }
+#rail QToolButton { text-align: left; padding: 0 8px; min-height: 34px; color: $secondary; font-weight: 500; }
+#rail QToolButton:hover { color: $text; background: $hover; }
+#rail QToolButton:checked { color: $text; background: $sunken; font-weight: 600; }
+#bar { background: $background; border-bottom: 1px solid $line; }
+#details { background: $surface; border-left: 1px solid $line; }
+#banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
+#banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
+#banner[tone="warn"] { background: $warn_soft; border-color: $warn; }
+#banner[tone="good"] { background: $good_soft; border-color: $good; }
+#palette, #cheatSheet, #methodPanel { background: $raised; border: 1px solid $outline; border-radius: 10px; }
+#palette QLineEdit { border: none; background: transparent; font-size: 15px; min-height: 40px; padding: 0 8px; }
+#palette QListView { background: transparent; }
+#palette QListView::item { min-height: 32px; border-radius: ${radius}px; }
+"""

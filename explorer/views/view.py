@@ -1,0 +1,185 @@
+"""One pane, one question: what every view is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QShowEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.widgets.empty_state import EmptyState
+
+if TYPE_CHECKING:
+    from explorer.asker import Asker
+    from explorer.background import Background
+    from explorer.jobs import Jobs
+    from explorer.selection import Selection
+    from explorer.settings import Settings
+    from trainer.store import Workspace
+
+EXPORTS: tuple[tuple[str, str], ...] = (
+    ("svg", "Figure as SVG"),
+    ("pdf", "Figure as PDF"),
+    ("png", "Figure as PNG"),
+    ("csv", "Data as CSV"),
+)
+"""Suffix and words of each export that the header's menu offers."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a view is given: no singletons, no reaching up to the window."""
+
+    workspace: Workspace
+    selection: Selection
+    background: Background
+    jobs: Jobs
+    asker: Asker
+    settings: Settings
+
+
+class View(QWidget):
+    """A pane of the window that answers one question.
+
+    Attributes:
+        title: Its name, two words at most.
+        question: One sentence under the title: what it answers.
+        icon: Name of a Lucide icon in `assets/icons`.
+        method: What the `?` tells: formula, paper, caveats; plain text.
+        body: Layout to fill, under the header.
+
+    Signals:
+        failed: Message and next step, for the window's banner.
+        export_asked: The suffix of the export that the person chose in the header.
+        copy_asked: The headless command is wanted on the clipboard.
+        method_asked: The `?` was clicked.
+        details_changed: `details()` would give another widget now.
+    """
+
+    title: ClassVar[str] = ""
+    question: ClassVar[str] = ""
+    icon: ClassVar[str] = "square"
+    method: ClassVar[str] = ""
+
+    failed = Signal(str, str)
+    export_asked = Signal(str)
+    copy_asked = Signal()
+    method_asked = Signal()
+    details_changed = Signal()
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
+        self.setObjectName(type(self).__name__)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setProperty("role", "view")
+        self._content = QWidget()
+        self.body = QVBoxLayout(self._content)
+        self.body.setContentsMargins(0, 0, 0, 0)
+        self.body.setSpacing(theme.BETWEEN)
+        self._empty = EmptyState()
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._content)
+        self._pages.addWidget(self._empty)
+        self.header = QHBoxLayout()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.BETWEEN)
+        column.addLayout(self._lay_out_header())
+        column.addWidget(self._pages, 1)
+
+    def command(self) -> list[str] | None:
+        """What to write after `trainer` for the same figure and numbers, without `--out`; None: nothing to export."""
+        return None
+
+    def details(self) -> QWidget | None:
+        """What the panel on the right shows beside this view; None: no panel. The view keeps the widget alive."""
+        return None
+
+    def actions_for_palette(self) -> list[QAction]:
+        """What the command palette offers while this view is open."""
+        return []
+
+    def refresh(self) -> None:
+        """Shows what the selection and the store say now. Called whenever the view is shown; must be quick."""
+
+    def show_empty(self, icon: str, title: str, text: str, action: QAction | None = None) -> None:
+        """Shows an empty state that teaches, in place of the body."""
+        self._empty.tell(icon, title, text, action)
+        self._pages.setCurrentWidget(self._empty)
+
+    def show_content(self) -> None:
+        """Shows the body."""
+        self._pages.setCurrentWidget(self._content)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the empty state is shown."""
+        return self._pages.currentWidget() is self._empty
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not event.spontaneous():
+            self.refresh()
+
+    def _lay_out_header(self) -> QHBoxLayout:
+        title = QLabel(self.title, objectName=f"{self.objectName()}-title")
+        theme.set_role(title, "title")
+        question = QLabel(self.question)
+        theme.set_role(question, "secondary")
+        question.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(title)
+        words.addWidget(question)
+        self.header.setSpacing(theme.SPACE)
+        self.header.addLayout(words, 1)
+        self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
+        self.header.addWidget(self._export_button())
+        self.header.addWidget(self._tool("method", "circle-help", "How this is computed", self.method_asked.emit))
+        return self.header
+
+    def _tool(self, name: str, icon: str, words: str, clicked: Callable[[], object]) -> QToolButton:
+        button = QToolButton(objectName=f"{self.objectName()}-{name}", toolTip=words, accessibleName=words)
+        theme.keep_icon(button, icon, 16, "secondary")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(clicked)
+        return button
+
+    def _export_button(self) -> QToolButton:
+        button = self._tool("export", "download", "Export figure or data", lambda: None)
+        menu = QMenu(button)
+        for suffix, words in EXPORTS:
+            action = menu.addAction(words)
+            action.setObjectName(f"{self.objectName()}-export-{suffix}")
+            action.triggered.connect(lambda _=False, s=suffix: self.export_asked.emit(s))
+        menu.aboutToShow.connect(lambda: self._allow_export(menu))
+        button.setMenu(menu)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        return button
+
+    def _allow_export(self, menu: QMenu) -> None:
+        possible = self.command() is not None
+        for action in menu.actions():
+            action.setEnabled(possible)
+
+
+def hairline() -> QFrame:
+    """A thin line between two parts of a view."""
+    line = QFrame()
+    line.setProperty("role", "line")
+    return line

@@ -1,0 +1,61 @@
+"""A pyqtgraph plot in the clothes of the theme."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+
+pg.setConfigOptions(antialias=True, useOpenGL=False)
+
+
+class Plot(pg.PlotWidget):
+    """Axes that follow the theme: Inter with tabular figures, a faint grid, hairlines, no menu of pyqtgraph's own.
+
+    Subclasses paint their curves in `recolour`, which is called again whenever the theme changes.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
+        super().__init__(parent, background=None, **options)
+        self._labels = {"bottom": x_label, "left": y_label}
+        item = self.getPlotItem()
+        item.setMenuEnabled(False)
+        item.getViewBox().setMenuEnabled(False)
+        item.hideButtons()
+        item.setContentsMargins(0, theme.SPACE, theme.INSIDE, 0)
+        self.setFrameShape(pg.PlotWidget.Shape.NoFrame)
+        for side in ("bottom", "left"):
+            axis = item.getAxis(side)
+            axis.setStyle(tickLength=0, tickTextOffset=6, maxTickLevel=0)
+            axis.setTickFont(theme.pixel_font(theme.SMALL_PX))
+        item.showGrid(x=True, y=True, alpha=0.14)
+        self.recolour()
+        theme.theme().changed.connect(self.recolour)
+
+    def set_labels(self, *, x: str | None = None, y: str | None = None) -> None:
+        """Names the axes, units included (`cosine`, `step`); None leaves one as it is."""
+        for side, words in (("bottom", x), ("left", y)):
+            if words is not None:
+                self._labels[side] = words
+        self._label()
+
+    def recolour(self) -> None:
+        """Takes the colours of the theme as it is now."""
+        for side in ("bottom", "left"):
+            axis = self.getPlotItem().getAxis(side)
+            axis.setPen(pg.mkPen(theme.colour("outline"), width=1))
+            axis.setTextPen(pg.mkPen(theme.colour("secondary")))
+        self._label()
+
+    def _label(self) -> None:
+        style = {"color": theme.colour("secondary").name(), "font-size": f"{theme.SMALL_PX}px"}
+        for side, words in self._labels.items():
+            axis = self.getPlotItem().getAxis(side)
+            if words:
+                axis.setLabel(words, **style)
+                axis.enableAutoSIPrefix(False)
+            else:
+                axis.showLabel(False)
