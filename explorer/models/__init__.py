@@ -1,0 +1,1 @@
+"""Item models: rows of the store as Qt tables show them."""

@@ -1,0 +1,351 @@
+"""The runs of the workspace as a table that sorts, filters and renames."""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    QTimer,
+    Signal,
+)
+
+from explorer import theme
+from explorer.jobs import working
+from explorer.models import words
+from trainer import config
+from trainer.metrics import metric
+from trainer.store import RunRow
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class Column(enum.IntEnum):
+    """The columns, left to right."""
+
+    NAME = 0
+    STATUS = 1
+    OBJECTIVE = 2
+    DATA = 3
+    PROGRESS = 4
+    ETA = 5
+    BEST = 6
+    LAST = 7
+    DURATION = 8
+    STARTED = 9
+
+
+RUN_ROLE: Final = Qt.ItemDataRole.UserRole
+"""The row itself, a `RunRow`."""
+SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+"""What the column sorts by; None sorts last in both directions."""
+SHARE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+"""Of PROGRESS: the share done, 0 to 1, or None while the total is unknown."""
+TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 3
+"""Of PROGRESS: the theme role that colours the bar."""
+SWATCHES_ROLE: Final = Qt.ItemDataRole.UserRole + 4
+"""Of NAME: colours of the dots beside the name, because the run is A, B, or drawn below."""
+
+
+@dataclass(frozen=True)
+class StatusLook:
+    """How a status is shown: a word, an icon of the family, the theme role that tints it, and its rank in a sort."""
+
+    word: str
+    icon: str
+    role: str
+    rank: int
+
+
+STATUSES: Final[dict[str, StatusLook]] = {
+    "running": StatusLook("Running", "circle-play", "accent", 0),
+    "starting": StatusLook("Starting", "loader", "accent", 1),
+    "paused": StatusLook("Paused", "circle-pause", "warn", 2),
+    "stopping": StatusLook("Stopping", "circle-stop", "warn", 3),
+    "queued": StatusLook("Queued", "clock", "secondary", 4),
+    "finished": StatusLook("Finished", "circle-check", "good", 5),
+    "stopped": StatusLook("Stopped", "circle-stop", "secondary", 6),
+    "interrupted": StatusLook("Interrupted", "circle-alert", "warn", 7),
+    "failed": StatusLook("Failed", "circle-x", "bad", 8),
+}
+
+HEADERS: Final[dict[Column, str]] = {
+    Column.NAME: "Name",
+    Column.STATUS: "Status",
+    Column.OBJECTIVE: "Objective",
+    Column.DATA: "Data",
+    Column.PROGRESS: "Progress",
+    Column.ETA: "Time left",
+    Column.BEST: "Best R@1",
+    Column.LAST: "Last R@1",
+    Column.DURATION: "Duration",
+    Column.STARTED: "Started",
+}
+assert set(HEADERS) == set(Column), "a column without a header"
+
+HINTS: Final[dict[Column, str]] = {
+    Column.PROGRESS: "Steps done of all steps",
+    Column.BEST: "Best image-to-text recall at 1 on the held-out pairs so far",
+    Column.LAST: "Image-to-text recall at 1 on the held-out pairs, latest evaluation",
+    Column.DURATION: "Time spent training; pauses between stop and resume do not count",
+}
+
+NUMERIC: Final = frozenset({Column.ETA, Column.BEST, Column.LAST, Column.DURATION, Column.STARTED})
+
+_OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.SECTIONS["objective"]}
+
+
+def look_of(status: str) -> StatusLook:
+    """How `status` is shown; one this version does not know keeps its own word."""
+    return STATUSES.get(status, StatusLook(status.capitalize(), "circle-help", "secondary", 9))
+
+
+class RunsModel(QAbstractTableModel):
+    """One row per run, oldest first; changed in place, so that selections and editors survive a poll.
+
+    Signals:
+        rename_asked: The run's id and the name typed in its row; the model changes when the store has.
+    """
+
+    rename_asked = Signal(int, str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._runs: list[RunRow] = []
+        self._swatches: dict[int, tuple[str, ...]] = {}
+        self._clock = QTimer(self, interval=1000, timeout=self._tick)
+
+    @property
+    def runs(self) -> tuple[RunRow, ...]:
+        """The rows as last shown."""
+        return tuple(self._runs)
+
+    def show(self, runs: Sequence[RunRow]) -> None:
+        """Makes the table show exactly `runs`, telling Qt only of what changed."""
+        kept = {run.id for run in runs}
+        for row in range(len(self._runs) - 1, -1, -1):
+            if self._runs[row].id not in kept:
+                self.beginRemoveRows(QModelIndex(), row, row)
+                del self._runs[row]
+                self.endRemoveRows()
+        for row, run in enumerate(runs):
+            if row < len(self._runs) and self._runs[row].id == run.id:
+                self._replace(row, run)
+            else:
+                self.beginInsertRows(QModelIndex(), row, row)
+                self._runs.insert(row, run)
+                self.endInsertRows()
+        self._start_or_stop_clock()
+
+    def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
+        """Puts coloured dots beside the names: run id -> colours."""
+        if swatches == self._swatches:
+            return
+        self._swatches = dict(swatches)
+        self._changed(Column.NAME, Column.NAME)
+
+    def row_of(self, run: int) -> int | None:
+        """The row that shows the run with this id."""
+        return next((row for row, shown in enumerate(self._runs) if shown.id == run), None)
+
+    # -- Qt's side ---------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._runs)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(Column)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return flags | Qt.ItemFlag.ItemIsEditable if index.column() == Column.NAME else flags
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        column = Column(section)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[column]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return HINTS.get(column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self._runs):
+            return None
+        run, column = self._runs[index.row()], Column(index.column())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display_text(run, column)
+        if role == RUN_ROLE:
+            return run
+        if role == SORT_ROLE:
+            return _sort_value(run, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        return self._look(run, column, role)
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role != Qt.ItemDataRole.EditRole or index.column() != Column.NAME:
+            return False
+        run, name = self._runs[index.row()], str(value).strip()
+        if not name or name == run.name:
+            return False
+        self.rename_asked.emit(run.id, name)
+        return True
+
+    def _look(self, run: RunRow, column: Column, role: int) -> Any:
+        look = look_of(run.status)
+        if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole:
+            return theme.icon(look.icon, 16, look.role)
+        if column is Column.PROGRESS and role == SHARE_ROLE:
+            return min(1.0, run.step / run.total_steps) if run.total_steps else None
+        if column is Column.PROGRESS and role == TONE_ROLE:
+            return look.role
+        if column is Column.NAME and role == SWATCHES_ROLE:
+            return self._swatches.get(run.id, ())
+        if column is Column.NAME and role == Qt.ItemDataRole.EditRole:
+            return run.name
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _hint(run, column)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{HEADERS[column]}: {display_text(run, column) or 'none'}"
+        return None
+
+    def _replace(self, row: int, run: RunRow) -> None:
+        if self._runs[row] != run:
+            self._runs[row] = run
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
+
+    def _start_or_stop_clock(self) -> None:
+        if any(working(run) for run in self._runs):
+            self._clock.start()
+        else:
+            self._clock.stop()
+
+    def _tick(self) -> None:
+        self._changed(Column.DURATION, Column.DURATION)
+
+    def _changed(self, first: Column, last: Column) -> None:
+        if self._runs:
+            self.dataChanged.emit(self.index(0, first), self.index(len(self._runs) - 1, last))
+
+
+class RunsFilter(QSortFilterProxyModel):
+    """The runs that hold every typed word in name, status, objective or data, sorted by value, not by text."""
+
+    def __init__(self, source: RunsModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._words: tuple[str, ...] = ()
+        self.setSourceModel(source)
+        self.setSortRole(SORT_ROLE)
+        # Sorting by a value that a poll changes must not need a click on the header.
+        self.setDynamicSortFilter(True)
+
+    def look_for(self, text: str) -> None:
+        """Keeps only the rows that hold all words of `text`; case does not matter."""
+        self.beginFilterChange()
+        self._words = tuple(text.casefold().split())
+        self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
+
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
+        if not self._words:
+            return True
+        run = self.sourceModel().index(source_row, 0, source_parent).data(RUN_ROLE)
+        shown = (Column.NAME, Column.STATUS, Column.OBJECTIVE, Column.DATA)
+        text = " ".join(display_text(run, column) for column in shown).casefold()
+        return all(word in text for word in self._words)
+
+    def lessThan(self, left: Index, right: Index) -> bool:
+        a, b = left.data(SORT_ROLE), right.data(SORT_ROLE)
+        if a is None or b is None:
+            # A missing value is neither small nor large: last, whichever way the column is sorted.
+            descending = self.sortOrder() is Qt.SortOrder.DescendingOrder
+            return (b is None) is not descending if (a is None) is not (b is None) else False
+        return a < b
+
+    def runs(self) -> list[RunRow]:
+        """The rows in the order shown."""
+        return [self.index(row, 0).data(RUN_ROLE) for row in range(self.rowCount())]
+
+
+def display_text(run: RunRow, column: Column) -> str:
+    """What the table writes for `run` in `column`."""
+    if column is Column.NAME:
+        return run.name
+    if column is Column.STATUS:
+        return look_of(run.status).word
+    if column is Column.OBJECTIVE:
+        return _OBJECTIVES.get(run.objective, run.objective)
+    if column is Column.DATA:
+        return run.data
+    if column is Column.PROGRESS:
+        return words.steps(run.step, run.total_steps)
+    if column is Column.STARTED:
+        return words.moment(run.started_at, now=time.time())
+    return _quantity_text(run, column)
+
+
+def _quantity_text(run: RunRow, column: Column) -> str:
+    if column is Column.ETA:
+        return words.duration(run.eta_s) if working(run) else ""
+    if column is Column.DURATION:
+        return words.duration(run.duration_s)
+    value = run.best if column is Column.BEST else run.last
+    return "" if value is None else metric(run.metric).text(value)
+
+
+def _sort_value(run: RunRow, column: Column) -> Any:
+    values = {
+        Column.NAME: run.name.casefold(),
+        Column.STATUS: look_of(run.status).rank,
+        Column.OBJECTIVE: run.objective,
+        Column.DATA: run.data.casefold(),
+        Column.PROGRESS: run.step / run.total_steps if run.total_steps else None,
+        Column.ETA: run.eta_s if working(run) else None,
+        Column.BEST: _finite(run.best),
+        Column.LAST: _finite(run.last),
+        Column.DURATION: run.duration_s,
+        # A run that has not started yet is the newest of all.
+        Column.STARTED: run.started_at or run.created_at,
+    }
+    return values[column]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _alignment(column: Column) -> int:
+    side = Qt.AlignmentFlag.AlignRight if column in NUMERIC else Qt.AlignmentFlag.AlignLeft
+    return int(side | Qt.AlignmentFlag.AlignVCenter)
+
+
+def _hint(run: RunRow, column: Column) -> str | None:
+    """The tooltip: why a run ended, where its folder is, what the trainer does just now."""
+    if column is Column.STATUS:
+        return run.reason or run.phase or None
+    if column is Column.NAME:
+        return "\n".join(filter(None, (run.name, str(run.folder), run.note)))
+    if column is Column.PROGRESS:
+        return run.phase or None
+    if column is Column.STARTED and run.started_at is not None:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
+    return None
+
+
+def matching(runs: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
+    """The rows with these ids, in the order of `wanted`; ids that no row has are left out."""
+    known = {run.id: run for run in runs}
+    return [known[run] for run in wanted if run in known]

@@ -1,0 +1,39 @@
+"""Quantities as the window writes them: with units, tabular, never more digits than mean something."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+
+def duration(seconds: float | None) -> str:
+    """`8 s`, `1 min 05 s`, `2 h 03 min`, `3 d 04 h`; empty for None."""
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600:02d} h"
+
+
+def moment(unix_seconds: float | None, *, now: float) -> str:
+    """`Today 14:03`, `Yesterday 09:12`, `3 Nov 14:03`, `3 Nov 2025`; empty for None. Both in unix seconds."""
+    if unix_seconds is None:
+        return ""
+    then, today = datetime.fromtimestamp(unix_seconds), datetime.fromtimestamp(now)
+    if then.date() == today.date():
+        return f"Today {then:%H:%M}"
+    if then.date() == (today - timedelta(days=1)).date():
+        return f"Yesterday {then:%H:%M}"
+    if then.year == today.year:
+        return f"{then.day} {then:%b %H:%M}"
+    return f"{then.day} {then:%b %Y}"
+
+
+def steps(done: int, total: int) -> str:
+    """`350 / 720`, or only what is done while the total is not known."""
+    return f"{done:,} / {total:,}".replace(",", " ") if total else (f"{done:,}".replace(",", " ") if done else "")

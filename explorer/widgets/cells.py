@@ -1,0 +1,125 @@
+"""How table cells paint what is not plain text: a progress bar with its number, dots before a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QApplication, QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer.theme import INSIDE, SPACE, colour
+
+Index = QModelIndex | QPersistentModelIndex
+
+BAR_HEIGHT = 6
+DOT = 10
+
+
+class ProgressCell(QStyledItemDelegate):
+    """A bar as long as the share done, and the cell's text right of it; no bar while the share is None."""
+
+    def __init__(
+        self, *, share_role: int, tone_role: int, text_width: int = 104, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._share_role, self._tone_role, self._text_width = share_role, tone_role, text_width
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        text, share = str(index.data() or ""), index.data(self._share_role)
+        _paint_ground(self, painter, option, index)
+        room = QRectF(option.rect).adjusted(INSIDE, 0, -INSIDE, 0)
+        painter.save()
+        painter.setPen(colour("text"))
+        painter.setFont(option.font)
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+        track = room.adjusted(0, 0, -self._text_width - INSIDE, 0)
+        if share is not None and track.width() > 4 * BAR_HEIGHT:
+            track = QRectF(track.left(), track.center().y() - BAR_HEIGHT / 2, track.width(), BAR_HEIGHT)
+            self._paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
+        painter.restore()
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(self._text_width + 96, super().sizeHint(option, index).height())
+
+    def _paint_bar(self, painter: QPainter, track: QRectF, share: float, tone: str) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour("sunken"))
+        painter.drawRoundedRect(track, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
+        if share > 0:
+            done = QRectF(track)
+            done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
+            painter.setBrush(colour(tone))
+            painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
+
+
+class SwatchCell(QStyledItemDelegate):
+    """The cell's text after one dot per colour of the swatch role; edits with a line without suggestions."""
+
+    def __init__(self, *, swatches_role: int, letters: Callable[[str], str], parent: QWidget | None = None) -> None:
+        """Builds the delegate; `letters` names a colour in one letter (A, B), or gives an empty text."""
+        super().__init__(parent)
+        self._swatches_role, self._letters = swatches_role, letters
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        swatches = index.data(self._swatches_role) or ()
+        _paint_ground(self, painter, option, index)
+        room = QRectF(option.rect).adjusted(INSIDE, 0, -INSIDE, 0)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        left = room.left()
+        for swatch in swatches:
+            left += self._paint_swatch(painter, left, room.center().y(), swatch) + SPACE
+        # Names line up whether or not a run has a dot.
+        room.setLeft(max(left + (SPACE if swatches else 0), room.left() + DOT + INSIDE))
+        painter.setPen(colour("text"))
+        painter.setFont(option.font)
+        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        painter.restore()
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
+        editor = QLineEdit(parent)
+        editor.setObjectName("rename-editor")
+        editor.setAccessibleName("New name")
+        return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        # A poll may touch the row while a person types: what they typed wins.
+        if isinstance(editor, QLineEdit) and not editor.isModified():
+            editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
+
+    def _paint_swatch(self, painter: QPainter, left: float, middle: float, swatch: str) -> float:
+        letter = self._letters(swatch)
+        size = DOT + 6 if letter else DOT
+        spot = QRectF(left, middle - size / 2, size, size)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour(swatch))
+        painter.drawEllipse(spot)
+        if letter:
+            font = painter.font()
+            font.setPixelSize(DOT)
+            font.setBold(True)
+            painter.setFont(font)
+            painter.setPen(colour(_ink(swatch)))
+            painter.drawText(spot, int(Qt.AlignmentFlag.AlignCenter), letter)
+        return size
+
+
+def _ink(ground: str) -> str:
+    """White or near-black, whichever is read more easily on `ground`."""
+    from explorer.theme import DARK, LIGHT, contrast
+
+    return max((LIGHT.surface, DARK.background), key=lambda ink: contrast(ink, ground))
+
+
+def _paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+    """Paints the cell as the stylesheet wants it (selection, hover, hairline), without its text."""
+    bare: Any = QStyleOptionViewItem(option)
+    delegate.initStyleOption(bare, index)
+    bare.text = ""
+    bare.icon = type(bare.icon)()
+    style = bare.widget.style() if bare.widget is not None else QApplication.style()
+    style.drawControl(QStyle.ControlElement.CE_ItemViewItem, bare, painter, bare.widget)

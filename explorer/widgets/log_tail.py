@@ -1,0 +1,211 @@
+"""The end of a growing text file, searched and followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QFont, QFontDatabase, QKeySequence, QShortcut, QTextCharFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.background import Background
+from explorer.theme import INSIDE, SMALL_PX, colour, keep_icon, set_role, theme
+
+FIRST_BYTES: Final = 256 * 1024
+"""How much of a long file is shown at first; older lines stay in the file."""
+PIECE_BYTES: Final = 1024 * 1024
+LINES: Final = 20_000
+FOLLOW_MS: Final = 700
+MOST_MARKS: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What was read of a file: its bytes from `start` to `end`, and whether older ones were left out."""
+
+    start: int
+    end: int
+    data: bytes
+    fresh: bool
+
+
+def read_piece(path: Path, position: int | None) -> Piece:
+    """The bytes of the file after `position`; its last 256 kB when that is None or lies beyond the file's end.
+
+    A file that is not there (yet) is empty.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            fresh = position is None or position > size
+            start = max(0, size - FIRST_BYTES) if fresh else int(position or 0)
+            file.seek(start)
+            return Piece(start, size, file.read(min(PIECE_BYTES, size - start)), fresh)
+    except OSError:
+        return Piece(0, 0, b"", True)
+
+
+class LogTail(QWidget):
+    """Shows a log file and follows its end, unless the person has scrolled up; Ctrl+F searches it."""
+
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._background = background
+        self._path: Path | None = None
+        self._position: int | None = None
+        self._rest = b""
+        self._timer = QTimer(self, interval=FOLLOW_MS, timeout=self._read)
+        self._build()
+        theme().changed.connect(self._mark)
+
+    def show_file(self, path: Path | None) -> None:
+        """Shows the end of `path` and follows it; None empties the view."""
+        if path == self._path:
+            return
+        self._path, self._position, self._rest = path, None, b""
+        self.text.clear()
+        self._read()
+
+    @property
+    def path(self) -> Path | None:
+        """The file shown."""
+        return self._path
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def showEvent(self, event) -> None:  # noqa: ANN001
+        super().showEvent(event)
+        self._timer.start()
+        self._read()
+
+    def hideEvent(self, event) -> None:  # noqa: ANN001
+        super().hideEvent(event)
+        self._timer.stop()
+
+    def _read(self) -> None:
+        if self._path is None or not self.isVisible():
+            return
+        path = self._path
+        self._background.run(
+            self, read_piece, path, self._position, done=lambda piece: self._take(path, piece), key="log"
+        )
+
+    def _take(self, path: Path, piece: Piece) -> None:
+        if path != self._path or (not piece.fresh and piece.start != self._position):
+            return
+        if piece.fresh:
+            self.text.clear()
+            self._rest = b""
+        self._position = piece.start + len(piece.data)
+        # Only whole lines: half a line may end inside a character of several bytes.
+        whole, newline, rest = (self._rest + piece.data).rpartition(b"\n")
+        self._rest = rest
+        if newline:
+            self._append(whole.decode("utf-8", errors="replace").replace("\r", "\n"))
+        self.empty.setVisible(self.text.document().isEmpty())
+
+    def _append(self, lines: str) -> None:
+        bar = self.text.verticalScrollBar()
+        following = bar.value() >= bar.maximum() - 2
+        self.text.appendPlainText(lines)
+        if following:
+            bar.setValue(bar.maximum())
+        if self.search.text():
+            self._mark()
+
+    # -- searching ---------------------------------------------------------------------------------------------
+
+    def find_next(self, *, backward: bool = False) -> bool:
+        """Goes to the next (or previous) place that holds the searched words, around the end; whether there is one."""
+        wanted = self.search.text()
+        if not wanted:
+            return False
+        flags = QTextDocument.FindFlag.FindBackward if backward else QTextDocument.FindFlag(0)
+        if self.text.find(wanted, flags):
+            return True
+        cursor = self.text.textCursor()
+        cursor.movePosition(QTextCursor.MoveOperation.End if backward else QTextCursor.MoveOperation.Start)
+        self.text.setTextCursor(cursor)
+        return self.text.find(wanted, flags)
+
+    def _mark(self) -> None:
+        """Puts a ground under every place found, and says how many there are."""
+        wanted, marks = self.search.text(), []
+        look = QTextCharFormat()
+        look.setBackground(colour("warn_soft"))
+        look.setForeground(colour("text"))
+        cursor = QTextCursor(self.text.document())
+        while wanted and len(marks) < MOST_MARKS:
+            cursor = self.text.document().find(wanted, cursor)
+            if cursor.isNull():
+                break
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor, mark.format = cursor, look
+            marks.append(mark)
+        self.text.setExtraSelections(marks)
+        more = "+" if len(marks) == MOST_MARKS else ""
+        self.found.setText(f"{len(marks)}{more} found" if wanted else "")
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.text = QPlainTextEdit(self)
+        self.text.setReadOnly(True)
+        self.text.setObjectName("log-text")
+        self.text.setAccessibleName("Log of the run")
+        self.text.setMaximumBlockCount(LINES)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setStyleHint(QFont.StyleHint.Monospace)
+        font.setPixelSize(SMALL_PX)
+        self.text.document().setDefaultFont(font)
+        self.text.setFont(font)
+        self.empty = QLabel("No line in the log yet.", self)
+        set_role(self.empty, "secondary")
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, INSIDE, 0, 0)
+        layout.setSpacing(INSIDE)
+        layout.addLayout(self._search_row())
+        layout.addWidget(self.empty)
+        layout.addWidget(self.text, 1)
+
+    def _search_row(self) -> QHBoxLayout:
+        self.search = QLineEdit(self)
+        self.search.setObjectName("log-search")
+        self.search.setAccessibleName("Search the log")
+        self.search.setPlaceholderText("Search the log")
+        self.search.setClearButtonEnabled(True)
+        self.search.setMaximumWidth(320)
+        self.search.textChanged.connect(self._mark)
+        self.search.returnPressed.connect(self.find_next)
+        self.found = QLabel(self)
+        set_role(self.found, "small")
+        row = QHBoxLayout()
+        row.setSpacing(INSIDE)
+        row.addWidget(self.search, 1)
+        for name, words, backward in (("chevron-up", "Previous", True), ("chevron-down", "Next", False)):
+            button = QToolButton(self)
+            keep_icon(button, name)
+            button.setObjectName(f"log-{words.lower()}")
+            button.setAccessibleName(f"{words} place found")
+            button.setToolTip(f"{words} place found")
+            button.clicked.connect(lambda _=False, back=backward: self.find_next(backward=back))
+            row.addWidget(button)
+        row.addWidget(self.found)
+        row.addStretch(1)
+        shortcut = QShortcut(QKeySequence.StandardKey.Find, self)
+        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        shortcut.activated.connect(self.search.setFocus)
+        return row

@@ -1,0 +1,106 @@
+"""A box for one number that never hides what was typed: out of range is shown as wrong, not silently changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QValidator
+from PySide6.QtWidgets import QAbstractSpinBox, QWidget
+
+_TYPABLE: Final = re.compile(r"[0-9eE+\-., _]*")
+
+
+class NumberBox(QAbstractSpinBox):
+    """An integer or a float with arrows; what cannot be read as a number is kept as text for the checker to name.
+
+    QSpinBox refuses keys that lead out of its range, and QDoubleSpinBox rounds to a fixed number of decimals:
+    neither lets a form say what is wrong, nor holds 1e-6.
+
+    Signals:
+        edited: The person, or `set_value`, changed what `value` returns.
+    """
+
+    edited = Signal()
+
+    def __init__(
+        self,
+        *,
+        whole: bool,
+        low: float | None = None,
+        high: float | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._whole = whole
+        self._low = -math.inf if low is None else low
+        self._high = math.inf if high is None else high
+        self.setAccelerated(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.lineEdit().textChanged.connect(self.edited)
+
+    def value(self) -> int | float | str:
+        """The number, or the text itself while it is none."""
+        text = self.text().strip().replace("_", "").replace(" ", "")
+        try:
+            return int(text) if self._whole else float(text.replace(",", "."))
+        except ValueError:
+            return self.text()
+
+    def set_value(self, value: int | float) -> None:
+        """Shows `value` with as many digits as it takes to read the same number back."""
+        self.lineEdit().setText(written(value))
+
+    # -- Qt's side ---------------------------------------------------------------------------------------------
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        fits = _TYPABLE.fullmatch(text) is not None
+        return (QValidator.State.Acceptable if fits else QValidator.State.Invalid), text, position
+
+    def fixup(self, text: str) -> str:
+        return text
+
+    def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:
+        value, flags = self.value(), QAbstractSpinBox.StepEnabledFlag.StepNone
+        if isinstance(value, str):
+            return flags
+        if value < self._high:
+            flags |= QAbstractSpinBox.StepEnabledFlag.StepUpEnabled
+        if value > self._low:
+            flags |= QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
+        return flags
+
+    def stepBy(self, count: int) -> None:
+        value = self.value()
+        if isinstance(value, str):
+            return
+        moved = value + count * step_size(value, whole=self._whole)
+        moved = min(self._high, max(self._low, moved))
+        # 0.1 + 0.01 must read 0.11, not 0.11000000000000001.
+        self.set_value(round(moved) if self._whole else float(f"{moved:.10g}"))
+        self.selectAll()
+
+    def wheelEvent(self, event) -> None:  # noqa: ANN001
+        """Scrolling the form must not change the number that happens to be under the pointer."""
+        event.ignore()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, super().minimumSizeHint().height())
+
+
+def written(value: int | float) -> str:
+    """The shortest text that reads back as exactly `value`: `256`, `0.001`, `1e-06`."""
+    if isinstance(value, int) or not math.isfinite(value):
+        return str(value)
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text
+
+
+def step_size(value: int | float, *, whole: bool) -> float:
+    """What one press of an arrow adds: a tenth of the number's decade, at least 1 for whole numbers."""
+    if value == 0:
+        return 1 if whole else 0.01
+    decade = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return max(1, round(decade)) if whole else decade

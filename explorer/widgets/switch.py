@@ -1,0 +1,41 @@
+"""A switch: on or off at a glance."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QWidget
+
+from explorer.theme import colour, theme
+
+_WIDTH, _HEIGHT = 34, 20
+
+
+class Switch(QAbstractButton):
+    """A checkable button that looks like a switch; Space or a click turns it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        theme().changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(_WIDTH + 4, _HEIGHT + 4)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        top = (self.height() - _HEIGHT) / 2
+        track = QRectF(2, top, _WIDTH, _HEIGHT)
+        painter.setPen(QPen(colour("focus" if self.hasFocus() else "outline"), 2 if self.hasFocus() else 1))
+        painter.setBrush(colour("accent" if self.isChecked() else "sunken"))
+        painter.drawRoundedRect(track, _HEIGHT / 2, _HEIGHT / 2)
+        left = 2 + (_WIDTH - _HEIGHT if self.isChecked() else 0)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour("accent_text" if self.isChecked() else "secondary"))
+        painter.drawEllipse(QRectF(left, top, _HEIGHT, _HEIGHT).adjusted(4, 4, -4, -4))
