@@ -1,0 +1,75 @@
+"""What is drawn over the points: rings around hovered points, the line of a pair, the lasso while it is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from jaxtyping import Float
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from explorer.theme import colour
+
+RING_PX = 8.0
+
+
+class Marks(pg.GraphicsObject):
+    """Rings and outlines at places of the map, of the same size at every zoom."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(10)
+        self.rings: list[QPointF] = []
+        self.outline: Float[np.ndarray, "m 2"] = np.empty((0, 2))
+
+    def set_rings(self, places: list[QPointF]) -> None:
+        """Rings these places and joins them with a line: the image and the text of one pair."""
+        self.rings = places
+        self.update()
+
+    def set_outline(self, corners: Float[np.ndarray, "m 2"]) -> None:
+        """Draws the lasso or rectangle through `corners`; none for an empty array."""
+        self.outline = corners
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        return QRectF() if self.getViewBox() is None else self.getViewBox().viewRect()
+
+    def viewTransformChanged(self) -> None:
+        super().viewTransformChanged()
+        self.prepareGeometryChange()
+
+    def paint(self, painter: QPainter, *_: object) -> None:
+        transform = painter.worldTransform()
+        painter.save()
+        painter.resetTransform()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_outline(painter, QPolygonF([transform.map(QPointF(*corner)) for corner in self.outline]))
+        self._paint_rings(painter, [transform.map(place) for place in self.rings])
+        painter.restore()
+
+    def _paint_outline(self, painter: QPainter, corners: QPolygonF) -> None:
+        if len(corners) < 2:
+            return
+        fill = QColor(colour("accent"))
+        fill.setAlphaF(0.12)
+        painter.setBrush(fill)
+        painter.setPen(QPen(colour("accent"), 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        painter.drawPolygon(corners, Qt.FillRule.WindingFill)
+
+    def _paint_rings(self, painter: QPainter, places: list[QPointF]) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        # A wide stroke of the ground below a thin one of the text colour stays visible on every colour.
+        for pen in (QPen(colour("surface"), 4.5), QPen(colour("text"), 1.75)):
+            painter.setPen(pen)
+            if len(places) == 2:
+                self._paint_line(painter, *places)
+            for place in places:
+                painter.drawEllipse(place, RING_PX, RING_PX)
+
+    def _paint_line(self, painter: QPainter, start: QPointF, end: QPointF) -> None:
+        way = end - start
+        length = float(np.hypot(way.x(), way.y()))
+        if length > 2 * RING_PX:
+            inset = way * (RING_PX / length)
+            painter.drawLine(start + inset, end - inset)
