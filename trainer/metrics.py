@@ -1,0 +1,114 @@
+"""The catalogue of what a run logs: how each number is called, read and drawn. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+HEADLINE: Final = "val/image_to_text_R@1"
+"""The one number by which the table of runs judges a run."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How one logged number is shown.
+
+    Attributes:
+        name: As logged, with slashes.
+        label: For people, without the unit.
+        unit: Shown after a value; empty for a pure number.
+        better: Which way is good; "none" where neither is.
+        group: Heading under which a list of metrics shows it.
+        shared_axis: False where runs of different objectives may not share an axis (their losses).
+        digits: Decimals shown.
+        percent: The number is a share, shown times 100.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    better: Literal["up", "down", "none"] = "none"
+    group: str = "Other"
+    shared_axis: bool = True
+    digits: int = 3
+    percent: bool = False
+
+    def text(self, value: float | None) -> str:
+        """The value as people read it, with its unit: `76.3 %`, `0.412`, `nan`; a dash when there is none."""
+        if value is None:
+            return "–"
+        shown = value * 100 if self.percent else value
+        number = f"{shown:,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
+        unit = "%" if self.percent else self.unit
+        return f"{number} {unit}" if unit else number
+
+
+def metric(name: str) -> Metric:
+    """What is known about a logged name; a neutral entry for a name that is not in the catalogue."""
+    known = METRICS.get(name)
+    if known is not None:
+        return known
+    return Metric(name, name.rpartition("/")[2].replace("_", " ").capitalize() or name)
+
+
+def _training() -> list[Metric]:
+    train = "Training"
+    return [
+        Metric("train/loss", "Training loss", "", "down", train, shared_axis=False),
+        Metric("train/learning_rate", "Learning rate", group=train, digits=6),
+        Metric("train/inv_tau", "1/tau", group=train, digits=2),
+        Metric("train/gradient_norm", "Gradient norm", group=train),
+        Metric("train/pairs_per_s", "Speed", "pairs/s", "up", train, digits=0),
+        Metric("train/data_wait", "Waiting for data", "", "down", train, percent=True),
+    ]
+
+
+def _heldout() -> list[Metric]:
+    held = "Validation"
+    directions = {"image_to_text": "Image to text", "text_to_image": "Text to image"}
+    recalls = [
+        Metric(f"val/{key}_R@{k}", f"{label} R@{k}", "", "up", held, percent=True)
+        for key, label in directions.items()
+        for k in (1, 5, 10)
+    ]
+    ranks = [
+        Metric(f"val/{key}_median_rank", f"{label} median rank", "", "down", held, digits=1)
+        for key, label in directions.items()
+    ]
+    return [
+        Metric("val/loss", "Validation loss", "", "down", held, shared_axis=False),
+        *recalls,
+        *ranks,
+        Metric("val/zero_shot_acc1", "Zero-shot accuracy", "", "up", held, percent=True),
+        Metric("val/zero_shot_acc5", "Zero-shot top-5 accuracy", "", "up", held, percent=True),
+        Metric("val/matched_cosine", "Mean cosine, matched", group=held),
+        Metric("val/unmatched_cosine", "Mean cosine, unmatched", group=held),
+        Metric("val/auc", "AUC, matched over unmatched", "", "up", held, digits=4),
+        Metric("val/modality_gap", "Modality gap", group=held),
+    ]
+
+
+def _combinations() -> list[Metric]:
+    return [
+        replace(
+            m,
+            name=m.name.replace("val/", "combinations/", 1),
+            label=f"{m.label}, unseen combinations",
+            group="Unseen combinations",
+        )
+        for m in _heldout()
+    ]
+
+
+def _system() -> list[Metric]:
+    system = "System"
+    return [
+        Metric("system/cpu_percent", "CPU load", "%", group=system, digits=0),
+        Metric("system/memory_mib", "Memory of the trainer", "MiB", "down", system, digits=0),
+        Metric("system/gpu_percent", "GPU load", "%", group=system, digits=0),
+        Metric("system/gpu_memory_mib", "GPU memory", "MiB", "down", system, digits=0),
+    ]
+
+
+METRICS: Final[dict[str, Metric]] = {m.name: m for m in [*_training(), *_heldout(), *_combinations(), *_system()]}
+"""Logged name -> what it means, in the order lists show them."""

@@ -1,0 +1,39 @@
+"""The store: what runs are, what they found out, and the files they leave. See `Workspace` and `RunLog`."""
+
+from trainer.store.files import write_atomically
+from trainer.store.rows import (
+    ACTIVE,
+    ENDED,
+    STATUSES,
+    CheckpointRow,
+    DatabaseBusy,
+    EvaluationRow,
+    RunRow,
+    ScalarRow,
+    SnapshotRow,
+    StoreError,
+)
+from trainer.store.run_log import RunLog
+from trainer.store.snapshot_files import Items, Snapshot, read_snapshot, snapshot_name, write_snapshot
+from trainer.store.workspace import Workspace
+
+__all__ = [
+    "ACTIVE",
+    "ENDED",
+    "STATUSES",
+    "CheckpointRow",
+    "DatabaseBusy",
+    "EvaluationRow",
+    "Items",
+    "RunLog",
+    "RunRow",
+    "ScalarRow",
+    "Snapshot",
+    "SnapshotRow",
+    "StoreError",
+    "Workspace",
+    "read_snapshot",
+    "snapshot_name",
+    "write_atomically",
+    "write_snapshot",
+]

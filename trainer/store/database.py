@@ -1,0 +1,120 @@
+"""The one door to `explorer.db`: read and write transactions, and SQLite's errors as sentences."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, DBAPIError
+
+from trainer.store.rows import DatabaseBusy, StoreError
+from trainer.store.upgrade import prepare
+
+BUSY_MS: Final = 10_000
+
+
+class Database:
+    """An open database of the newest schema; safe to use from several threads and processes at once.
+
+    Raises:
+        StoreError: The file is damaged, newer than this program, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with sentences(path):
+            prepare(path)
+        self._engine = _engine(path)
+        self._watching: sqlite3.Connection | None = None
+        self._watch_lock = threading.Lock()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one moment of the database and takes no write lock."""
+        with sentences(self.path), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, *, durable: bool = True, wait_ms: int = BUSY_MS) -> Iterator[Connection]:
+        """A write transaction, committed when the block ends and rolled back when it raises.
+
+        Args:
+            durable: Survives a power cut once the block has ended (synchronous FULL); else the last second may not.
+            wait_ms: How long to wait for other writers before `DatabaseBusy`.
+        """
+        with sentences(self.path), self._engine.connect() as connection:
+            # IMMEDIATE: a deferred transaction that reads first fails at once when another writer came between.
+            connection.execution_options(
+                store_begin="BEGIN IMMEDIATE", store_sync="FULL" if durable else "NORMAL", store_wait_ms=wait_ms
+            )
+            with connection.begin():
+                yield connection
+
+    def changes(self) -> int:
+        """A number that differs from the last one seen when anybody committed in between; costs microseconds."""
+        with self._watch_lock, sentences(self.path):
+            if self._watching is None:
+                # data_version tells of *other* connections' commits: this one is kept apart and never writes.
+                self._watching = sqlite3.connect(self.path, check_same_thread=False, timeout=BUSY_MS / 1000)
+            return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Closes every connection that is not in use."""
+        self._engine.dispose()
+        with self._watch_lock:
+            if self._watching is not None:
+                self._watching.close()
+                self._watching = None
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+        # Leave BEGIN to us: the driver's own habit splits schema changes from their transaction.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={options.get('store_wait_ms', BUSY_MS)}")
+        connection.exec_driver_sql(f"PRAGMA synchronous={options.get('store_sync', 'NORMAL')}")
+        connection.exec_driver_sql(options.get("store_begin", "BEGIN"))
+
+    return engine
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Turns the errors of SQLite that are the world's fault into a `StoreError` with cause and next step."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _sentence(path, error.orig, error) from error
+    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+        raise _sentence(path, error, error) from error
+
+
+def _sentence(path: Path, cause: BaseException | None, error: Exception) -> Exception:
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return DatabaseBusy(f"{path} is in use by another program. Close what holds it, or try again in a moment.")
+    texts = {
+        sqlite3.SQLITE_FULL: f"The disk of {path} is full. Free some space and try again; nothing was lost.",
+        sqlite3.SQLITE_READONLY: f"{path} may not be written. Allow writing, or choose another --workspace.",
+        sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened. Check that its folder exists and may be written.",
+        sqlite3.SQLITE_IOERR: f"The disk of {path} does not answer ({cause}). Check that it is connected.",
+        sqlite3.SQLITE_CORRUPT: f"{path} is damaged. Rebuild it from the run folders: trainer doctor --rebuild.",
+        sqlite3.SQLITE_NOTADB: f"{path} is no database. Rebuild it from the run folders: trainer doctor --rebuild.",
+    }
+    if code in texts:
+        return StoreError(texts[code])
+    return error if isinstance(error, DatabaseError | sqlite3.Error) else StoreError(str(cause))

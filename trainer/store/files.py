@@ -1,0 +1,77 @@
+"""Files that are whole or not there: write beside, fsync, rename, fsync the folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """After it returns, `path` holds what `write` made, even if the power fails; before, it held the old or nothing.
+
+    Args:
+        path: File or folder to appear; its parent must exist.
+        write: Makes the file or folder at the path it is given, which keeps the ending of `path`'s name.
+    """
+    draft = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+    try:
+        write(draft)
+        _sync_tree(draft)
+        _replace(draft, path)
+    except BaseException:
+        _remove(draft)
+        raise
+    sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_atomically` for a text in UTF-8."""
+    write_atomically(path, lambda draft: draft.write_bytes(text.encode("utf-8")) and None)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the folder's entries survive a power cut; Windows needs and knows no such call."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Removes what killed writers left half done directly in `folder`; only for a folder nobody writes to."""
+    for draft in folder.glob(".tmp-*"):
+        _remove(draft)
+
+
+def _sync_tree(path: Path) -> None:
+    if path.is_dir():
+        for child in path.iterdir():
+            _sync_tree(child)
+        sync_folder(path)
+        return
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _replace(draft: Path, path: Path) -> None:
+    if not path.is_dir():
+        os.replace(draft, path)
+        return
+    # A folder that is not empty cannot be replaced in one call: step aside, move in, clear away.
+    aside = path.with_name(f".tmp-old-{secrets.token_hex(4)}-{path.name}")
+    os.replace(path, aside)
+    os.replace(draft, path)
+    _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,124 @@
+"""Who is alive: an OS lock that ends with its process, and what identifies a process beyond its reusable number."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process: number, start in clock ticks since boot, and which boot; no other process ever has all three."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+class AliveLock:
+    """Holds `alive.lock` of a run folder from `take` until `release` or the end of the process."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    @classmethod
+    def take(cls, path: Path, *, wait_s: float = 1.0) -> AliveLock | None:
+        """The lock, or None when another process holds it.
+
+        Waits a little, because `is_held` of a watching window holds the lock for an instant.
+        """
+        file = path.open("ab+")
+        deadline = time.monotonic() + wait_s
+        while not _try_lock(file, shared=False):
+            if time.monotonic() >= deadline:
+                file.close()
+                return None
+            time.sleep(0.02)
+        return cls(file)
+
+    def release(self) -> None:
+        """Lets others take the lock."""
+        if not self._file.closed:
+            _unlock(self._file)
+            self._file.close()
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock at `path`; False when the file does not exist."""
+    try:
+        file = path.open("rb+")
+    except FileNotFoundError:
+        return False
+    with file:
+        if not _try_lock(file, shared=True):
+            return True
+        _unlock(file)
+        return False
+
+
+def identity(pid: int | None = None) -> Identity | None:
+    """What identifies the process `pid` (default: this one); None when it has ended, a zombie included."""
+    pid = os.getpid() if pid is None else pid
+    if sys.platform.startswith("linux"):
+        ticks = _linux_start_ticks(pid)
+        return None if ticks is None else Identity(pid, ticks, _boot_id())
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return Identity(pid, int(process.create_time() * 100), "")
+    except psutil.Error:
+        return None
+
+
+def _linux_start_ticks(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    # The name in parentheses may hold spaces and parentheses: count fields from the last one.
+    fields = stat.rpartition(")")[2].split()
+    state, start = fields[0], fields[19]
+    return None if state in "ZX" else int(start)
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(file: IO[bytes], *, shared: bool) -> bool:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(file: IO[bytes], *, shared: bool) -> bool:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,1 @@
+"""Alembic's migrations, run by `trainer.store.upgrade` inside its one transaction."""

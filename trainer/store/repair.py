@@ -1,0 +1,174 @@
+"""Makes the database agree with the world: processes that died, journals that are ahead, a file that was lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.dialects.sqlite import insert
+
+from trainer import config
+from trainer.store import schema
+from trainer.store.database import Database, sentences
+from trainer.store.facts import Facts
+from trainer.store.journal import number_to_json, read_journal
+from trainer.store.life import identity, is_held
+from trainer.store.rows import ACTIVE, RunRow, StoreError
+from trainer.store.run_files import folder_number, write_run_file
+from trainer.store.run_table import RunTable
+from trainer.store.workspace import Workspace
+
+STARTING_S: Final = 20.0
+"""How long a launched trainer may take to claim its run when its process cannot be watched."""
+_LOG_TAIL: Final = 4_096
+
+
+def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
+    """Marks active runs whose process is gone as interrupted; returns those it changed."""
+    changed = []
+    for row in runs.active():
+        folder = runs.folder / row["folder"]
+        if row["status"] == "queued" or is_held(folder / "alive.lock") or not _given_up(row):
+            continue
+        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder)):
+            workspace.catch_up(row["id"])
+            changed.append(workspace.run(row["id"]))
+    return changed
+
+
+def catch_up(facts: Facts, run: RunRow) -> None:
+    """Adds the journal's entries that the database lacks: a kill or a lock came between the two."""
+    entries = list(read_journal(run.folder / "metrics.jsonl"))
+    if len({(entry.step, name) for entry in entries for name in entry.values}) > facts.scalar_count(run.id):
+        # The latest entry of a step counts, and rows that are there are left alone: so newest first.
+        facts.add_entries(run.id, reversed(entries), again=True)
+
+
+def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
+    """Moves a database that cannot be trusted to `backups/`; None when it is sound or not there.
+
+    Raises:
+        StoreError: It is damaged while a trainer writes to it.
+    """
+    if not path.exists() or _sound(path):
+        return None
+    if any(is_held(folder / "alive.lock") for folder in _run_folders(runs_folder)):
+        raise StoreError(f"{path} is damaged, but a run is being trained. End it, then run trainer doctor --rebuild.")
+    backups = path.parent / "backups"
+    backups.mkdir(exist_ok=True)
+    aside = backups / f"{path.stem}-damaged-{time.strftime('%Y%m%d-%H%M%S')}.db"
+    for ending in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            os.replace(part, aside.with_name(aside.name + ending))
+    return aside
+
+
+def rebuild(database: Database, facts: Facts, runs_folder: Path) -> int:
+    """Puts every run into the database that has a folder but no row; returns how many."""
+    with database.read() as connection:
+        known = set(connection.execute(select(schema.run.c.folder)).scalars())
+    count = 0
+    for folder in _run_folders(runs_folder):
+        if folder.name in known:
+            continue
+        document = _read_run(folder)
+        if document is None:
+            continue
+        _insert_run(database, runs_folder, document)
+        facts.add_entries(document["id"], read_journal(folder / "metrics.jsonl"))
+        count += 1
+    return count
+
+
+def _given_up(row: Mapping[str, Any]) -> bool:
+    if row["status"] != "starting":
+        return True
+    if row["launched_pid"] is not None:
+        launched = identity(row["launched_pid"])
+        if launched is None or launched.start_ticks != row["launched_ticks"]:
+            return True
+    since = row["launched_at"] if row["launched_at"] is not None else row["created_at"]
+    # A clock that was set back must not keep a dead start alive for a day.
+    return row["launched_pid"] is None and not 0 <= time.time() - since <= STARTING_S
+
+
+def _reason(row: Mapping[str, Any], folder: Path) -> str:
+    last = _last_log_line(folder / "log.txt")
+    said = f" Its last words: {last}" if last else " It left no words."
+    if row["status"] == "starting":
+        return f"The trainer ended before it began.{said}"
+    return f"The trainer's process ended without saying why (killed, out of memory, or a power cut).{said}"
+
+
+def _last_log_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(file.tell() - _LOG_TAIL, 0))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+
+def _sound(path: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(path, timeout=10.0)) as connection:
+            return connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+    except sqlite3.OperationalError:
+        with sentences(path):
+            raise
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _run_folders(runs_folder: Path) -> list[Path]:
+    if not runs_folder.is_dir():
+        return []
+    return sorted(f for f in runs_folder.iterdir() if f.is_dir() and folder_number(f) is not None)
+
+
+def _read_run(folder: Path) -> dict[str, Any] | None:
+    """What `run.json` says, or what can be told without it; None for a folder that is no run's."""
+    try:
+        document = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        config.from_toml(document["config"])
+        return document | {"id": int(document["id"]), "folder": folder.name}
+    except (OSError, ValueError, KeyError, TypeError, config.ConfigError):
+        pass
+    try:
+        run = config.read(folder / "config.toml")
+    except config.ConfigError:
+        return None
+    plain = {"id": folder_number(folder), "name": run.name, "objective": run.objective.kind, "data": run.data.label}
+    created = (folder / "config.toml").stat().st_mtime
+    reason = "Rebuilt from its configuration and curves; the rest was lost."
+    rest = {"status": "interrupted", "reason": reason, "created_at": created, "facts": {}}
+    return plain | rest | {"config": config.to_toml(run), "folder": folder.name}
+
+
+def _insert_run(database: Database, runs_folder: Path, document: dict[str, Any]) -> None:
+    values = {column: document[column] for column in schema.run.c.keys() if column in document}  # noqa: SIM118
+    values["facts"] = json.dumps(document.get("facts", {}))
+    if values.get("status") in ACTIVE:
+        values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
+    with database.write() as connection:
+        taken = set(connection.execute(select(schema.run.c.name)).scalars())
+        if values["name"] in taken:
+            values["name"] = f"{values['name']} ({document['folder']})"
+        connection.execute(insert(schema.run).values(values))
+        for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
+            rows = [row | {"run": document["id"]} for row in document.get(f"{table.name}s", [])]
+            for row in rows:
+                if "metrics" in row:
+                    row["metrics"] = json.dumps({k: number_to_json(float(v)) for k, v in row["metrics"].items()})
+                connection.execute(insert(table).values(row))
+        write_run_file(connection, runs_folder, document["id"])

@@ -1,0 +1,138 @@
+"""What the store hands out: frozen rows, plain values. Times are Unix seconds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.problem import Problem
+
+ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
+"""Statuses in which a process works on the run, or is about to."""
+
+ENDED: Final = ("stopped", "finished", "failed", "interrupted")
+
+STATUSES: Final = (*ACTIVE, *ENDED)
+
+
+class StoreError(Problem):
+    """The workspace cannot do what was asked; the message says why and what to do."""
+
+
+class DatabaseBusy(StoreError):
+    """Another process held the database for longer than the caller could wait; trying again may help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """One run as the table of runs shows it.
+
+    Attributes:
+        folder: Absolute folder of the run.
+        objective: Kind of the objective, `clip` or `cloob`.
+        data: What it trains on, for people.
+        status: One of `STATUSES`.
+        asked: What the trainer was asked to do and has not done yet: `stop`, `pause`, `save`, `evaluate` or empty.
+        parent: The run it was duplicated from.
+        eta_s: Seconds to go, as the trainer estimates.
+        beats: Counts the trainer's signs of life; compare two readings to tell stuck from working.
+        trained_s: Seconds of training in sittings that have ended.
+        sitting_at: When the present (or last) sitting began.
+        reason: Why the run ended, a sentence; empty while nothing is wrong.
+        metric: The headline metric of which `last` and `best` are values.
+        facts: What the trainer noted about the run: device, parameters, fingerprints.
+    """
+
+    id: int
+    name: str
+    folder: Path
+    objective: str
+    data: str
+    preset: str
+    status: str
+    asked: str
+    parent: int | None
+    pid: int | None
+    step: int
+    total_steps: int
+    phase: str
+    eta_s: float | None
+    beats: int
+    heartbeat_at: float | None
+    created_at: float
+    started_at: float | None
+    sitting_at: float | None
+    ended_at: float | None
+    deleted_at: float | None
+    trained_s: float
+    reason: str
+    note: str
+    metric: str
+    last: float | None
+    best: float | None
+    facts: dict[str, Any]
+
+    @property
+    def active(self) -> bool:
+        """Whether a process works on the run or is about to, as far as the row knows."""
+        return self.status in ACTIVE
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds of training over all sittings; None before the first. Pauses between sittings do not count."""
+        if self.started_at is None:
+            return None
+        sitting = time.time() - self.sitting_at if self.active and self.pid is not None and self.sitting_at else 0.0
+        return self.trained_s + max(sitting, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarRow:
+    """One logged number; `id` grows with every row, `elapsed_s` is seconds of training without the pauses."""
+
+    id: int
+    run: int
+    name: str
+    step: int
+    value: float
+    time: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class SnapshotRow:
+    """A whole snapshot on disk: the embeddings of one split of one dataset at one step."""
+
+    id: int
+    run: int
+    step: int
+    dataset: str
+    split: str
+    folder: Path
+    n: int
+    d: int
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """A whole checkpoint on disk; `best` marks the best of the run by its headline metric."""
+
+    id: int
+    run: int
+    step: int
+    folder: Path
+    best: bool
+
+
+@dataclass(frozen=True)
+class EvaluationRow:
+    """The numbers of one split of one dataset at one step."""
+
+    id: int
+    run: int
+    step: int
+    dataset: str
+    split: str
+    metrics: dict[str, float]

@@ -1,0 +1,69 @@
+"""The files by which a run folder explains itself without the database: `config.toml` and `run.json`."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import platform
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from trainer.store import schema
+from trainer.store.files import write_text
+
+FORMAT: Final = 1
+_PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
+_SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
+_SKIPPED_OF_RUN: Final = _SKIPPED | {"launched_pid", "launched_ticks", "launched_at", "phase", "eta_s", "beats"}
+
+
+def folder_name(number: int, name: str) -> str:
+    """`0012-name`, with nothing in it that a file system minds."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    return f"{number:04d}-{plain or 'run'}"
+
+
+def folder_number(folder: Path) -> int | None:
+    """The run number that a folder's name begins with."""
+    found = re.match(r"(\d{4,})-", folder.name)
+    return int(found.group(1)) if found else None
+
+
+def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
+    """Makes `run.json` equal to the database; called inside the write transaction, so writers take turns."""
+    row = connection.execute(select(schema.run).where(schema.run.c.id == run)).mappings().one()
+    folder = runs_folder / row["folder"]
+    if not folder.is_dir():
+        return
+    document: dict[str, Any] = {"format": FORMAT, "id": run}
+    document |= {key: value for key, value in row.items() if key not in _SKIPPED_OF_RUN}
+    document["facts"] = json.loads(row["facts"])
+    document["config"] = row["config"]
+    document["versions"] = versions()
+    for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
+        rows = connection.execute(select(table).where(table.c.run == run).order_by(table.c.id)).mappings()
+        document[f"{table.name}s"] = [_plain(dict(r)) for r in rows]
+    write_text(folder / "run.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of what decides a run's numbers; imports none of it."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in row.items() if key not in {"id", "run"}}
+    if "metrics" in kept:
+        kept["metrics"] = json.loads(kept["metrics"])
+    return kept

@@ -1,0 +1,236 @@
+"""The trainer's side of the store: claims a run, says what it does, and lets go of it at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from trainer.store.files import sweep_drafts
+from trainer.store.journal import Entry, Journal
+from trainer.store.life import AliveLock, identity
+from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
+from trainer.store.workspace import Workspace
+
+FLUSH_ROWS: Final = 250
+FLUSH_S: Final = 0.25
+HEARTBEAT_S: Final = 2.0
+ASKED_S: Final = 0.1
+_STEP_WAIT_MS: Final = 25
+"""How long a training step waits for a locked database; the journal has the rows, so there is no hurry."""
+_RETRY_S: Final = 5.0
+_MOMENTARY: Final = ("save", "evaluate")
+
+
+class RunLog:
+    """The one process that trains a run, from `claim` to `close`; use it as a context manager.
+
+    Leaving the context by an exception marks the run failed with that exception's sentence.
+
+    Attributes:
+        run: The row as it was claimed.
+        folder: The run's folder.
+    """
+
+    def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
+        self._workspace = workspace
+        self._lock = lock
+        self._journal = Journal(run.folder / "metrics.jsonl")
+        self._clock_start = time.monotonic()
+        self._buffer: list[Entry] = []
+        self._rows = 0
+        self._flushed_at = self._beat_at = self._asked_at = float("-inf")
+        self._progress: dict[str, Any] = {}
+        self._asked = ""
+        self._ended = False
+        self.run = run
+        self.folder = run.folder
+
+    @classmethod
+    def claim(cls, workspace: Workspace, run: int) -> RunLog:
+        """The log of a run that no other living process holds, now marked running by this one.
+
+        Raises:
+            StoreError: Another process trains the run, or it was deleted.
+        """
+        row = workspace.run(run)
+        if row.deleted_at is not None:
+            raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")
+        row.folder.mkdir(parents=True, exist_ok=True)
+        lock = AliveLock.take(row.folder / "alive.lock")
+        if lock is None:
+            raise StoreError(f"The run {row.name!r} is already being trained by another process (pid {row.pid}).")
+        try:
+            return cls._claimed(workspace, row, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _claimed(cls, workspace: Workspace, row: RunRow, lock: AliveLock) -> RunLog:
+        me = identity()
+        now = time.time()
+        workspace.change_run(
+            row.id,
+            status="running",
+            # A wish from before the start still holds; one from an earlier sitting does not.
+            asked=row.asked if row.active else "",
+            pid=os.getpid(),
+            start_ticks=me.start_ticks if me else None,
+            boot_id=me.boot_id if me else "",
+            started_at=row.started_at or now,
+            sitting_at=now,
+            heartbeat_at=now,
+            ended_at=None,
+            reason="",
+        )
+        for name in ("", "checkpoints", "snapshots"):
+            sweep_drafts(row.folder / name)
+        log = cls(workspace, workspace.run(row.id), lock)
+        workspace.catch_up(row.id)
+        return log
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training over all sittings, by a clock that cannot step."""
+        return self.run.trained_s + time.monotonic() - self._clock_start
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Logs numbers of one step: in the journal when this returns, in the database within 0.25 s of calls.
+
+        Raises:
+            StoreError: The disk is full or gone.
+        """
+        plain = {name: float(value) for name, value in values.items()}
+        if not plain:
+            return
+        entry = Entry(step, time.time(), self.elapsed_s, plain)
+        self._journal.append(entry)
+        self._buffer.append(entry)
+        self._rows += len(plain)
+        self._flush_when_due()
+
+    def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:
+        """Tells where the run is; a sign of life is written at most every 2 s, and when the phase changes."""
+        news = {"step": step, "total_steps": total_steps, "phase": phase, "eta_s": eta_s}
+        turned = phase != self._progress.get("phase") or step >= total_steps
+        self._progress = news
+        if turned or time.monotonic() - self._beat_at >= HEARTBEAT_S:
+            self._beat()
+        self._flush_when_due()
+
+    def asked(self) -> str:
+        """What the person asked for: `stop`, `pause`, `save`, `evaluate` or nothing.
+
+        `stop` and `pause` stay until they are taken back or the run ends; `save` and `evaluate` are told once.
+        """
+        self._flush_when_due()
+        now = time.monotonic()
+        if now - self._asked_at < ASKED_S:
+            return "" if self._asked in _MOMENTARY else self._asked
+        self._asked_at = now
+        try:
+            self._asked = self._workspace.asked_of(self.run.id)
+            if self._asked in _MOMENTARY:
+                self._workspace.ask(self.run.id, "")
+        except DatabaseBusy:
+            self._asked = ""
+        return self._asked
+
+    def status(self, status: str, reason: str = "") -> None:
+        """Sets the run's status; an ended one is final for this log. Waits for a locked database."""
+        self.flush()
+        values: dict[str, Any] = {"status": status, "reason": reason, **self._progress}
+        if status in ENDED:
+            self._ended = True
+            values |= {"ended_at": time.time(), "trained_s": self.elapsed_s, "pid": None, "asked": "", "eta_s": None}
+        self._workspace.change_run(self.run.id, **values)
+
+    def headline(self, last: float, best: float) -> None:
+        """Keeps the run's headline metric in its row, so that a table needs no curves."""
+        self._workspace.change_run(self.run.id, durable=False, last=last, best=best)
+
+    def facts(self, **facts: Any) -> None:
+        """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
+        self._workspace.add_facts(self.run.id, facts)
+
+    def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
+        """Registers a checkpoint that is whole on disk."""
+        self.flush()
+        self._workspace.add_checkpoint(self.run.id, step, folder, best=best)
+
+    def drop_checkpoint(self, step: int) -> None:
+        """Forgets a checkpoint; its folder is the caller's to remove."""
+        self._workspace.drop_checkpoint(self.run.id, step)
+
+    def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
+        """Registers a snapshot that is whole on disk."""
+        self.flush()
+        self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d)
+
+    def evaluation(self, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
+        """Stores the numbers of a whole split."""
+        self.flush()
+        self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics)
+
+    def rewind(self, step: int) -> None:
+        """Forgets everything past `step`, so that training on from there leaves nothing twice."""
+        self.flush()
+        self._journal.rewind(step)
+        for folder in self._workspace.rewind(self.run.id, step):
+            shutil.rmtree(folder, ignore_errors=True)
+        self._workspace.catch_up(self.run.id)
+
+    def flush(self, *, wait_ms: int = 10_000) -> bool:
+        """Moves the buffered rows to the database; False when it stayed locked (they are kept for the next time)."""
+        self._flushed_at = time.monotonic()
+        if not self._buffer:
+            return True
+        try:
+            self._workspace.add_entries(self.run.id, self._buffer, wait_ms=wait_ms)
+        except DatabaseBusy:
+            # Training goes on: the journal holds the rows, and the next try is a while away.
+            self._flushed_at += _RETRY_S
+            return False
+        self._buffer, self._rows = [], 0
+        return True
+
+    def close(self) -> None:
+        """Flushes, marks a run that said nothing of its end as interrupted, and lets the lock go."""
+        try:
+            if not self._ended:
+                self.status("interrupted", "The trainer ended without saying how.")
+            else:
+                self.flush()
+        finally:
+            self._journal.close()
+            self._lock.release()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is not None and not self._ended:
+                interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
+                sentence = "Ended by a signal." if interrupted else (str(error) or type(error).__name__)
+                self.status("interrupted" if interrupted else "failed", sentence)
+        finally:
+            self.close()
+
+    def _flush_when_due(self) -> None:
+        waited_s = time.monotonic() - self._flushed_at
+        if waited_s >= FLUSH_S or (self._rows >= FLUSH_ROWS and waited_s >= 0):
+            self.flush(wait_ms=_STEP_WAIT_MS)
+
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic()
+        try:
+            self._workspace.beat(self.run.id, self._progress, wait_ms=_STEP_WAIT_MS)
+        except DatabaseBusy:
+            return

@@ -1,0 +1,217 @@
+"""The table of runs: who made which change, and what each run says about itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from trainer import config
+from trainer.metrics import HEADLINE
+from trainer.store import schema
+from trainer.store.database import Database
+from trainer.store.files import write_text
+from trainer.store.rows import ACTIVE, RunRow, StoreError
+from trainer.store.run_files import folder_name, folder_number, write_run_file
+
+_RUN = schema.run.c
+
+
+class RunTable:
+    """Reads and changes rows of `run`; every change also refreshes the folder's `run.json`."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self.folder = folder
+
+    def create(self, run: config.Run, *, status: str, parent: int | None, preset: str) -> int:
+        """The number of a new run with its folder; a name in use gets the next free number behind it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._database.write() as connection:
+            number = self._next_number(connection)
+            run = config.replace(run, "name", _free_name(connection, run.name))
+            connection.execute(
+                insert(schema.run).values(
+                    id=number,
+                    name=run.name,
+                    folder=folder_name(number, run.name),
+                    config=config.to_toml(run),
+                    objective=run.objective.kind,
+                    data=_data_label(run.data),
+                    preset=preset,
+                    parent=parent,
+                    status=status,
+                    created_at=time.time(),
+                    launched_at=time.time(),
+                    metric=HEADLINE,
+                )
+            )
+            folder = self.folder / folder_name(number, run.name)
+            folder.mkdir()
+            write_text(folder / "config.toml", config.to_toml(run))
+            write_run_file(connection, self.folder, number)
+        return number
+
+    def all(self) -> list[RunRow]:
+        """Runs that are not deleted, oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(schema.run).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
+            return [self._row(row) for row in rows.mappings()]
+
+    def deleted(self) -> list[RunRow]:
+        """Runs that were deleted and can be restored, oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(schema.run).where(_RUN.deleted_at.is_not(None)).order_by(_RUN.id))
+            return [self._row(row) for row in rows.mappings()]
+
+    def get(self, ref: int | str | Path) -> RunRow:
+        """The run with this number, name or folder.
+
+        Raises:
+            StoreError: There is none; the message names those there are.
+        """
+        text = str(ref).strip()
+        with self._database.read() as connection:
+            row = None
+            for condition in self._conditions(text):
+                row = connection.execute(select(schema.run).where(condition)).mappings().first()
+                if row is not None:
+                    return self._row(row)
+            names = connection.execute(select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
+            known = [f"{number} ({name})" for number, name in names]
+        if not known:
+            raise StoreError(f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit PRESET.")
+        shown = ", ".join(known[-12:])
+        raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
+
+    def config_text(self, run: int) -> str:
+        """The run's configuration as TOML."""
+        with self._database.read() as connection:
+            text = connection.execute(select(_RUN.config).where(_RUN.id == run)).scalar_one_or_none()
+        if text is None:
+            self.get(run)
+        return str(text)
+
+    def rename(self, run: int, name: str) -> None:
+        """Gives the run another name; its folder keeps the old one.
+
+        Raises:
+            StoreError: The name is taken, or cannot be a name.
+        """
+        row = self.get(run)
+        try:
+            changed = config.from_toml(self.config_text(run))
+            changed = config.replace(changed, "name", name.strip())
+            config.check(changed)
+        except config.ConfigError as error:
+            raise StoreError(str(error)) from error
+        with self._database.write() as connection:
+            try:
+                connection.execute(
+                    update(schema.run).where(_RUN.id == run).values(name=changed.name, config=config.to_toml(changed))
+                )
+            except IntegrityError:
+                raise StoreError(
+                    f"Another run is called {changed.name!r}, perhaps a deleted one. Choose another name."
+                ) from None
+            write_text(row.folder / "config.toml", config.to_toml(changed))
+            write_run_file(connection, self.folder, run)
+
+    def change(self, run: int, *, durable: bool = True, **values: Any) -> None:
+        """Sets columns of one run, durably and with its `run.json`."""
+        with self._database.write(durable=durable) as connection:
+            if connection.execute(update(schema.run).where(_RUN.id == run).values(**values)).rowcount == 0:
+                raise StoreError(f"There is no run {run} any more.")
+            write_run_file(connection, self.folder, run)
+
+    def mark_deleted(self, run: int) -> None:
+        """Hides the run."""
+        self.change(run, deleted_at=time.time())
+
+    def add_facts(self, run: int, facts: dict[str, Any]) -> None:
+        """Adds to what the run says of itself; a fact of the same name is replaced."""
+        with self._database.write() as connection:
+            known = json.loads(connection.execute(select(_RUN.facts).where(_RUN.id == run)).scalar_one())
+            connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
+            write_run_file(connection, self.folder, run)
+
+    def ask(self, run: int, what: str) -> None:
+        """Sets the flag that the trainer reads each step."""
+        with self._database.write() as connection:
+            connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
+
+    def asked(self, run: int) -> str:
+        """The flag that the trainer reads each step."""
+        with self._database.read() as connection:
+            return str(connection.execute(select(_RUN.asked).where(_RUN.id == run)).scalar() or "")
+
+    def beat(self, run: int, progress: Mapping[str, Any], *, wait_ms: int) -> None:
+        """Writes a sign of life; not durable, the next one is seconds away."""
+        values = {**progress, "beats": _RUN.beats + 1, "heartbeat_at": time.time()}
+        with self._database.write(durable=False, wait_ms=wait_ms) as connection:
+            connection.execute(update(schema.run).where(_RUN.id == run).values(**values))
+
+    def remove(self, run: int) -> None:
+        """Drops the row and everything that hangs on it."""
+        with self._database.write() as connection:
+            connection.execute(delete(schema.run).where(_RUN.id == run))
+
+    def active(self) -> list[Mapping[str, Any]]:
+        """Whole rows of the runs that say a process works on them, deleted ones included."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(schema.run).where(_RUN.status.in_(ACTIVE))).mappings())
+
+    def interrupt(self, run: int, *, expected: Mapping[str, Any], reason: str) -> bool:
+        """Marks a run whose process has ended; False when somebody claimed it since `expected` was read."""
+        ended_at = expected["heartbeat_at"] or time.time()
+        sitting_s = max(ended_at - expected["sitting_at"], 0.0) if expected["sitting_at"] else 0.0
+        with self._database.write() as connection:
+            same = (_RUN.status == expected["status"]) & (
+                _RUN.launched_at.is_not_distinct_from(expected["launched_at"])
+            )
+            same &= _RUN.pid.is_not_distinct_from(expected["pid"])
+            values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
+            values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
+            changed = connection.execute(update(schema.run).where((_RUN.id == run) & same).values(**values)).rowcount
+            if changed:
+                write_run_file(connection, self.folder, run)
+        return bool(changed)
+
+    def _conditions(self, text: str) -> list[Any]:
+        found: list[Any] = [_RUN.id == int(text)] if text.isascii() and text.isdigit() else []
+        found.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
+        found.append((_RUN.folder == Path(text).name) & _RUN.deleted_at.is_(None))
+        found.append(_RUN.name == text)
+        return found
+
+    def _next_number(self, connection: Connection) -> int:
+        # A folder may be there without a row (a lost database): its number is taken, too.
+        folders = [folder_number(path) or 0 for path in self.folder.iterdir()]
+        given = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalar()
+        newest = connection.execute(select(func.max(_RUN.id))).scalar()
+        return 1 + max([*folders, given or 0, newest or 0])
+
+    def _row(self, row: Mapping[str, Any]) -> RunRow:
+        values = {name: row[name] for name in RunRow.__dataclass_fields__ if name not in {"folder", "facts"}}
+        return RunRow(**values, folder=self.folder / row["folder"], facts=json.loads(row["facts"]))
+
+
+def _free_name(connection: Connection, name: str) -> str:
+    taken = set(connection.execute(select(_RUN.name).where(_RUN.name.startswith(name, autoescape=True))).scalars())
+    free, count = name, 1
+    while free in taken:
+        count += 1
+        free = f"{name} {count}"
+    return free
+
+
+def _data_label(data: config.Data) -> str:
+    if isinstance(data, config.Scenes):
+        return data.label
+    path = Path(data.path)
+    return (path.name if isinstance(data, config.Folder) else path.stem) or data.label

@@ -1,0 +1,213 @@
+"""The tables. Change them only together with a new migration; a test compares the two."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+SCHEMA_VERSION: Final = "0001"
+"""The newest migration; a database that names one unknown to us is newer than this program."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _text(name: str, default: str = "") -> Column:
+    return Column(name, Text, nullable=False, server_default=text(f"'{default}'"))
+
+
+def _run() -> Column:
+    return Column("run", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False)
+
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("folder", Text, nullable=False, unique=True),
+    Column("config", Text, nullable=False),
+    _text("objective"),
+    _text("data"),
+    _text("preset"),
+    Column("parent", Integer),
+    _text("status", "queued"),
+    _text("asked"),
+    Column("pid", Integer),
+    Column("start_ticks", Integer),
+    _text("boot_id"),
+    Column("launched_pid", Integer),
+    Column("launched_ticks", Integer),
+    Column("launched_at", Float),
+    Column("step", Integer, nullable=False, server_default=text("0")),
+    Column("total_steps", Integer, nullable=False, server_default=text("0")),
+    _text("phase"),
+    Column("eta_s", Float),
+    Column("beats", Integer, nullable=False, server_default=text("0")),
+    Column("heartbeat_at", Float),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("sitting_at", Float),
+    Column("ended_at", Float),
+    Column("deleted_at", Float),
+    Column("trained_s", Float, nullable=False, server_default=text("0")),
+    _text("reason"),
+    _text("note"),
+    _text("metric"),
+    Column("last", Float),
+    Column("best", Float),
+    _text("facts", "{}"),
+    CheckConstraint(
+        "status IN ('queued','starting','running','paused','stopping','stopped','finished','failed','interrupted')",
+        name="status",
+    ),
+    # Numbers name folders, also those of runs that are gone: never give one out twice.
+    sqlite_autoincrement=True,
+)
+
+scalar = Table(
+    "scalar",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _run(),
+    Column("name", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("value", Float),
+    _text("kind", "finite"),
+    Column("time", Float, nullable=False),
+    Column("elapsed_s", Float, nullable=False),
+    UniqueConstraint("run", "name", "step"),
+    CheckConstraint("kind IN ('finite','nan','inf','-inf') AND (value IS NULL) = (kind <> 'finite')", name="kind"),
+    # Readers ask for rows past the last id they saw: an id must not come again after a rewind.
+    sqlite_autoincrement=True,
+)
+
+checkpoint = Table(
+    "checkpoint",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _run(),
+    Column("step", Integer, nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("best", Boolean, nullable=False, server_default=text("0")),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("run", "step"),
+)
+
+snapshot = Table(
+    "snapshot",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _run(),
+    Column("step", Integer, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("split", Text, nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("d", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("run", "step", "dataset", "split"),
+)
+
+evaluation = Table(
+    "evaluation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _run(),
+    Column("step", Integer, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("split", Text, nullable=False),
+    Column("metrics", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("run", "step", "dataset", "split"),
+)
+
+prediction = Table(
+    "prediction",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _run(),
+    Column("step", Integer, nullable=False),
+    Column("image", Text, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("templates", Text, nullable=False),
+    Column("probabilities", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Index(None, "run", "image"),
+)
+
+dataset = Table(
+    "dataset",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False, unique=True),
+    Column("folder", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+    _text("facts", "{}"),
+    Column("created_at", Float, nullable=False),
+)
+
+prompt_set = Table(
+    "prompt_set",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("classes", Text, nullable=False),
+    Column("templates", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+layout = Table(
+    "layout",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),
+    Column("snapshot", Integer, ForeignKey("snapshot.id", ondelete="SET NULL")),
+    Column("method", Text, nullable=False),
+    Column("parameters", Text, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+selection = Table(
+    "selection",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("items", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+note = Table(
+    "note",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run", Integer, ForeignKey("run.id", ondelete="CASCADE")),
+    Column("step", Integer),
+    _text("about"),
+    Column("text", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)

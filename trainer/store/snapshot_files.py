@@ -1,0 +1,192 @@
+"""Snapshots on disk: the embeddings of one split at one step, as plain arrays beside a table of the items.
+
+Row i of `image.npy` and of `text.npy` is pair i, and row i of `items.parquet` describes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from trainer.store.files import write_atomically
+from trainer.store.rows import StoreError
+
+_COLUMNS: Final = ("id", "path", "caption", "label", "split")
+_METADATA_PREFIX: Final = "meta."
+
+
+@dataclass(frozen=True)
+class Items:
+    """What each pair is.
+
+    Attributes:
+        id: Item ids, unique in the snapshot.
+        path: Image files.
+        caption: Plain texts, never to be rendered as HTML.
+        label: Class names; empty where an item has none.
+        split: Name of the split each item is from.
+        metadata: Further columns, one value an item.
+    """
+
+    id: Shaped[np.ndarray, " n"]
+    path: list[str]
+    caption: list[str]
+    label: list[str]
+    split: list[str]
+    metadata: dict[str, list] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot as read: its arrays are read-only memory maps of unit rows.
+
+    Attributes:
+        model: The run (or the imported model) that made it.
+        image: Image embeddings; None for a model without images.
+        text: Text embeddings; None for a model without texts.
+        sampled: Whether it holds a sample of its split rather than the whole.
+        fingerprint: Of the dataset; empty where unknown.
+    """
+
+    folder: Path
+    model: str
+    step: int
+    dataset: str
+    split: str
+    n: int
+    d: int
+    image: Float[np.ndarray, "n d"] | None
+    text: Float[np.ndarray, "n d"] | None
+    items: Items
+    sampled: bool
+    fingerprint: str = ""
+
+
+def snapshot_name(*, dataset: str, split: str, step: int) -> str:
+    """The folder's name, `scenes-renderings@000123`, to be put under the run's `snapshots/`."""
+    return f"{dataset}-{split}@{step:06d}"
+
+
+def write_snapshot(
+    folder: Path,
+    *,
+    image: Float[np.ndarray, "n d"] | None,
+    text: Float[np.ndarray, "n d"] | None,
+    items: Items,
+    step: int,
+    dataset: str,
+    split: str,
+    model: str,
+    sampled: bool = False,
+    fingerprint: str = "",
+) -> None:
+    """Makes the snapshot appear at `folder`, whole; one that is already there is replaced.
+
+    Raises:
+        StoreError: The arrays and the items do not have the same number of rows, or are no float16/float32 matrices.
+    """
+    arrays = {name: np.asarray(a) for name, a in (("image", image), ("text", text)) if a is not None}
+    n, d = _shape(folder, arrays, items)
+    dtype = str(next(iter(arrays.values())).dtype)
+    card = {"format": 1, "model": model, "step": step, "dataset": dataset, "split": split, "n": n, "d": d}
+    card |= {"dtype": dtype, "arrays": sorted(arrays), "sampled": sampled, "fingerprint": fingerprint}
+
+    def write(draft: Path) -> None:
+        draft.mkdir()
+        for name, array in arrays.items():
+            np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        _write_items(draft / "items.parquet", items)
+        (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder, write)
+
+
+def read_snapshot(folder: Path) -> Snapshot:
+    """The snapshot at `folder`; its arrays are read-only memory maps.
+
+    Raises:
+        StoreError: A file is missing or damaged, or the shapes contradict `snapshot.json`.
+    """
+    try:
+        card = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
+        n, d = int(card["n"]), int(card["d"])
+        arrays = {name: _read_array(folder / f"{name}.npy", n, d) for name in card["arrays"]}
+        items = _read_items(folder / "items.parquet")
+        if len(items) != n:
+            raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
+        return Snapshot(
+            folder=folder,
+            model=str(card["model"]),
+            step=int(card["step"]),
+            dataset=str(card["dataset"]),
+            split=str(card["split"]),
+            n=n,
+            d=d,
+            image=arrays.get("image"),
+            text=arrays.get("text"),
+            items=items,
+            sampled=bool(card["sampled"]),
+            fingerprint=str(card.get("fingerprint", "")),
+        )
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        # pyarrow's own errors derive from ValueError and OSError.
+        raise StoreError(f"The snapshot {folder} cannot be used: {error}. Embed the run's step again.") from error
+
+
+def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tuple[int, int]:
+    shapes = {a.shape for a in arrays.values()}
+    columns = [items.path, items.caption, items.label, items.split, *items.metadata.values()]
+    problem = ""
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+        problem = f"needs image or text embeddings of one shape (n, d), not {sorted(shapes)}"
+    elif (
+        any(a.dtype not in (np.float16, np.float32) for a in arrays.values())
+        or len({a.dtype for a in arrays.values()}) != 1
+    ):
+        problem = "takes float16 or float32 arrays, both of the same"
+    elif any(len(column) != len(items) for column in columns):
+        problem = "has items with columns of different lengths"
+    elif next(iter(shapes))[0] != len(items):
+        problem = f"has {next(iter(shapes))[0]} embeddings but {len(items)} items"
+    if problem:
+        raise StoreError(f"The snapshot {folder.name} {problem}.")
+    return next(iter(shapes))
+
+
+def _read_array(path: Path, n: int, d: int) -> np.ndarray:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.shape != (n, d) or array.dtype not in (np.float16, np.float32):
+        raise ValueError(f"{path.name} is {array.dtype} {array.shape}, snapshot.json says ({n}, {d})")
+    return array
+
+
+def _write_items(path: Path, items: Items) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {"id": pa.array(np.asarray(items.id).tolist())}
+    columns |= {name: pa.array(list(getattr(items, name)), pa.string()) for name in _COLUMNS[1:]}
+    columns |= {_METADATA_PREFIX + name: pa.array(list(values)) for name, values in items.metadata.items()}
+    pq.write_table(pa.table(columns), path)
+
+
+def _read_items(path: Path) -> Items:
+    import pyarrow.parquet as pq
+
+    # memory_map off: a mapped file cannot be replaced on Windows, and items are small.
+    table = pq.read_table(path, memory_map=False, partitioning=None)
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    metadata = {
+        name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
+    }
+    return Items(np.asarray(columns["id"]), *(columns[name] for name in _COLUMNS[1:]), metadata=metadata)

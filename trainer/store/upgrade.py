@@ -1,0 +1,140 @@
+"""Brings a database to the newest schema: all of it or nothing, after a verified backup, and never a newer one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from trainer.store.files import sync_folder
+from trainer.store.rows import StoreError
+from trainer.store.schema import SCHEMA_VERSION
+
+MIGRATIONS: Final = Path(__file__).with_name("migrations")
+_BUSY_S: Final = 10.0
+
+
+def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_VERSION) -> None:
+    """Leaves the database at `path` at schema `newest` in WAL mode, making it when there is none.
+
+    Raises:
+        StoreError: It is newer than this program (then not one byte of it is changed), or the migration failed
+            (then it is as before, and the message names the backup).
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    version = version_of(path)
+    if version == newest:
+        return
+    if version is not None and version not in known_versions(migrations):
+        raise StoreError(
+            f"{path} was made by a newer version of Contrastive Explorer (schema {version}, this one knows {newest}). "
+            "Nothing was changed. Update the application, or choose another --workspace."
+        )
+    backup = None if version is None else back_up(path, version)
+    _set_wal(path)
+    try:
+        _migrate(path, migrations)
+    except Exception as error:
+        if backup is None:
+            raise
+        raise StoreError(
+            f"{path} could not be brought to schema {newest} ({error}). It is as it was; a copy lies at {backup}."
+        ) from error
+
+
+def version_of(path: Path) -> str | None:
+    """The schema version a database names; None when there is no database, or an empty one. Changes nothing."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        if "alembic_version" not in tables:
+            if tables:
+                raise StoreError(f"{path} is a database of another program. Choose another --workspace.")
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return row[0] if row else None
+
+
+def known_versions(migrations: Path = MIGRATIONS) -> list[str]:
+    """Every schema version this program can bring to the newest, newest first."""
+    from alembic.script import ScriptDirectory
+
+    return [script.revision for script in ScriptDirectory(str(migrations)).walk_revisions()]
+
+
+def back_up(path: Path, version: str) -> Path:
+    """A verified copy in `backups/` beside the database, taken while others may write.
+
+    Raises:
+        StoreError: The copy is not whole.
+    """
+    folder = path.parent / "backups"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{path.stem}-v{version}-{time.strftime('%Y%m%d-%H%M%S')}.db"
+    draft = target.with_name(f".tmp-{target.name}")
+    # A plain copy of a live WAL database is often damaged; the backup API's never is.
+    with closing(sqlite3.connect(path, timeout=_BUSY_S)) as source, closing(sqlite3.connect(draft)) as copy:
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+        whole = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        counted = _counts(copy).keys() == _counts(source).keys()
+    if not (whole and counted):
+        draft.unlink(missing_ok=True)
+        raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(draft, target)
+    sync_folder(folder)
+    return target
+
+
+def _counts(connection: sqlite3.Connection) -> dict[str, int]:
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+    quoted = [(name, name.replace('"', '""')) for name in names]
+    return {n: connection.execute(f'SELECT count(*) FROM "{q}"').fetchone()[0] for n, q in quoted}  # noqa: S608
+
+
+def _set_wal(path: Path) -> None:
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        with closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError:
+                # Changing the mode does not wait for other openers by itself.
+                if time.monotonic() > deadline:
+                    raise
+        time.sleep(0.02)
+
+
+def _migrate(path: Path, migrations: Path) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import Connection, create_engine, event
+    from sqlalchemy.pool import NullPool
+
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_S})
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA synchronous=FULL")
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        # One IMMEDIATE transaction around everything: two openers take turns, and a fault leaves no half schema.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations).replace("%", "%%"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+            raise StoreError("a row would point to one that does not exist")
+    engine.dispose()

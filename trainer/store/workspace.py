@@ -1,0 +1,270 @@
+"""The workspace: one folder with the database and the run folders. The one door to the store."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from trainer import config
+from trainer.store.life import is_held
+from trainer.store.rows import CheckpointRow, EvaluationRow, RunRow, ScalarRow, SnapshotRow, StoreError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from trainer.store.database import Database
+    from trainer.store.facts import Facts
+    from trainer.store.journal import Entry
+    from trainer.store.run_table import RunTable
+
+Asked = Literal["", "stop", "pause", "save", "evaluate"]
+
+
+class Workspace:
+    """A folder of runs. Cheap to make; the database is opened, and brought up to date, at the first use.
+
+    Safe to use from several threads; several processes may have the same workspace open.
+
+    Attributes:
+        folder: Absolute.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder).expanduser().absolute()
+        self._lock = threading.RLock()
+        self._tables: tuple[Database, RunTable, Facts] | None = None
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where the run folders lie."""
+        return self.folder / "runs"
+
+    @property
+    def database_file(self) -> Path:
+        """The SQLite file."""
+        return self.folder / "explorer.db"
+
+    # -- runs ----------------------------------------------------------------------------------------------
+
+    def create_run(
+        self, run: config.Run, *, status: str = "starting", parent: int | None = None, preset: str = ""
+    ) -> int:
+        """The number of a new run: its row and folder are on disk. A name in use gets " 2", " 3", ... behind it.
+
+        Raises:
+            ConfigError: The run cannot be trained as configured.
+        """
+        config.check(run)
+        return self._runs.create(run, status=status, parent=parent, preset=preset)
+
+    def runs(self) -> list[RunRow]:
+        """The runs that are not deleted, oldest first."""
+        return self._runs.all()
+
+    def deleted_runs(self) -> list[RunRow]:
+        """The runs that were deleted and can be restored, oldest first."""
+        return self._runs.deleted()
+
+    def run(self, ref: int | str | Path) -> RunRow:
+        """The run with this number, name or folder, deleted ones included.
+
+        Raises:
+            StoreError: There is none; the message names those there are.
+        """
+        return self._runs.get(ref)
+
+    def config_of(self, run: int) -> config.Run:
+        """What the run was told to compute."""
+        return config.from_toml(self._runs.config_text(run), source=f"run {run}")
+
+    def rename(self, run: int, name: str) -> None:
+        """Gives the run another name; its folder keeps the old one.
+
+        Raises:
+            StoreError: The name is taken, or cannot be a name.
+        """
+        self._runs.rename(run, name)
+
+    def set_note(self, run: int, note: str) -> None:
+        """Keeps the person's words about the run."""
+        self._runs.change(run, note=note)
+
+    def delete(self, run: int) -> None:
+        """Hides the run until `restore`; its files stay.
+
+        Raises:
+            StoreError: It is being trained.
+        """
+        self._refuse_alive(run, "delete")
+        self._runs.mark_deleted(run)
+
+    def restore(self, run: int) -> None:
+        """Shows a deleted run again."""
+        self._runs.change(run, deleted_at=None)
+
+    def purge(self, run: int) -> None:
+        """Removes the run and its files for good.
+
+        Raises:
+            StoreError: It is being trained.
+        """
+        row = self._refuse_alive(run, "purge")
+        self._runs.remove(run)
+        if row.folder.is_dir() and row.folder.parent == self.runs_folder:
+            shutil.rmtree(row.folder, ignore_errors=True)
+
+    def ask(self, run: int, what: Asked) -> None:
+        """Asks the run's trainer for something; it looks each step. The empty word takes a wish back."""
+        self._runs.ask(run, what)
+
+    def change_run(self, run: int, *, durable: bool = True, **values: Any) -> None:
+        """Sets columns of the run's row and refreshes its `run.json`. For the trainer and the launcher."""
+        self._runs.change(run, durable=durable, **values)
+
+    def add_facts(self, run: int, facts: dict[str, Any]) -> None:
+        """Adds to what the run says of itself."""
+        self._runs.add_facts(run, facts)
+
+    def beat(self, run: int, progress: dict[str, Any], *, wait_ms: int) -> None:
+        """Writes a sign of life."""
+        self._runs.beat(run, progress, wait_ms=wait_ms)
+
+    def asked_of(self, run: int) -> str:
+        """What the run's trainer is asked for at this moment."""
+        return self._runs.asked(run)
+
+    # -- what runs found out -------------------------------------------------------------------------------
+
+    def scalars_after(self, last_id: int, *, runs: Sequence[int] | None = None, limit: int = 50_000) -> list[ScalarRow]:
+        """The logged numbers newer than the row `last_id`, oldest first; of `runs` only, if given."""
+        return self._facts.scalars_after(last_id, runs=runs, limit=limit)
+
+    def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One curve by step: steps (int64), values (float64, NaN where NaN was logged), seconds of training."""
+        return self._facts.series(run, name)
+
+    def scalar_names(self, run: int) -> list[str]:
+        """Every name the run has logged, sorted."""
+        return self._facts.scalar_names(run)
+
+    def last_values(self, run: int) -> dict[str, float]:
+        """Name -> newest value."""
+        return self._facts.last_values(run)
+
+    def best_values(self, run: int) -> dict[str, float]:
+        """Name -> best finite value, for names that have a good direction."""
+        return self._facts.best_values(run)
+
+    def changes(self) -> int:
+        """A number that differs from the last one seen when anybody wrote in between; costs microseconds."""
+        return self._database.changes()
+
+    def snapshots(self, run: int) -> list[SnapshotRow]:
+        """The run's snapshots, by step."""
+        return self._facts.snapshots(run)
+
+    def checkpoints(self, run: int) -> list[CheckpointRow]:
+        """The run's checkpoints, by step."""
+        return self._facts.checkpoints(run)
+
+    def evaluations(self, run: int) -> list[EvaluationRow]:
+        """The run's evaluations, by step."""
+        return self._facts.evaluations(run)
+
+    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False, wait_ms: int = 10_000) -> None:
+        """Stores what the run's journal already holds."""
+        self._facts.add_entries(run, entries, again=again, wait_ms=wait_ms)
+
+    def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
+        """Registers a snapshot that is whole on disk."""
+        self._facts.add_snapshot(run, step=step, dataset=dataset, split=split, folder=folder, n=n, d=d)
+
+    def add_checkpoint(self, run: int, step: int, folder: Path, *, best: bool = False) -> None:
+        """Registers a checkpoint that is whole on disk."""
+        self._facts.add_checkpoint(run, step=step, folder=folder, best=best)
+
+    def drop_checkpoint(self, run: int, step: int) -> None:
+        """Forgets a checkpoint; its folder is the caller's to remove."""
+        self._facts.drop_checkpoint(run, step)
+
+    def add_evaluation(self, run: int, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
+        """Stores the numbers of a whole split at one step; those that were there are replaced."""
+        self._facts.add_evaluation(run, step=step, dataset=dataset, split=split, metrics=metrics)
+
+    def rewind(self, run: int, step: int) -> list[Path]:
+        """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""
+        return self._facts.rewind(run, step)
+
+    # -- life and repair -----------------------------------------------------------------------------------
+
+    def is_alive(self, run: int) -> bool:
+        """Whether a living process trains the run: its lock is held."""
+        return is_held(self.run(run).folder / "alive.lock")
+
+    def reconcile(self) -> list[RunRow]:
+        """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s."""
+        from trainer.store.repair import reconcile
+
+        return reconcile(self, self._runs)
+
+    def catch_up(self, run: int) -> None:
+        """Brings into the database what the run's journal holds and a kill kept from it."""
+        from trainer.store.repair import catch_up
+
+        catch_up(self._facts, self.run(run))
+
+    def rebuild(self) -> int:
+        """Puts runs into the database that only their folders know; a damaged database is set aside first.
+
+        Returns:
+            How many runs were put in.
+
+        Raises:
+            StoreError: The database is damaged and a run is being trained.
+        """
+        from trainer.store.repair import rebuild, set_aside_if_damaged
+
+        with self._lock:
+            self.close()
+            set_aside_if_damaged(self.database_file, self.runs_folder)
+            return rebuild(self._database, self._facts, self.runs_folder)
+
+    def close(self) -> None:
+        """Closes the database; the next use opens it again."""
+        with self._lock:
+            if self._tables is not None:
+                self._tables[0].close()
+                self._tables = None
+
+    def _refuse_alive(self, run: int, what: str) -> RunRow:
+        row = self.run(run)
+        if is_held(row.folder / "alive.lock"):
+            raise StoreError(f"The run {row.name!r} is being trained. Stop it before you {what} it.")
+        return row
+
+    def _opened(self) -> tuple[Database, RunTable, Facts]:
+        with self._lock:
+            if self._tables is None:
+                # Here and not above: SQLAlchemy takes longer to import than the window may take to appear.
+                from trainer.store.database import Database
+                from trainer.store.facts import Facts
+                from trainer.store.run_table import RunTable
+
+                database = Database(self.database_file)
+                self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
+            return self._tables
+
+    @property
+    def _database(self) -> Database:
+        return self._opened()[0]
+
+    @property
+    def _runs(self) -> RunTable:
+        return self._opened()[1]
+
+    @property
+    def _facts(self) -> Facts:
+        return self._opened()[2]
