@@ -1,0 +1,235 @@
+"""The asker against a scripted process: answers, cuts, deaths, cancelling, closing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from explorer.asker import Asker
+from trainer.messages import Classify, EmbedTexts, Failure, Project
+
+SCRIPT = """
+import json, os, sys, time
+out = sys.stdout.buffer
+def say(**line):
+    out.write(json.dumps(line).encode() + b"\\n"); out.flush()
+for raw in sys.stdin.buffer:
+    q = json.loads(raw)
+    text = (q.get("texts") or [q.get("snapshot", "")])[0]
+    if q["ask"] == "cancel":
+        say(id=q["target"], error={"kind": "cancelled", "message": "Cancelled.", "next": ""})
+    elif text == "die":
+        sys.stderr.write("first line\\nno more coffee: grü"); sys.stderr.flush(); os._exit(3)
+    elif text == "hang":
+        say(id=q["id"], progress=0.25, note="thinking")
+        time.sleep(60)
+    elif text == "quiet":
+        pass
+    elif text == "cut":
+        whole = json.dumps({"id": q["id"], "answer": {"text": "grüße 猫"}}, ensure_ascii=False).encode() + b"\\n"
+        for i in range(len(whole)):
+            out.write(whole[i:i+1]); out.flush(); time.sleep(0.0005)
+    elif text == "noise":
+        out.write(b"not json\\n[1]\\n\\xff\\xfe\\n"); say(id=q["id"], answer={"text": "after noise"})
+    else:
+        say(id=q["id"], progress=0.5, note="half")
+        say(id=q["id"], answer={"ask": q["ask"], "text": text, "pid": os.getpid()})
+"""
+
+
+class Ear:
+    """Hears what happens to one question."""
+
+    def __init__(self) -> None:
+        self.answer: dict | None = None
+        self.failure: Failure | None = None
+        self.told: list[tuple[float, str]] = []
+
+    @property
+    def heard(self) -> bool:
+        return self.answer is not None or self.failure is not None
+
+    def done(self, answer: dict) -> None:
+        assert not self.heard
+        self.answer = answer
+
+    def failed(self, failure: Failure) -> None:
+        assert not self.heard
+        self.failure = failure
+
+
+@pytest.fixture
+def make_asker(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., Asker]]:
+    script = tmp_path / "answers.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    made: list[Asker] = []
+
+    def make(*program: str) -> Asker:
+        made.append(Asker(SimpleNamespace(folder=tmp_path), program=program or (sys.executable, str(script))))
+        return made[-1]
+
+    yield make
+    for asker in made:
+        if shiboken6.isValid(asker):
+            asker.close()
+
+
+def ask(asker: Asker, text: str, **more: object) -> tuple[Ear, int]:
+    ear = Ear()
+    number = asker.ask(
+        EmbedTexts(run=1, texts=(text,)),
+        done=ear.done,
+        failed=ear.failed,
+        progress=lambda share, note: ear.told.append((share, note)),
+        **more,
+    )
+    return ear, number
+
+
+def test_an_answer_comes_with_its_progress_and_the_states(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker, states = make_asker(), []
+    asker.state_changed.connect(lambda kind, state: states.append((kind, state)))
+    assert asker.state("models") == "cold"
+    ear, _ = ask(asker, "hello")
+    assert not ear.heard
+    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "warm")
+    assert ear.answer is not None
+    assert ear.answer["text"] == "hello"
+    assert ear.told == [(0.5, "half")]
+    assert states == [("models", "warming"), ("models", "busy"), ("models", "warm")]
+    assert asker.state("projections") == "cold"
+
+
+@pytest.mark.parametrize(("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
+def test_cut_lines_and_noise_do_no_harm(qtbot: QtBot, make_asker: Callable[..., Asker], text: str, answer: str) -> None:
+    asker = make_asker()
+    ear, _ = ask(asker, text)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.answer == {"text": answer}
+
+
+def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    dying, _ = ask(asker, "die")
+    behind, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: dying.heard and behind.heard)
+    for ear in (dying, behind):
+        assert ear.failure is not None
+        assert "no more coffee: grü" in ear.failure.message
+        assert ear.failure.next
+    again, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: again.heard)
+    assert again.answer is not None
+
+
+def test_a_program_that_cannot_start_is_given_up_after_some_tries(
+    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.asker.answer_process.FIRST_PAUSE_MS", 1)
+    asker = make_asker("/nowhere/at/all")
+    ear, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "gone")
+    assert ear.failure is not None
+    assert asker.last_words("models")
+
+
+def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker = make_asker()
+    first, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: first.heard)
+    ear, number = ask(asker, "quiet")
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.failure == Failure("cancelled", "Cancelled.")
+    second, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: second.heard)
+    assert first.answer is not None
+    assert second.answer is not None
+    assert first.answer["pid"] == second.answer["pid"]
+
+
+def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
+    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.asker.answer_process.CANCEL_GRACE_MS", 50)
+    asker = make_asker()
+    ear, number = ask(asker, "hang")
+    qtbot.waitUntil(lambda: bool(ear.told))
+    behind, _ = ask(asker, "hello")
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: ear.heard and behind.heard)
+    assert ear.failure is not None
+    assert ear.failure.kind == "cancelled"
+    assert behind.answer is not None
+
+
+def test_cancelling_a_projection_ends_its_process_and_keeps_the_others_waiting(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    hanging, waiting = Ear(), Ear()
+    number = asker.ask(
+        Project(snapshot="hang", method="umap"),
+        done=hanging.done,
+        failed=hanging.failed,
+        progress=lambda share, note: hanging.told.append((share, note)),
+    )
+    asker.ask(Project(snapshot="quick", method="pca"), done=waiting.done, failed=waiting.failed)
+    qtbot.waitUntil(lambda: bool(hanging.told))
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: hanging.heard and waiting.heard)
+    assert hanging.failure is not None
+    assert hanging.failure.kind == "cancelled"
+    assert waiting.answer is not None
+    assert asker.state("models") == "cold"
+
+
+def test_a_deleted_owner_is_not_called(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker, owner = make_asker(), QObject()
+    orphan, _ = ask(asker, "hello", owner=owner)
+    owner.deleteLater()
+    other, _ = ask(asker, "cut")
+    qtbot.waitUntil(lambda: other.heard)
+    assert not orphan.heard
+
+
+def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
+    qtbot: QtBot, make_asker: Callable[..., Asker], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asker = make_asker()
+    first, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: first.heard)
+    ear, _ = ask(asker, "hang")
+    qtbot.waitUntil(lambda: bool(ear.told))
+    asker.close()
+    asker.deleteLater()
+    qtbot.wait(50)
+    assert first.answer is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(first.answer["pid"], 0)
+    assert not ear.heard
+    assert "QProcess" not in capfd.readouterr().err
+
+
+def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker = make_asker()
+    asker.warm_up([1])
+    qtbot.waitUntil(lambda: asker.state("models") == "warm")
+    asker.warm_up([1])
+    assert asker.state("models") == "warm"
+    asker.warm_up([2, 3])
+    assert asker.state("models") == "warming"
+    ear = Ear()
+    asker.ask(Classify(runs=(2,), images=(), labels=("a",), templates=("{}",)), done=ear.done, failed=ear.failed)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert asker.state("models") == "warm"
