@@ -25,7 +25,9 @@ def hardest_unmatched(
     text: Float[np.ndarray, "n d"],
     k: int = 10,
     groups: Int[np.ndarray, " n"] | None = None,
-) -> Float[np.ndarray, "n k"]:
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+) -> Float[np.ndarray, "m k"]:
     """The `k` largest cosines of each image with texts that are not its own, largest first.
 
     Block by block: the n x n matrix never exists. NaN fills up rows with fewer than `k` unmatched texts.
@@ -35,18 +37,18 @@ def hardest_unmatched(
         text: Unit embeddings; row i belongs to image i.
         k: How many texts an image keeps.
         groups: Texts of an image's own group count as matched (equal captions); None: only row i does.
+        rows: The images that ask, a sample; None: all. Every image is compared with all texts.
     """
-    image, text = exact(image), exact(text)
+    text = exact(text)
+    rows = np.arange(len(image)) if rows is None else rows
+    groups = np.arange(len(text)) if groups is None else groups
     kept = min(k, len(text))
-    hardest = np.full((len(image), k), np.nan, dtype=image.dtype)
-    for rows in row_blocks(len(image), len(text)):
-        similarity = image[rows] @ text.T
-        if groups is None:
-            similarity[np.arange(len(similarity)), np.arange(rows.start, rows.stop)] = -np.inf
-        else:
-            similarity[groups[rows, None] == groups[None, :]] = -np.inf
-        top = -np.partition(-similarity, kept - 1, axis=1)[:, :kept]
-        hardest[rows, :kept] = -np.sort(-top, axis=1)
+    hardest = np.full((len(rows), k), np.nan, dtype=text.dtype)
+    for block in row_blocks(len(rows), len(text)):
+        similarity = exact(image[rows[block]]) @ text.T
+        similarity[groups[rows[block], None] == groups[None, :]] = -np.inf
+        top = np.partition(similarity, len(text) - kept, axis=1)[:, len(text) - kept :]
+        hardest[block, :kept] = np.sort(top, axis=1)[:, ::-1]
     hardest[np.isneginf(hardest)] = np.nan
     return hardest
 

@@ -27,7 +27,10 @@ def test_hardest_unmatched_equals_the_naive_loop(pairs, grouped: bool):
         sorted((float(image[i] @ text[j]) for j in range(60) if groups[j] != groups[i]), reverse=True)[:10]
         for i in range(60)
     ]
-    assert np.allclose(hardest_unmatched(image, text, 10, groups if grouped else None), naive, atol=1e-12)
+    asked = groups if grouped else None
+    assert np.allclose(hardest_unmatched(image, text, 10, asked), naive, atol=1e-12)
+    sample = np.array([3, 4, 59, 0])
+    assert np.allclose(hardest_unmatched(image, text, 10, asked, rows=sample), np.array(naive)[sample], atol=1e-12)
 
 
 def test_rows_with_too_few_unmatched_end_in_nan():

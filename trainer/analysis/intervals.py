@@ -1,0 +1,18 @@
+"""How far a measured share may be from the true one."""
+
+from __future__ import annotations
+
+import math
+
+
+def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:
+    """The interval that holds the true share in 95 of 100 samples of size `n` (for `z` 1.96); NaN without a sample.
+
+    Wilson, Probable inference, the law of succession, and statistical inference, 1927, equation 2; unlike the
+    normal approximation it stays inside [0, 1] and has a width at 0 and 1.
+    """
+    if n < 1 or math.isnan(share):
+        return float("nan"), float("nan")
+    centre = (share + z * z / 2 / n) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(max(share * (1 - share) / n + z * z / 4 / n / n, 0))
+    return max(centre - half, 0.0), min(centre + half, 1.0)

@@ -1,0 +1,20 @@
+"""What a chart shows, as frozen numbers read from the store: the window and `trainer.figures` draw the same data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trainer import config
+from trainer.problem import Problem
+
+OBJECTIVE_LABELS: Final[dict[str, str]] = {choice.kind: choice.label for choice in config.SECTIONS["objective"]}
+"""Kind of an objective as stored -> how people call it."""
+
+
+class ChartError(Problem):
+    """There is nothing to draw; the message names what is missing and what there is."""
+
+
+def objective_label(kind: str) -> str:
+    """How people call an objective; a kind of a newer version is shown as it is."""
+    return OBJECTIVE_LABELS.get(kind, kind)

@@ -1,0 +1,45 @@
+"""Which snapshot a chart of a run is about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trainer.charts import ChartError
+from trainer.store import RunRow, SnapshotRow, Workspace
+
+PREFERRED_SPLITS: Final = ("renderings", "heldout")
+"""Splits that are the first choice where none is named: held out, and drawn like the training pairs."""
+
+
+def choose_snapshot(
+    workspace: Workspace, run: RunRow, *, step: int | None = None, dataset: str | None = None, split: str | None = None
+) -> SnapshotRow:
+    """The run's snapshot of the data and step asked for; what is None is chosen: preferred split, last step.
+
+    Raises:
+        ChartError: There is none; names those there are.
+    """
+    rows = workspace.snapshots(run.id)
+    if not rows:
+        raise ChartError(f"Run {run.name} has no snapshot yet: wait for its first evaluation, or train it further.")
+    fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
+    if not fitting:
+        there = sorted({f"{row.dataset}-{row.split}" for row in rows})
+        raise ChartError(
+            f"Run {run.name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
+            f"choose one of {', '.join(there)}."
+        )
+    first = min(fitting, key=_preference)
+    fitting = [row for row in fitting if (row.dataset, row.split) == (first.dataset, first.split)]
+    if step is None:
+        return max(fitting, key=lambda row: row.step)
+    at_step = [row for row in fitting if row.step == step]
+    if not at_step:
+        there = ", ".join(str(row.step) for row in sorted(fitting, key=lambda row: row.step))
+        raise ChartError(f"Run {run.name} has no snapshot at step {step}; choose one of {there}, or last.")
+    return at_step[-1]
+
+
+def _preference(row: SnapshotRow) -> tuple[int, str, str]:
+    rank = PREFERRED_SPLITS.index(row.split) if row.split in PREFERRED_SPLITS else len(PREFERRED_SPLITS)
+    return rank, row.dataset, row.split
