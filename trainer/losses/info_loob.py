@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from trainer.losses.off_diagonal import needs_two, off_diagonal_logsumexp
 from trainer.losses.precision import full_precision
 
 
@@ -32,9 +30,6 @@ def info_loob(
     Raises:
         ValueError: A single pair: nothing is left once the match is left out.
     """
-    if len(anchors) < 2:
-        raise ValueError("info_loob needs at least 2 pairs: with the match left out, a single pair has no negatives")
+    needs_two(len(anchors), "info_loob")
     logits = inv_tau * (anchors @ samples.T)
-    matched = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
-    others = torch.logsumexp(logits.masked_fill(matched, -math.inf), dim=1)
-    return (others - logits.diagonal()).mean() / inv_tau
+    return (off_diagonal_logsumexp(logits) - logits.diagonal()).mean() / inv_tau

@@ -1,4 +1,4 @@
-"""InfoNCE in both directions, the objective of CLIP."""
+"""InfoNCE in both directions, the objective of CLIP, and in one."""
 
 from __future__ import annotations
 
@@ -27,5 +27,27 @@ def info_nce(
         inv_tau: Inverse temperature; factor on the cosines.
     """
     logits = inv_tau * (image @ text.T)
-    matched = torch.arange(len(image), device=image.device)
-    return (F.cross_entropy(logits, matched) + F.cross_entropy(logits.T, matched)) / 2
+    return (_find_diagonal(logits) + _find_diagonal(logits.T)) / 2
+
+
+@full_precision
+def info_nce_one_way(
+    anchors: Float[Tensor, "n d"],
+    samples: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+) -> Float[Tensor, ""]:
+    """Mean over anchors of the cross-entropy of finding their match among the samples.
+
+    Equation 1 of Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,
+    https://arxiv.org/abs/1807.03748
+
+    Args:
+        anchors: Unit rows that look for their match.
+        samples: Unit rows; row k matches anchor k, all others are its negatives.
+        inv_tau: Inverse temperature.
+    """
+    return _find_diagonal(inv_tau * (anchors @ samples.T))
+
+
+def _find_diagonal(logits: Float[Tensor, "n n"]) -> Float[Tensor, ""]:
+    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device))

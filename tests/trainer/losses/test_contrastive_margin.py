@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from trainer.losses import contrastive_margin
+
+
+def naive(rows, labels, margin) -> float:
+    rows, total, pairs = rows.tolist(), 0.0, 0
+    for i in range(len(rows)):
+        for j in range(i + 1, len(rows)):
+            d = math.dist(rows[i], rows[j])
+            total += d * d / 2 if labels[i] == labels[j] else max(margin - d, 0) ** 2 / 2
+            pairs += 1
+    return total / pairs
+
+
+@pytest.mark.parametrize("margin", [0.5, 1.0, 3.0])
+def test_equals_double_loop(unit_rows, margin):
+    rows, labels = unit_rows(9, 4, 0), torch.arange(9) % 3
+    expected = naive(rows, labels, margin)
+    assert contrastive_margin(rows, labels, margin=margin).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_gradient(unit_rows):
+    rows = unit_rows(6, 4, 0).requires_grad_()
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    assert torch.autograd.gradcheck(lambda r: contrastive_margin(r, labels, margin=1.0), (rows,))

@@ -1,0 +1,77 @@
+"""ProtoNCE of PCL: InfoNCE against a queue, and against cluster prototypes at several granularities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from trainer.losses.precision import full_precision
+
+
+@full_precision
+def proto_nce(
+    query: Float[Tensor, "n d"],
+    key: Float[Tensor, "n d"],
+    queue: Float[Tensor, "q d"],
+    prototypes: Sequence[Float[Tensor, "k d"]] = (),
+    assignments: Sequence[Int[Tensor, " n"]] = (),
+    concentrations: Sequence[Float[Tensor, " k"]] = (),
+    *,
+    inv_tau: float = 5.0,
+) -> Float[Tensor, ""]:
+    """InfoNCE of each query's key against the queue, plus the mean over clusterings of the prototype term.
+
+    Without clusterings (before the warm-up ends) it is MoCo's InfoNCE. Li et al., Prototypical Contrastive
+    Learning of Unsupervised Representations, 2021, https://arxiv.org/abs/2005.04966, equation 11.
+
+    Args:
+        query: Unit rows of the encoder.
+        key: Unit rows of the momentum encoder; row k shows the same image.
+        queue: Unit rows of earlier keys, the negatives.
+        prototypes: For each clustering, its unit centroids.
+        assignments: For each clustering, the centroid of each query.
+        concentrations: For each clustering, the density estimate phi of its centroids.
+        inv_tau: Inverse temperature of the instance term.
+    """
+    logits = inv_tau * torch.cat([(query * key).sum(dim=1, keepdim=True), query @ queue.T], dim=1)
+    instance = (torch.logsumexp(logits, dim=1) - logits[:, 0]).mean()
+    if not prototypes:
+        return instance
+    terms = [
+        F.cross_entropy(query @ centroids.to(query).T / phi.to(query), assigned)
+        for centroids, assigned, phi in zip(prototypes, assignments, concentrations, strict=True)
+    ]
+    return instance + torch.stack(terms).mean()
+
+
+def concentration(
+    distance: Float[Tensor, " n"],
+    assignment: Int[Tensor, " n"],
+    clusters: int,
+    *,
+    tau: float = 0.2,
+    smoothing: float = 10.0,
+) -> Float[Tensor, " clusters"]:
+    """The density estimate phi of each cluster: small where many points lie close, mean tau over the clusters.
+
+    `sum d / (n ln(n + smoothing))`; clusters of fewer than two points get the largest estimate, all are clipped
+    to their 10th and 90th percentile and scaled to mean `tau`. Li et al. 2021, equation 12 and appendix.
+
+    Args:
+        distance: Euclidean distance of each point to its centroid.
+        assignment: Cluster of each point.
+        clusters: How many clusters there are.
+        tau: Mean of the result.
+        smoothing: Alpha of the paper; keeps small clusters from looking dense.
+    """
+    count = torch.bincount(assignment, minlength=clusters)
+    total = torch.zeros(clusters, dtype=distance.dtype, device=distance.device).index_add(0, assignment, distance)
+    phi = total / count.clamp(min=1) / (count + smoothing).log()
+    phi = torch.where(count > 1, phi, phi.max())
+    low, high = torch.quantile(phi, torch.tensor([0.1, 0.9], dtype=phi.dtype, device=phi.device))
+    phi = phi.clamp(low, high)
+    return tau * phi / phi.mean()

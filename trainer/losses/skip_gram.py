@@ -1,0 +1,31 @@
+"""Skip-gram with negative sampling, the objective of word2vec."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.losses.precision import full_precision
+
+
+@full_precision
+def skip_gram(
+    centre: Float[Tensor, "n d"],
+    context: Float[Tensor, "n d"],
+    negatives: Float[Tensor, "n k d"],
+) -> Float[Tensor, ""]:
+    """Mean over centre words of `-ln sigmoid(context . centre) - sum_k ln sigmoid(-negative_k . centre)`.
+
+    Equation 4 of Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality,
+    2013, https://arxiv.org/abs/1310.4546. Vectors are not normalised.
+
+    Args:
+        centre: Input vectors of the centre words.
+        context: Output vectors of the words seen beside them.
+        negatives: Output vectors of k drawn words each.
+    """
+    matched = F.logsigmoid((centre * context).sum(dim=1))
+    unmatched = F.logsigmoid(-torch.einsum("nd,nkd->nk", centre, negatives)).sum(dim=1)
+    return -(matched + unmatched).mean()
