@@ -1,0 +1,20 @@
+"""Pairs of images and texts, ready to train on.
+
+Imports no torch itself, so that the processes that draw and decode start quickly; `tokenizer` and `augment` do.
+"""
+
+from trainer.data.images import UnreadableImage, open_image, read_image
+from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs
+from trainer.data.splits import load, scenes_folder
+
+__all__ = [
+    "DataError",
+    "DataSplits",
+    "ImportReport",
+    "Pairs",
+    "UnreadableImage",
+    "load",
+    "open_image",
+    "read_image",
+    "scenes_folder",
+]

@@ -1,0 +1,69 @@
+"""A folder of images with a `.txt` caption of the same name beside each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from trainer.data.images import SUFFIXES
+from trainer.data.pairs import DataError, Source
+
+_LONGEST_CAPTION: Final = 100_000
+"""Bytes. A longer .txt beside an image is no caption of it."""
+
+
+def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
+    """The pairs at any depth of a folder, sorted by path; and (path, reason) for each image without a usable caption.
+
+    Hidden files and folders are passed over.
+
+    Raises:
+        DataError: There is no such folder, or no image in it.
+    """
+    root = Path(path).expanduser()
+    if not root.is_dir():
+        raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
+    found: list[Source] = []
+    problems: list[tuple[str, str]] = []
+    for image in _images(root):
+        relative = image.relative_to(root).as_posix()
+        try:
+            found.append(Source(image, relative, _caption(image.with_suffix(".txt"))))
+        except ValueError as reason:
+            problems.append((relative, str(reason)))
+    if not found and not problems:
+        raise DataError(f"There is no image in {root}. Files named {', '.join(sorted(SUFFIXES))} are looked for.")
+    return found, problems
+
+
+def _images(root: Path) -> list[Path]:
+    return sorted(_walk(root), key=lambda image: image.relative_to(root).as_posix())
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, below, files in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        for name in files:
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in SUFFIXES:
+                yield Path(folder, name)
+
+
+def _caption(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LONGEST_CAPTION + 1)
+    except FileNotFoundError:
+        raise ValueError(f"There is no caption {path.name} beside it.") from None
+    except OSError as error:
+        raise ValueError(f"Its caption {path.name} cannot be read: {error.strerror}.") from None
+    if len(raw) > _LONGEST_CAPTION:
+        raise ValueError(f"Its caption {path.name} is longer than {_LONGEST_CAPTION:,} bytes.")
+    try:
+        text = " ".join(raw.decode("utf-8-sig").split())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Its caption {path.name} is not UTF-8 text (byte {error.start}).") from None
+    if not text:
+        raise ValueError(f"Its caption {path.name} is empty.")
+    return text

@@ -1,0 +1,62 @@
+"""Folders that are written once, by one process, and are whole or absent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trainer.data.pairs import DataError
+from trainer.store.life import AliveLock
+
+
+def written_once(folder: Path, write: Callable[[Path], None], waiting: Callable[[], None]) -> Path:
+    """`folder`, filled by `write` unless it already is.
+
+    `write` fills a temporary folder beside it, which then takes its name: a process that dies halfway leaves
+    nothing that looks whole. Two runs started together write it once; the other waits.
+
+    Args:
+        folder: What shall exist.
+        write: Fills the (empty, existing) folder it is given.
+        waiting: Called every now and then while another process writes; may raise to give up.
+
+    Raises:
+        DataError: The disk is full or may not be written.
+    """
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.parent / f".{folder.name}.lock", waiting):
+            if not folder.is_dir():
+                _write(folder, write)
+    except OSError as error:
+        raise DataError(
+            f"{folder} cannot be written: {error.strerror or error}. Free some space or choose another --workspace."
+        ) from error
+    return folder
+
+
+def _write(folder: Path, write: Callable[[Path], None]) -> None:
+    unfinished = folder.parent / f".{folder.name}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        write(unfinished)
+        os.replace(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds an OS lock, which ends with the process however it ends. The empty file stays: removing it would race."""
+    while (lock := AliveLock.take(path, wait_s=0.5)) is None:
+        waiting()
+    try:
+        yield
+    finally:
+        lock.release()

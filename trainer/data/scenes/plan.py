@@ -1,0 +1,147 @@
+"""What each picture of Scenes shows, before anything is drawn. Derived from (seed, split, index) alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+
+from trainer import config
+from trainer.data.pairs import DataError
+from trainer.data.scenes.words import COLOURS, FAVOURITE_COLOURS, FAVOURITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
+
+Choice = TypeVar("Choice")
+
+SPLITS: Final = ("train", "renderings", "combinations")
+
+_ATTEMPTS_PER_PAIR: Final = 50
+"""Draws of a distinct caption before the words are taken to be exhausted."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A coloured shape."""
+
+    colour: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A larger subject, a smaller object, where the subject is seen from the object, and what both lie on."""
+
+    subject: Thing
+    object: Thing
+    relation: str
+    ground: str
+
+    @property
+    def caption(self) -> str:
+        """The sentence that is true of this scene and of no other."""
+        return f"{_named(self.subject)} {self.relation} {_named(self.object)} {GROUNDS[self.ground]}"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The words of the caption by the part they play."""
+        return {
+            "subject_colour": self.subject.colour,
+            "subject_shape": self.subject.shape,
+            "object_colour": self.object.colour,
+            "object_shape": self.object.shape,
+            "relation": self.relation,
+            "ground": self.ground,
+        }
+
+
+def random(seed: int, *names: int | str) -> np.random.Generator:
+    """A generator of its own for every purpose, the same in every process and on every machine."""
+    words = [zlib.crc32(name.encode()) if isinstance(name, str) else name for name in names]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
+
+
+def unseen_things(seed: int) -> frozenset[Thing]:
+    """The tenth of all coloured shapes that training never shows: one colour of each shape, no colour twice.
+
+    None is a favourite, so co-occurrence never asks for what may not be shown.
+    """
+    generator = random(seed, "unseen things")
+    while True:
+        colours = generator.permutation(list(COLOURS))[: len(SHAPES)]
+        things = [Thing(str(colour), shape) for colour, shape in zip(colours, SHAPES, strict=True)]
+        if not any(thing.colour in FAVOURITE_COLOURS[thing.shape] for thing in things):
+            return frozenset(things)
+
+
+def plan_scenes(scenes: config.Scenes) -> dict[str, list[Scene]]:
+    """Split -> its scenes, in order.
+
+    `train` follows the co-occurrence. `renderings` repeats captions of `train`, each once, for other drawings.
+    `combinations` has subjects never shown in training, each caption once, without co-occurrence.
+
+    Raises:
+        DataError: There are fewer distinct captions than held-out pairs were asked for.
+    """
+    unseen = unseen_things(scenes.seed)
+    train = [_training_scene(scenes, index, unseen) for index in range(scenes.train_pairs)]
+    return {
+        "train": train,
+        "renderings": _renderings(scenes, train),
+        "combinations": _combinations(scenes, unseen),
+    }
+
+
+def _training_scene(scenes: config.Scenes, index: int, unseen: frozenset[Thing]) -> Scene:
+    generator = random(scenes.seed, "train", index, "scene")
+    subject = _thing(generator, scenes.cooccurrence, unseen)
+    other = _thing(generator, scenes.cooccurrence, unseen | {subject})
+    grounds = FAVOURITE_GROUNDS[subject.shape] if generator.random() < scenes.cooccurrence else tuple(GROUNDS)
+    return Scene(subject, other, _one_of(generator, RELATIONS), _one_of(generator, grounds))
+
+
+def _thing(generator: np.random.Generator, cooccurrence: float, without: frozenset[Thing]) -> Thing:
+    while True:
+        shape = _one_of(generator, SHAPES)
+        colours = FAVOURITE_COLOURS[shape] if generator.random() < cooccurrence else tuple(COLOURS)
+        thing = Thing(_one_of(generator, colours), shape)
+        if thing not in without:
+            return thing
+
+
+def _renderings(scenes: config.Scenes, train: list[Scene]) -> list[Scene]:
+    distinct = list(dict.fromkeys(train))
+    if len(distinct) < scenes.heldout_pairs:
+        raise DataError(
+            f"Scenes: {scenes.heldout_pairs:,} held-out pairs need as many different captions, but the "
+            f"{scenes.train_pairs:,} training pairs have {len(distinct):,}. "
+            "Raise the training pairs or lower the held-out pairs."
+        )
+    chosen = random(scenes.seed, "renderings").permutation(len(distinct))[: scenes.heldout_pairs]
+    return [distinct[row] for row in chosen]
+
+
+def _combinations(scenes: config.Scenes, unseen: frozenset[Thing]) -> list[Scene]:
+    subjects = sorted(unseen, key=lambda thing: (thing.shape, thing.colour))
+    distinct: dict[Scene, None] = {}
+    for attempt in range(_ATTEMPTS_PER_PAIR * scenes.heldout_pairs):
+        generator = random(scenes.seed, "combinations", attempt, "scene")
+        other = _thing(generator, 0.0, unseen)
+        ground = _one_of(generator, tuple(GROUNDS))
+        distinct.setdefault(Scene(_one_of(generator, subjects), other, _one_of(generator, RELATIONS), ground))
+        if len(distinct) == scenes.heldout_pairs:
+            return list(distinct)
+    raise DataError(
+        f"Scenes: there are only {len(distinct):,} different captions of unseen combinations, fewer than the "
+        f"{scenes.heldout_pairs:,} held-out pairs asked for. Lower the held-out pairs."
+    )
+
+
+def _one_of(generator: np.random.Generator, choices: Sequence[Choice]) -> Choice:
+    return choices[int(generator.integers(len(choices)))]
+
+
+def _named(thing: Thing) -> str:
+    article = "an" if thing.colour[0] in "aeiou" else "a"
+    return f"{article} {thing.colour} {thing.shape}"

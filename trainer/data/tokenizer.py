@@ -1,0 +1,87 @@
+"""Captions as token rows: a byte-level BPE trained on the captions themselves.
+
+Every row is start, tokens, end, padding. The end is kept when a caption is cut: the text tower reads its answer
+there, and without it (as in CLOOB's own `tokenize`) all long captions read the start and become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import torch
+from jaxtyping import Int
+from tokenizers import Tokenizer as BytePairs
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from torch import Tensor
+
+from trainer.data.pairs import DataError
+
+PADDING: Final = 0
+START: Final = 1
+_FIRST: Final = 2
+"""Id of the first learned token. Start, end and padding live outside the learned vocabulary, so no caption,
+whatever it spells, can contain one."""
+
+
+class Tokenizer:
+    """Turns captions into token rows; equal in every process that holds the same JSON."""
+
+    def __init__(self, byte_pairs: BytePairs) -> None:
+        self._byte_pairs = byte_pairs
+
+    @property
+    def eot(self) -> int:
+        """Id of the end token: the largest id, so `argmax` finds it too."""
+        return self._byte_pairs.get_vocab_size() + _FIRST
+
+    @property
+    def size(self) -> int:
+        """Number of ids, start, end and padding included."""
+        return self.eot + 1
+
+    def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
+        """One row a text: start, as many tokens as fit, end, padding."""
+        rows = torch.full((len(texts), context_length), PADDING, dtype=torch.long)
+        for row, encoding in zip(rows, self._byte_pairs.encode_batch(list(texts)), strict=True):
+            tokens = encoding.ids[: context_length - 2]
+            row[: len(tokens) + 2] = torch.tensor([START, *(token + _FIRST for token in tokens), self.eot])
+        return rows
+
+    def decode(self, row: Sequence[int]) -> str:
+        """The text between start and end, lower-cased as it was learned."""
+        return self._byte_pairs.decode([int(token) - _FIRST for token in row if _FIRST <= token < self.eot]).strip()
+
+    def to_json(self) -> str:
+        """Everything that `from_json` needs."""
+        return self._byte_pairs.to_str()
+
+    @classmethod
+    def from_json(cls, text: str) -> Tokenizer:
+        """The tokenizer that `to_json` wrote.
+
+        Raises:
+            DataError: The text is no tokenizer.
+        """
+        try:
+            return cls(BytePairs.from_str(text))
+        except Exception as error:  # tokenizers raises bare Exception
+            raise DataError(
+                f"The tokenizer cannot be read: {error}. Its file is damaged; train again or restore it."
+            ) from error
+
+
+def train_tokenizer(captions: Iterable[str], vocabulary: int) -> Tokenizer:
+    """A tokenizer of at most `vocabulary` ids that spells every text, and common words of `captions` in one token."""
+    byte_pairs = BytePairs(models.BPE())
+    byte_pairs.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    byte_pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    byte_pairs.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary - _FIRST - 1,
+        min_frequency=2,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    byte_pairs.train_from_iterator(captions, trainer)
+    return Tokenizer(byte_pairs)
