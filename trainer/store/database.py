@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DatabaseError, DBAPIError
+from sqlalchemy.exc import DBAPIError
 
 from trainer.store.rows import DatabaseBusy, StoreError
 from trainer.store.upgrade import prepare
@@ -23,13 +23,18 @@ class Database:
 
     Raises:
         StoreError: The file is damaged, newer than this program, or cannot be written.
+
+    Args:
+        path: The file; it is made when there is none.
+        wait_ms: How long writers wait for each other.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait_ms: int = BUSY_MS) -> None:
         self.path = path
+        self._wait_ms = wait_ms
         with sentences(path):
             prepare(path)
-        self._engine = _engine(path)
+        self._engine = _engine(path, wait_ms)
         self._watching: sqlite3.Connection | None = None
         self._watch_lock = threading.Lock()
 
@@ -40,18 +45,18 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self, *, durable: bool = True, wait_ms: int = BUSY_MS) -> Iterator[Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[Connection]:
         """A write transaction, committed when the block ends and rolled back when it raises.
 
         Args:
             durable: Survives a power cut once the block has ended (synchronous FULL); else the last second may not.
-            wait_ms: How long to wait for other writers before `DatabaseBusy`.
+
+        Raises:
+            DatabaseBusy: Other writers held the database longer than this one waits.
         """
         with sentences(self.path), self._engine.connect() as connection:
             # IMMEDIATE: a deferred transaction that reads first fails at once when another writer came between.
-            connection.execution_options(
-                store_begin="BEGIN IMMEDIATE", store_sync="FULL" if durable else "NORMAL", store_wait_ms=wait_ms
-            )
+            connection.execution_options(store_begin="BEGIN IMMEDIATE", store_sync="FULL" if durable else "NORMAL")
             with connection.begin():
                 yield connection
 
@@ -72,20 +77,19 @@ class Database:
                 self._watching = None
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, wait_ms: int) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
         # Leave BEGIN to us: the driver's own habit splits schema changes from their transaction.
         connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        connection.execute(f"PRAGMA busy_timeout={wait_ms}")
         connection.execute("PRAGMA foreign_keys=ON")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
         options = connection.get_execution_options()
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={options.get('store_wait_ms', BUSY_MS)}")
         connection.exec_driver_sql(f"PRAGMA synchronous={options.get('store_sync', 'NORMAL')}")
         connection.exec_driver_sql(options.get("store_begin", "BEGIN"))
 
@@ -97,13 +101,15 @@ def sentences(path: Path) -> Iterator[None]:
     """Turns the errors of SQLite that are the world's fault into a `StoreError` with cause and next step."""
     try:
         yield
-    except DBAPIError as error:
-        raise _sentence(path, error.orig, error) from error
-    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-        raise _sentence(path, error, error) from error
+    except (DBAPIError, sqlite3.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        problem = _problem(path, cause)
+        if problem is None:
+            raise
+        raise problem from error
 
 
-def _sentence(path: Path, cause: BaseException | None, error: Exception) -> Exception:
+def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return DatabaseBusy(f"{path} is in use by another program. Close what holds it, or try again in a moment.")
@@ -115,6 +121,4 @@ def _sentence(path: Path, cause: BaseException | None, error: Exception) -> Exce
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged. Rebuild it from the run folders: trainer doctor --rebuild.",
         sqlite3.SQLITE_NOTADB: f"{path} is no database. Rebuild it from the run folders: trainer doctor --rebuild.",
     }
-    if code in texts:
-        return StoreError(texts[code])
-    return error if isinstance(error, DatabaseError | sqlite3.Error) else StoreError(str(cause))
+    return StoreError(texts[code]) if code in texts else None

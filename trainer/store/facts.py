@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from trainer.metrics import metric
 from trainer.store import schema
-from trainer.store.database import BUSY_MS, Database
+from trainer.store.database import Database
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.rows import CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
 from trainer.store.run_files import write_run_file
@@ -45,6 +45,11 @@ class Facts:
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(_SCALAR.id).limit(limit)).all()
         return [ScalarRow(i, r, name, s, _value(v, kind), t, e) for i, r, name, s, v, kind, t, e in rows]
+
+    def last_scalar_id(self) -> int:
+        """Id of the newest row; 0 when nothing is logged."""
+        with self._database.read() as connection:
+            return connection.execute(select(func.max(_SCALAR.id))).scalar() or 0
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps, values and seconds of training of one curve, by step."""
@@ -104,13 +109,13 @@ class Facts:
             for r, _ in self._of(schema.evaluation, run)
         ]
 
-    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False, wait_ms: int = BUSY_MS) -> None:
+    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Stores what the journal already holds; `again`: rows that are there already are left alone."""
         rows = [row for entry in entries for row in _scalar_rows(run, entry)]
         if not rows:
             return
         prefix = "OR IGNORE" if again else "OR REPLACE"
-        with self._database.write(durable=False, wait_ms=wait_ms) as connection:
+        with self._database.write(durable=False) as connection:
             connection.execute(insert(schema.scalar).prefix_with(prefix), rows)
 
     def scalar_count(self, run: int) -> int:

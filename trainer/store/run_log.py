@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -12,16 +14,18 @@ from typing import Any, Final
 from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal
 from trainer.store.life import AliveLock, identity
-from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
+from trainer.store.rows import ENDED, RunRow, StoreError
 from trainer.store.workspace import Workspace
 
 FLUSH_ROWS: Final = 250
 FLUSH_S: Final = 0.25
 HEARTBEAT_S: Final = 2.0
 ASKED_S: Final = 0.1
-_STEP_WAIT_MS: Final = 25
-"""How long a training step waits for a locked database; the journal has the rows, so there is no hurry."""
+_STEP_WAIT_MS: Final = 50
+"""How long a training step waits for a locked database: the journal has the curves, the rest is tried again."""
 _RETRY_S: Final = 5.0
+_PATIENCE_S: Final = 120.0
+"""How long the end of a run waits for a locked database."""
 _MOMENTARY: Final = ("save", "evaluate")
 
 
@@ -36,7 +40,10 @@ class RunLog:
     """
 
     def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
-        self._workspace = workspace
+        # One of its own that hardly waits: training does not slow down for a locked database.
+        self._workspace = Workspace(workspace.folder, wait_ms=_STEP_WAIT_MS)
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._retry_at = float("-inf")
         self._lock = lock
         self._journal = Journal(run.folder / "metrics.jsonl")
         self._clock_start = time.monotonic()
@@ -135,77 +142,77 @@ class RunLog:
         try:
             self._asked = self._workspace.asked_of(self.run.id)
             if self._asked in _MOMENTARY:
-                self._workspace.ask(self.run.id, "")
-        except DatabaseBusy:
+                self._workspace.answered(self.run.id, self._asked)
+        except StoreError:
             self._asked = ""
         return self._asked
 
     def status(self, status: str, reason: str = "") -> None:
-        """Sets the run's status; an ended one is final for this log. Waits for a locked database."""
-        self.flush()
+        """Sets the run's status; an ended one is final for this log, and waits for a locked database."""
         values: dict[str, Any] = {"status": status, "reason": reason, **self._progress}
         if status in ENDED:
             self._ended = True
             values |= {"ended_at": time.time(), "trained_s": self.elapsed_s, "pid": None, "asked": "", "eta_s": None}
-        self._workspace.change_run(self.run.id, **values)
+        self._write(lambda: self._workspace.change_run(self.run.id, **values))
+        if self._ended:
+            self.flush(patience_s=_PATIENCE_S)
 
     def headline(self, last: float, best: float) -> None:
         """Keeps the run's headline metric in its row, so that a table needs no curves."""
-        self._workspace.change_run(self.run.id, durable=False, last=last, best=best)
+        self._write(lambda: self._workspace.change_run(self.run.id, durable=False, last=last, best=best))
 
     def facts(self, **facts: Any) -> None:
         """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
-        self._workspace.add_facts(self.run.id, facts)
+        self._write(lambda: self._workspace.add_facts(self.run.id, facts))
 
     def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
         """Registers a checkpoint that is whole on disk."""
-        self.flush()
-        self._workspace.add_checkpoint(self.run.id, step, folder, best=best)
+        self._write(lambda: self._workspace.add_checkpoint(self.run.id, step, folder, best=best))
 
     def drop_checkpoint(self, step: int) -> None:
         """Forgets a checkpoint; its folder is the caller's to remove."""
-        self._workspace.drop_checkpoint(self.run.id, step)
+        self._write(lambda: self._workspace.drop_checkpoint(self.run.id, step))
 
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
-        self.flush()
-        self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d)
+        self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
 
     def evaluation(self, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
         """Stores the numbers of a whole split."""
-        self.flush()
-        self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics)
+        self._write(lambda: self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics))
 
     def rewind(self, step: int) -> None:
         """Forgets everything past `step`, so that training on from there leaves nothing twice."""
-        self.flush()
+        self.flush(patience_s=_PATIENCE_S)
         self._journal.rewind(step)
-        for folder in self._workspace.rewind(self.run.id, step):
+        workspace = Workspace(self._workspace.folder)
+        for folder in workspace.rewind(self.run.id, step):
             shutil.rmtree(folder, ignore_errors=True)
-        self._workspace.catch_up(self.run.id)
+        workspace.catch_up(self.run.id)
+        workspace.close()
 
-    def flush(self, *, wait_ms: int = 10_000) -> bool:
-        """Moves the buffered rows to the database; False when it stayed locked (they are kept for the next time)."""
-        self._flushed_at = time.monotonic()
-        if not self._buffer:
-            return True
-        try:
-            self._workspace.add_entries(self.run.id, self._buffer, wait_ms=wait_ms)
-        except DatabaseBusy:
-            # Training goes on: the journal holds the rows, and the next try is a while away.
-            self._flushed_at += _RETRY_S
-            return False
-        self._buffer, self._rows = [], 0
+    def flush(self, *, patience_s: float = 0.0) -> bool:
+        """Brings everything said so far into the database; False when it stayed locked (it is kept for later).
+
+        Args:
+            patience_s: How long to go on trying.
+        """
+        deadline = time.monotonic() + patience_s
+        while not self._settle():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
         return True
 
     def close(self) -> None:
-        """Flushes, marks a run that said nothing of its end as interrupted, and lets the lock go."""
+        """Marks a run that said nothing of its end as interrupted, stores the rest, and lets the lock go."""
         try:
             if not self._ended:
                 self.status("interrupted", "The trainer ended without saying how.")
-            else:
-                self.flush()
+            elif self._buffer or self._waiting:
+                self.flush(patience_s=1.0)
         finally:
+            self._workspace.close()
             self._journal.close()
             self._lock.release()
 
@@ -224,13 +231,39 @@ class RunLog:
             self.close()
 
     def _flush_when_due(self) -> None:
-        waited_s = time.monotonic() - self._flushed_at
-        if waited_s >= FLUSH_S or (self._rows >= FLUSH_ROWS and waited_s >= 0):
-            self.flush(wait_ms=_STEP_WAIT_MS)
+        now = time.monotonic()
+        due = self._rows >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S
+        if due and now >= self._retry_at and (self._buffer or self._waiting):
+            self._settle()
+
+    def _write(self, action: Callable[[], None]) -> None:
+        self._waiting.append(action)
+        if time.monotonic() >= self._retry_at:
+            self._settle()
+
+    def _settle(self) -> bool:
+        """Writes the buffered curves, then what else waits, in order; False when the database was not to be had."""
+        self._flushed_at = time.monotonic()
+        try:
+            if self._buffer:
+                self._workspace.add_entries(self.run.id, self._buffer)
+                self._buffer, self._rows = [], 0
+            while self._waiting:
+                self._waiting[0]()
+                self._waiting.popleft()
+        except StoreError:
+            # Training goes on without its database: the journal holds the curves, and the next try is a while away.
+            self._retry_at = time.monotonic() + _RETRY_S
+            return False
+        self._retry_at = float("-inf")
+        return True
 
     def _beat(self) -> None:
-        self._beat_at = time.monotonic()
-        try:
-            self._workspace.beat(self.run.id, self._progress, wait_ms=_STEP_WAIT_MS)
-        except DatabaseBusy:
+        now = time.monotonic()
+        if now < self._retry_at:
             return
+        self._beat_at = now
+        try:
+            self._workspace.beat(self.run.id, self._progress)
+        except StoreError:
+            self._retry_at = now + _RETRY_S

@@ -16,6 +16,7 @@ from trainer.metrics import HEADLINE
 from trainer.store import schema
 from trainer.store.database import Database
 from trainer.store.files import write_text
+from trainer.store.life import Identity
 from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 
@@ -145,15 +146,27 @@ class RunTable:
         with self._database.write() as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
 
+    def answered(self, run: int, what: str) -> None:
+        """Takes the flag down, unless the person has asked for something else by now."""
+        with self._database.write() as connection:
+            connection.execute(update(schema.run).where((_RUN.id == run) & (_RUN.asked == what)).values(asked=""))
+
     def asked(self, run: int) -> str:
         """The flag that the trainer reads each step."""
         with self._database.read() as connection:
             return str(connection.execute(select(_RUN.asked).where(_RUN.id == run)).scalar() or "")
 
-    def beat(self, run: int, progress: Mapping[str, Any], *, wait_ms: int) -> None:
+    def claimant(self, run: int) -> Identity | None:
+        """The process that claimed the run and has not said that it ended."""
+        with self._database.read() as connection:
+            query = select(_RUN.pid, _RUN.start_ticks, _RUN.boot_id).where(_RUN.id == run)
+            row = connection.execute(query).first()
+        return None if row is None or None in (row.pid, row.start_ticks) else Identity(*row)
+
+    def beat(self, run: int, progress: Mapping[str, Any]) -> None:
         """Writes a sign of life; not durable, the next one is seconds away."""
         values = {**progress, "beats": _RUN.beats + 1, "heartbeat_at": time.time()}
-        with self._database.write(durable=False, wait_ms=wait_ms) as connection:
+        with self._database.write(durable=False) as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(**values))
 
     def remove(self, run: int) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainer.store.database import Database
     from trainer.store.facts import Facts
     from trainer.store.journal import Entry
+    from trainer.store.life import Identity
     from trainer.store.run_table import RunTable
 
 Asked = Literal["", "stop", "pause", "save", "evaluate"]
@@ -28,12 +29,17 @@ class Workspace:
 
     Safe to use from several threads; several processes may have the same workspace open.
 
+    Args:
+        folder: Made at the first use when it does not exist.
+        wait_ms: How long a write waits for other processes before it raises `DatabaseBusy`.
+
     Attributes:
         folder: Absolute.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, wait_ms: int = 10_000) -> None:
         self.folder = Path(folder).expanduser().absolute()
+        self._wait_ms = wait_ms
         self._lock = threading.RLock()
         self._tables: tuple[Database, RunTable, Facts] | None = None
 
@@ -128,19 +134,27 @@ class Workspace:
         """Adds to what the run says of itself."""
         self._runs.add_facts(run, facts)
 
-    def beat(self, run: int, progress: dict[str, Any], *, wait_ms: int) -> None:
+    def beat(self, run: int, progress: dict[str, Any]) -> None:
         """Writes a sign of life."""
-        self._runs.beat(run, progress, wait_ms=wait_ms)
+        self._runs.beat(run, progress)
 
     def asked_of(self, run: int) -> str:
         """What the run's trainer is asked for at this moment."""
         return self._runs.asked(run)
+
+    def answered(self, run: int, what: str) -> None:
+        """Takes a wish down that was fulfilled, unless another one has come since."""
+        self._runs.answered(run, what)
 
     # -- what runs found out -------------------------------------------------------------------------------
 
     def scalars_after(self, last_id: int, *, runs: Sequence[int] | None = None, limit: int = 50_000) -> list[ScalarRow]:
         """The logged numbers newer than the row `last_id`, oldest first; of `runs` only, if given."""
         return self._facts.scalars_after(last_id, runs=runs, limit=limit)
+
+    def last_scalar_id(self) -> int:
+        """Id of the newest logged number: where `scalars_after` starts for who wants only what comes; 0 if none."""
+        return self._facts.last_scalar_id()
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One curve by step: steps (int64), values (float64, NaN where NaN was logged), seconds of training."""
@@ -174,9 +188,9 @@ class Workspace:
         """The run's evaluations, by step."""
         return self._facts.evaluations(run)
 
-    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False, wait_ms: int = 10_000) -> None:
+    def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Stores what the run's journal already holds."""
-        self._facts.add_entries(run, entries, again=again, wait_ms=wait_ms)
+        self._facts.add_entries(run, entries, again=again)
 
     def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
@@ -203,6 +217,10 @@ class Workspace:
     def is_alive(self, run: int) -> bool:
         """Whether a living process trains the run: its lock is held."""
         return is_held(self.run(run).folder / "alive.lock")
+
+    def claimant(self, run: int) -> Identity | None:
+        """The process that claimed the run last and has not said that it ended; it may be dead all the same."""
+        return self._runs.claimant(run)
 
     def reconcile(self) -> list[RunRow]:
         """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s."""
@@ -253,7 +271,7 @@ class Workspace:
                 from trainer.store.facts import Facts
                 from trainer.store.run_table import RunTable
 
-                database = Database(self.database_file)
+                database = Database(self.database_file, wait_ms=self._wait_ms)
                 self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
             return self._tables
 

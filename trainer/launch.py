@@ -1,0 +1,136 @@
+"""Starts and ends trainers: detached processes that survive whoever started them. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import IO, Any, Final
+
+from trainer.problem import Problem
+from trainer.store import Workspace
+from trainer.store.life import Identity, identity
+
+POLL_S: Final = 0.05
+
+
+class LaunchError(Problem):
+    """A trainer could not be started or ended."""
+
+
+def start_detached(workspace: Workspace, run: int) -> int:
+    """The process number of a new trainer of the run, in a session of its own, its words going to `log.txt`.
+
+    The row says `starting` until that trainer claims it.
+
+    Raises:
+        LaunchError: The run is being trained already, or the process could not be started.
+    """
+    row = workspace.run(run)
+    if workspace.is_alive(run):
+        raise LaunchError(f"The run {row.name!r} is being trained already (pid {row.pid}).")
+    workspace.change_run(
+        run, status="starting", asked="", reason="", launched_pid=None, launched_ticks=None, launched_at=time.time()
+    )
+    command = [sys.executable, "-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+    try:
+        with (row.folder / "log.txt").open("ab") as log:
+            process = _spawn(command, log)
+    except OSError as error:
+        reason = f"The trainer could not be started: {error}."
+        workspace.change_run(run, status="failed", reason=reason)
+        raise LaunchError(reason) from error
+    # Reaped when it ends, or a zombie would pass for a living trainer as long as the window lives.
+    threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
+    started = identity(process.pid)
+    # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
+    ticks = started.start_ticks if started else -1
+    workspace.change_run(run, launched_pid=process.pid, launched_ticks=ticks)
+    return process.pid
+
+
+def stop(workspace: Workspace, run: int) -> None:
+    """Asks the run's trainer to stop after the step it is in, leaving a checkpoint."""
+    workspace.ask(run, "stop")
+
+
+def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
+    """Whether the run's trainer has let go of it within the time."""
+    deadline = time.monotonic() + timeout_s
+    while workspace.is_alive(run) or workspace.run(run).active:
+        workspace.reconcile()
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def end(workspace: Workspace, run: int, *, grace_s: float = 15.0) -> bool:
+    """Ends the run's trainer against its will: SIGTERM, then a kill after `grace_s`. Whether it is gone.
+
+    Signals go only to the process that holds the run's lock and has the number, start and boot in its row; a
+    number that another program has by now is left alone.
+    """
+    if _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s):
+        return True
+    if workspace.is_alive(run):
+        _signal(workspace, run, hard=True)
+    gone = _gone(workspace, run, 5.0)
+    workspace.reconcile()
+    return gone
+
+
+def trainer_of(workspace: Workspace, run: int) -> Identity | None:
+    """The living process that trains the run; None when there is none or it is not the one the row names."""
+    claimed = workspace.claimant(run)
+    if claimed is None or not workspace.is_alive(run):
+        return None
+    return claimed if identity(claimed.pid) == claimed else None
+
+
+def _spawn(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment}
+    if os.name != "nt":
+        return subprocess.Popen(command, start_new_session=True, **options)
+    flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+    try:
+        return subprocess.Popen(command, creationflags=flags | subprocess.CREATE_BREAKAWAY_FROM_JOB, **options)
+    except PermissionError:
+        # Some terminals forbid leaving their job: the trainer then ends with that terminal.
+        log.write(b"This terminal does not let the trainer outlive it.\n")
+        return subprocess.Popen(command, creationflags=flags, **options)
+
+
+def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
+    process = trainer_of(workspace, run)
+    if process is None:
+        return False
+    number = signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL
+    try:
+        if hasattr(os, "pidfd_open"):
+            # A descriptor cannot come to mean another process between the check and the signal.
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                if identity(process.pid) != process:
+                    return False
+                signal.pidfd_send_signal(descriptor, number)
+            finally:
+                os.close(descriptor)
+        else:
+            os.kill(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _gone(workspace: Workspace, run: int, wait_s: float) -> bool:
+    deadline = time.monotonic() + wait_s
+    while workspace.is_alive(run):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
