@@ -19,7 +19,9 @@ class Plot(pg.PlotWidget):
     """
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
-        super().__init__(parent, background=None, **options)
+        super().__init__(parent, background=theme.colour("surface"), **options)
+        # Dropped images belong to the window, whatever they are dropped on.
+        self.setAcceptDrops(False)
         self._labels = {"bottom": x_label, "left": y_label}
         item = self.getPlotItem()
         item.setMenuEnabled(False)
@@ -44,6 +46,7 @@ class Plot(pg.PlotWidget):
 
     def recolour(self) -> None:
         """Takes the colours of the theme as it is now."""
+        self.setBackground(theme.colour("surface"))
         for side in ("bottom", "left"):
             axis = self.getPlotItem().getAxis(side)
             axis.setPen(pg.mkPen(theme.colour("outline"), width=1))

@@ -1,0 +1,164 @@
+"""Every command by a few letters of its name, without the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QPainter
+from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer import theme
+from explorer.widgets.fuzzy import score
+from explorer.widgets.overlay import Overlay
+
+Index = QModelIndex | QPersistentModelIndex
+
+ENTRY_ROLE: Final = Qt.ItemDataRole.UserRole
+ROWS_SHOWN: Final = 10
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the palette: where it belongs, and the action it triggers."""
+
+    group: str
+    action: QAction
+
+    @property
+    def words(self) -> str:
+        """The action's text as a person reads it, without mnemonics."""
+        return self.action.text().replace("&", "")
+
+
+class CommandPalette(Overlay):
+    """A line to type in and the matching commands under it; arrows choose, Enter does, Esc leaves."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, name="palette", width=600, top=True)
+        self.body.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
+        self.body.setSpacing(theme.SPACE)
+        self.line = QLineEdit(objectName="paletteLine", accessibleName="Command to look for")
+        self.line.setPlaceholderText("What do you want to do?")
+        self._model = _Entries(self)
+        self.list = QListView(objectName="paletteList", accessibleName="Matching commands")
+        self.list.setModel(self._model)
+        self.list.setItemDelegate(_EntryCell(self.list))
+        self.list.setUniformItemSizes(True)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._none = QLabel("No command matches. Try fewer letters.")
+        theme.set_role(self._none, "secondary")
+        self._none.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
+        line = QWidget()
+        line.setProperty("role", "line")
+        for widget in (self.line, self.list, self._none):
+            self.body.addWidget(widget)
+        self._entries: list[Entry] = []
+        self.line.textChanged.connect(self._filter)
+        self.line.installEventFilter(self)
+        self.list.clicked.connect(lambda _index: self._do())
+
+    def ask(self, entries: Sequence[Entry]) -> None:
+        """Opens with these commands; those that cannot be used now are left out."""
+        self._entries = [entry for entry in entries if entry.action.isEnabled()]
+        self.line.clear()
+        self._filter("")
+        self.open(self.line)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            return self._key(event)
+        return super().eventFilter(watched, event)
+
+    def _key(self, event: QKeyEvent) -> bool:
+        steps = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
+        if event.key() in steps:
+            self._choose(self.list.currentIndex().row() + steps[Qt.Key(event.key())])
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._do()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.close_panel()
+        else:
+            return False
+        return True
+
+    def _filter(self, typed: str) -> None:
+        self._model.show(matching(typed, self._entries))
+        count = self._model.rowCount()
+        self.list.setVisible(count > 0)
+        self._none.setVisible(count == 0)
+        self.list.setFixedHeight(min(count, ROWS_SHOWN) * theme.ROW_PX + 2)
+        self._choose(0)
+        if self.isVisible():
+            self._cover()
+
+    def _choose(self, row: int) -> None:
+        count = self._model.rowCount()
+        if count:
+            self.list.setCurrentIndex(self._model.index(max(0, min(count - 1, row))))
+
+    def _do(self) -> None:
+        entry = self.list.currentIndex().data(ENTRY_ROLE)
+        self.close_panel()
+        if entry is not None:
+            entry.action.trigger()
+
+
+def matching(typed: str, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries that the typed letters name, best first; all of them, in their order, if nothing is typed."""
+    found = [(score(typed, f"{entry.words} {entry.group}"), place, entry) for place, entry in enumerate(entries)]
+    kept = sorted(((-s, place, entry) for s, place, entry in found if s is not None), key=lambda t: t[:2])
+    return [entry for _, _, entry in kept]
+
+
+class _Entries(QAbstractListModel):
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._entries: list[Entry] = []
+
+    def show(self, entries: list[Entry]) -> None:
+        self.beginResetModel()
+        self._entries = entries
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self._entries)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        entry = self._entries[index.row()]
+        if role == ENTRY_ROLE:
+            return entry
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return entry.words
+        return None
+
+
+class _EntryCell(QStyledItemDelegate):
+    """Words on the left, the group and the shortcut on the right."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return QSize(200, theme.ROW_PX)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        entry: Entry = index.data(ENTRY_ROLE)
+        chosen = bool(option.state & option.state.__class__.State_Selected)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if chosen:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.colour("selection"))
+            painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
+        room = QRect(option.rect).adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
+        right = "   ".join(t for t in (entry.group, entry.action.shortcut().toString()) if t)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("selection_text" if chosen else "secondary"))
+        painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, right)
+        room.setRight(room.right() - painter.fontMetrics().horizontalAdvance(right) - theme.BETWEEN)
+        painter.setFont(theme.pixel_font(theme.BODY_PX))
+        painter.setPen(theme.colour("selection_text" if chosen else "text"))
+        words = painter.fontMetrics().elidedText(entry.words, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+        painter.restore()

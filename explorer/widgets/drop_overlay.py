@@ -1,0 +1,83 @@
+"""What lies over the window while files are dragged over it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+
+
+class DropOverlay(QWidget):
+    """Covers the window during a drag and takes the drop, whatever widget lies beneath.
+
+    Signals:
+        dropped: What was dropped, as a `QMimeData` that is valid during the call only.
+    """
+
+    dropped = Signal(QMimeData)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, objectName="dropOverlay")
+        self._words = ""
+        self.setAcceptDrops(True)
+        # The drag may leave before Qt has told this widget of it; then nobody else would hide it.
+        self._unvisited = QTimer(self, singleShot=True, interval=1_000, timeout=self.hide)
+        parent.installEventFilter(self)
+        self.hide()
+
+    def open(self, words: str) -> None:
+        """Covers the parent and says `words`."""
+        self._words = words
+        self.setGeometry(self.parentWidget().rect())
+        self.show()
+        self.raise_()
+        self._unvisited.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self.setGeometry(self.parentWidget().rect())
+        return super().eventFilter(watched, event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self._unvisited.stop()
+        event.acceptProposedAction()
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        event.acceptProposedAction()
+
+    def dragLeaveEvent(self, _event: QDragLeaveEvent) -> None:
+        self.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.hide()
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
+        self.dropped.emit(event.mimeData())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        veil = QColor(theme.colour("background"))
+        veil.setAlpha(225)
+        painter.fillRect(self.rect(), veil)
+        painter.setPen(QPen(theme.colour("accent"), 2, Qt.PenStyle.DashLine))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(24, 24, -24, -24), 12, 12)
+        centre = self.rect().center()
+        sign = theme.icon("image-plus", 48, "accent").pixmap(48, 48)
+        painter.drawPixmap(centre.x() - 24, centre.y() - 56, sign)
+        font = theme.pixel_font(theme.TITLE_PX)
+        font.setWeight(font.Weight.DemiBold)
+        painter.setFont(font)
+        painter.setPen(theme.colour("text"))
+        painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self._words)

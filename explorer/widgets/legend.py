@@ -1,0 +1,123 @@
+"""Which colour and mark is which series, with selected / total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+Mark = Literal["disc", "diamond", "line", "square"]
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """One series: its words, colour (`#rrggbb`), mark, and how many of how many are selected if that is known."""
+
+    words: str
+    colour: str
+    mark: Mark = "disc"
+    total: int | None = None
+    selected: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The words with the count: `images 12 / 1,024`."""
+        if self.total is None:
+            return self.words
+        count = f"{self.total:,}" if self.selected is None else f"{self.selected:,} / {self.total:,}"
+        return f"{self.words}  {count}"
+
+
+class Legend(QWidget):
+    """A row of entries that flows into as many lines as it needs.
+
+    Signals:
+        clicked: The place of the entry that was clicked.
+    """
+
+    clicked = Signal(int)
+
+    LINE = 22
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._entries: tuple[LegendEntry, ...] = ()
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        theme.theme().changed.connect(self.update)
+
+    @property
+    def entries(self) -> tuple[LegendEntry, ...]:
+        """What is shown."""
+        return self._entries
+
+    def show_entries(self, entries: Sequence[LegendEntry]) -> None:
+        """Shows exactly these."""
+        if tuple(entries) != self._entries:
+            self._entries = tuple(entries)
+            self.setAccessibleDescription(", ".join(entry.text for entry in self._entries))
+            self.updateGeometry()
+            self.update()
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        places = self._places(width)
+        return int(places[-1].bottom()) if places else self.LINE
+
+    def sizeHint(self) -> QSize:
+        return QSize(240, self.heightForWidth(max(240, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, self.LINE)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        for place, room in enumerate(self._places(self.width())):
+            if room.contains(event.position()):
+                self.clicked.emit(place)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        for entry, room in zip(self._entries, self._places(self.width()), strict=True):
+            paint_mark(painter, QPointF(room.left() + 5, room.center().y()), entry.mark, QColor(entry.colour))
+            painter.setPen(theme.colour("secondary"))
+            words = room.adjusted(16, 0, 0, 0)
+            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, entry.text)
+
+    def _places(self, width: int) -> list[QRectF]:
+        metrics = self.fontMetrics()
+        places, x, y = [], 0.0, 0.0
+        for entry in self._entries:
+            wide = metrics.horizontalAdvance(entry.text) + 16.0
+            if x > 0 and x + wide > width:
+                x, y = 0.0, y + self.LINE
+            places.append(QRectF(x, y, wide, self.LINE))
+            x += wide + theme.BETWEEN
+        return places
+
+
+def paint_mark(painter: QPainter, centre: QPointF, mark: Mark, paint: QColor) -> None:
+    """Draws one mark, about 9 px wide, around `centre`."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(paint)
+    x, y = centre.x(), centre.y()
+    if mark == "disc":
+        painter.drawEllipse(centre, 4.5, 4.5)
+    elif mark == "diamond":
+        painter.drawPolygon(
+            QPolygonF([QPointF(x, y - 5.5), QPointF(x + 5.5, y), QPointF(x, y + 5.5), QPointF(x - 5.5, y)])
+        )
+    elif mark == "square":
+        painter.drawRoundedRect(QRectF(x - 4.5, y - 4.5, 9, 9), 2, 2)
+    else:
+        painter.drawRoundedRect(QRectF(x - 6, y - 1.25, 12, 2.5), 1.25, 1.25)

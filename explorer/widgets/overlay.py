@@ -1,0 +1,91 @@
+"""A raised panel over the window: dims what is behind, closes on Esc or a click outside, gives the focus back."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+
+from explorer import theme
+
+
+class Overlay(QWidget):
+    """Covers its parent and shows `panel` in it.
+
+    Signals:
+        closed: The panel is gone and the focus is back where it was.
+    """
+
+    closed = Signal()
+
+    def __init__(self, parent: QWidget, *, name: str, width: int, top: bool = False) -> None:
+        """Builds the panel, hidden; `top` hangs it near the upper edge instead of the middle."""
+        super().__init__(parent)
+        self.panel = QFrame(self, objectName=name)
+        self.panel.setMaximumWidth(width)
+        self.panel.setMinimumWidth(min(width, 360))
+        self.body = QVBoxLayout(self.panel)
+        self.body.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
+        self.body.setSpacing(theme.INSIDE)
+        self._width, self._top = width, top
+        self._focus_before: QWidget | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        parent.installEventFilter(self)
+        self.hide()
+
+    def open(self, focus: QWidget | None = None) -> None:
+        """Shows the panel over everything and gives the keyboard to `focus`, or to the panel itself."""
+        if self.isHidden():
+            self._focus_before = QApplication.focusWidget()
+        self._cover()
+        self.show()
+        self.raise_()
+        (focus or self).setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def close_panel(self) -> None:
+        """Hides the panel and gives the focus back."""
+        if self.isHidden():
+            return
+        self.hide()
+        if self._focus_before is not None:
+            self._focus_before.setFocus(Qt.FocusReason.PopupFocusReason)
+        self.closed.emit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self._cover()
+        return super().eventFilter(watched, event)
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Tab stays inside: what is behind is out of reach while the panel is open."""
+        inside = [w for w in self.panel.findChildren(QWidget) if w.focusPolicy() & Qt.FocusPolicy.TabFocus]
+        inside = [w for w in inside if w.isVisible() and w.isEnabled()]
+        if inside:
+            now = QApplication.focusWidget()
+            place = inside.index(now) if now in inside else (-1 if forward else 0)
+            inside[(place + (1 if forward else -1)) % len(inside)].setFocus(Qt.FocusReason.TabFocusReason)
+        return True
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_panel()
+        # Every other key ends here, too: it must not reach the view behind.
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if not self.panel.geometry().contains(event.position().toPoint()):
+            self.close_panel()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(0, 0, 0, 120 if theme.theme().dark else 64))
+
+    def _cover(self) -> None:
+        room = self.parentWidget().rect()
+        self.setGeometry(room)
+        width = min(self._width, room.width() - 2 * theme.AROUND)
+        self.panel.setFixedWidth(max(200, width))
+        self.panel.layout().activate()
+        height = min(self.panel.sizeHint().height(), room.height() - 2 * theme.AROUND)
+        y = min(72, room.height() // 8) if self._top else (room.height() - height) // 2
+        self.panel.setGeometry((room.width() - self.panel.width()) // 2, y, self.panel.width(), height)

@@ -1,0 +1,102 @@
+"""Choosing one of a list that may change while it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
+
+from explorer import theme
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One entry: what it stands for, its words, and a hint for the tool tip."""
+
+    key: Any
+    words: str
+    hint: str = ""
+
+
+class Picker(QComboBox):
+    """A combo box of `Choice`s that keeps its choice when the list changes.
+
+    Signals:
+        picked: The key that the person chose; not sent when a program did.
+    """
+
+    picked = Signal(object)
+
+    def __init__(self, *, name: str, words: str, width: int, parent: QWidget | None = None) -> None:
+        """Builds an empty picker; `words` is its accessible name and tool tip, `width` the least width in pixels."""
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(words)
+        self.setToolTip(words)
+        self.setMinimumWidth(width)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMaxVisibleItems(16)
+        self._choices: tuple[Choice, ...] = ()
+        self._words = words
+        self.activated.connect(self._announce)
+
+    def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
+        """Offers exactly these and shows `key` as chosen; a picker with nothing to choose is greyed out."""
+        wanted = tuple(choices)
+        if wanted != self._choices:
+            self._choices = wanted
+            self.clear()
+            for place, choice in enumerate(wanted):
+                self.addItem(choice.words)
+                if choice.hint:
+                    self.setItemData(place, choice.hint, Qt.ItemDataRole.ToolTipRole)
+        place = next((i for i, choice in enumerate(wanted) if choice.key == key), -1)
+        if place != self.currentIndex():
+            self.setCurrentIndex(place)
+        self.setEnabled(len(wanted) > 0)
+        self.setToolTip(f"{self._words}: {self.currentText()}" if self.currentText() else self._words)
+
+    @property
+    def key(self) -> Any:
+        """What is chosen, None if nothing is."""
+        place = self.currentIndex()
+        return self._choices[place].key if 0 <= place < len(self._choices) else None
+
+    def wheelEvent(self, event: Any) -> None:
+        """Scrolling over the bar must not look at another run."""
+        event.ignore()
+
+    def _announce(self, place: int) -> None:
+        self.picked.emit(self._choices[place].key)
+
+
+class Badge(QWidget):
+    """A letter on a small square in the colour of a run: A is blue, B is orange, and readable without colour."""
+
+    def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._letter, self._index = letter, index
+        self.setFixedSize(self.sizeHint())
+        theme.theme().changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(20, 20)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        ground = theme.run_colour(self._index)
+        ink = max(("#ffffff", "#14161b"), key=lambda c: theme.contrast(c, ground))
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(ground))
+        painter.drawRoundedRect(self.rect(), 5, 5)
+        font = theme.pixel_font(theme.SMALL_PX)
+        font.setWeight(font.Weight.DemiBold)
+        painter.setFont(font)
+        painter.setPen(QColor(ink))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._letter)
