@@ -14,6 +14,8 @@ def cloob(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     beta: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The sum of InfoLOOB over the retrieved images and InfoLOOB over the retrieved texts, each times tau.
 
@@ -26,12 +28,14 @@ def cloob(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature of InfoLOOB; keep it fixed, a learned one always falls to its clamp.
         beta: Inverse temperature of the retrieval.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
-    images_by_image = hopfield_retrieval(image, image, beta)
-    images_by_text = hopfield_retrieval(text, image, beta)
-    texts_by_image = hopfield_retrieval(image, text, beta)
-    texts_by_text = hopfield_retrieval(text, text, beta)
-    return info_loob(images_by_image, images_by_text, inv_tau) + info_loob(texts_by_text, texts_by_image, inv_tau)
+    images_by_image = hopfield_retrieval(image, image, beta, tile=tile)
+    images_by_text = hopfield_retrieval(text, image, beta, tile=tile)
+    texts_by_image = hopfield_retrieval(image, text, beta, tile=tile)
+    texts_by_text = hopfield_retrieval(text, text, beta, tile=tile)
+    among_images = info_loob(images_by_image, images_by_text, inv_tau, tile=tile)
+    return among_images + info_loob(texts_by_text, texts_by_image, inv_tau, tile=tile)

@@ -7,8 +7,9 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.losses.off_diagonal import needs_two, off_diagonal_logsumexp
+from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
+from trainer.losses.tiles import row_logsumexp
 
 
 @full_precision
@@ -20,6 +21,7 @@ def dhn_nce(
     beta_text: float,
     *,
     detach_weights: bool = False,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The mean over the batch of each direction, summed over the two; the gradient on a matched logit is -2/n.
 
@@ -35,19 +37,29 @@ def dhn_nce(
         beta_image: Hardness of the image-to-text direction; 0 weighs all negatives alike.
         beta_text: Hardness of the text-to-image direction.
         detach_weights: Treat the weights as constants; then no easy negative is ever attracted.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
     needs_two(len(image), "dhn_nce")
-    logits = inv_tau * (image @ text.T)
-    to_text = _one_way(logits, beta_image, detach_weights)
-    return to_text + _one_way(logits.T, beta_text, detach_weights)
+    matched = inv_tau * (image * text).sum(dim=1)
+    to_text = _negatives(image, text, inv_tau, beta_image, detach_weights, tile)
+    to_image = _negatives(text, image, inv_tau, beta_text, detach_weights, tile)
+    return (to_text + to_image - 2 * matched).mean()
 
 
-def _one_way(logits: Float[Tensor, "n n"], beta: float, detach_weights: bool) -> Float[Tensor, ""]:
-    # The weights as logarithms: ln W_ij = ln(n-1) + beta S_ij - lse_{k != i}(beta S_ik).
-    log_weights = math.log(len(logits) - 1) + beta * logits - off_diagonal_logsumexp(beta * logits)[:, None]
+def _negatives(
+    anchors: Float[Tensor, "n d"],
+    samples: Float[Tensor, "n d"],
+    inv_tau: float | Float[Tensor, ""],
+    beta: float,
+    detach_weights: bool,
+    tile: int | None,
+) -> Float[Tensor, " n"]:
+    sharp = row_logsumexp(anchors, samples, (1 + beta) * inv_tau, leave_out_matched=True, tile=tile)
+    flat = row_logsumexp(anchors, samples, beta * inv_tau, leave_out_matched=True, tile=tile)
     if detach_weights:
-        log_weights = log_weights.detach()
-    return (off_diagonal_logsumexp(logits + log_weights) - logits.diagonal()).mean()
+        # With constant weights the gradient is softmax((1 + beta) S) alone: that of `sharp` / (1 + beta).
+        sharp, flat = sharp / (1 + beta) + (sharp * beta / (1 + beta)).detach(), flat.detach()
+    return math.log(len(anchors) - 1) + sharp - flat

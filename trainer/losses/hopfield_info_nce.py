@@ -14,6 +14,8 @@ def hopfield_info_nce(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     beta: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The mean of InfoNCE among the retrieved images and InfoNCE among the retrieved texts.
 
@@ -24,10 +26,11 @@ def hopfield_info_nce(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature of InfoNCE.
         beta: Inverse temperature of the retrieval.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    images_by_image = hopfield_retrieval(image, image, beta)
-    images_by_text = hopfield_retrieval(text, image, beta)
-    texts_by_image = hopfield_retrieval(image, text, beta)
-    texts_by_text = hopfield_retrieval(text, text, beta)
-    among_images = info_nce_one_way(images_by_image, images_by_text, inv_tau)
-    return (among_images + info_nce_one_way(texts_by_text, texts_by_image, inv_tau)) / 2
+    images_by_image = hopfield_retrieval(image, image, beta, tile=tile)
+    images_by_text = hopfield_retrieval(text, image, beta, tile=tile)
+    texts_by_image = hopfield_retrieval(image, text, beta, tile=tile)
+    texts_by_text = hopfield_retrieval(text, text, beta, tile=tile)
+    among_images = info_nce_one_way(images_by_image, images_by_text, inv_tau, tile=tile)
+    return (among_images + info_nce_one_way(texts_by_text, texts_by_image, inv_tau, tile=tile)) / 2

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.tiles import weighted_patterns
 
 
 @full_precision
@@ -15,6 +15,8 @@ def hopfield_retrieval(
     state: Float[Tensor, "n d"],
     stored: Float[Tensor, "m d"],
     beta: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
     """Unit rows: what each state retrieves from the stored patterns, `softmax(beta state stored^T) stored`.
 
@@ -26,5 +28,6 @@ def hopfield_retrieval(
         state: Unit rows that ask.
         stored: Unit rows that are averaged.
         beta: Inverse temperature; large: the nearest pattern alone, 0: the mean of all.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    return F.normalize(torch.softmax(beta * (state @ stored.T), dim=1) @ stored, dim=1)
+    return F.normalize(weighted_patterns(state, stored, beta, tile=tile), dim=1)

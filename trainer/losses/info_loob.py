@@ -5,8 +5,9 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.losses.off_diagonal import needs_two, off_diagonal_logsumexp
+from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
+from trainer.losses.tiles import row_logsumexp
 
 
 @full_precision
@@ -14,6 +15,8 @@ def info_loob(
     anchors: Float[Tensor, "n d"],
     samples: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over anchors of the leave-one-out bound, times tau as in CLOOB.
 
@@ -26,10 +29,12 @@ def info_loob(
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
         inv_tau: Inverse temperature.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair: nothing is left once the match is left out.
     """
     needs_two(len(anchors), "info_loob")
-    logits = inv_tau * (anchors @ samples.T)
-    return (off_diagonal_logsumexp(logits) - logits.diagonal()).mean() / inv_tau
+    matched = inv_tau * (anchors * samples).sum(dim=1)
+    others = row_logsumexp(anchors, samples, inv_tau, leave_out_matched=True, tile=tile)
+    return (others - matched).mean() / inv_tau

@@ -12,6 +12,8 @@ def info_loob_pair(
     image: Float[Tensor, "n d"],
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The sum of InfoLOOB from images to texts and from texts to images, each times tau.
 
@@ -21,8 +23,9 @@ def info_loob_pair(
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
-    return info_loob(image, text, inv_tau) + info_loob(text, image, inv_tau)
+    return info_loob(image, text, inv_tau, tile=tile) + info_loob(text, image, inv_tau, tile=tile)

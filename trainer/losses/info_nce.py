@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.tiles import row_logsumexp
 
 
 @full_precision
@@ -15,6 +14,8 @@ def info_nce(
     image: Float[Tensor, "n d"],
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over both directions of the cross-entropy of finding the matched row in the batch.
 
@@ -25,9 +26,10 @@ def info_nce(
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature; factor on the cosines.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    logits = inv_tau * (image @ text.T)
-    return (_find_diagonal(logits) + _find_diagonal(logits.T)) / 2
+    to_text = info_nce_one_way(image, text, inv_tau, tile=tile)
+    return (to_text + info_nce_one_way(text, image, inv_tau, tile=tile)) / 2
 
 
 @full_precision
@@ -35,6 +37,8 @@ def info_nce_one_way(
     anchors: Float[Tensor, "n d"],
     samples: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over anchors of the cross-entropy of finding their match among the samples.
 
@@ -45,9 +49,7 @@ def info_nce_one_way(
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
         inv_tau: Inverse temperature.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    return _find_diagonal(inv_tau * (anchors @ samples.T))
-
-
-def _find_diagonal(logits: Float[Tensor, "n n"]) -> Float[Tensor, ""]:
-    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device))
+    matched = inv_tau * (anchors * samples).sum(dim=1)
+    return (row_logsumexp(anchors, samples, inv_tau, tile=tile) - matched).mean()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.tiles import softplus_sum
 
 
 @full_precision
@@ -16,6 +15,8 @@ def sigmoid(
     text: Float[Tensor, "n d"],
     scale: float | Float[Tensor, ""],
     bias: float | Float[Tensor, ""],
+    *,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Sum over all pairs of the sigmoid loss, divided by the number of images.
 
@@ -26,7 +27,8 @@ def sigmoid(
         text: Unit-length text embeddings; row k describes image k, all others are negatives.
         scale: Positive factor on the cosine.
         bias: Added to every logit; about `-ln(n - 1) - scale * mean cosine` starts small batches well.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    logits = scale * (image @ text.T) + bias
-    sign = 2 * torch.eye(len(image), dtype=logits.dtype, device=logits.device) - 1
-    return -F.logsigmoid(sign * logits).sum() / len(image)
+    # -ln sigmoid(-x) = softplus(x) for the negatives, and softplus(x) - x for the matches.
+    matched = scale * (image * text).sum(dim=1) + bias
+    return (softplus_sum(image, text, scale, bias, tile=tile) - matched.sum()) / len(image)

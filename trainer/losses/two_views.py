@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.losses.off_diagonal import needs_two
+from trainer.losses.batch_size import needs_two
 
 
 def split_cosines(

@@ -1,0 +1,83 @@
+"""The tiled form of every loss is the dense one, in value and gradient, and never holds the n x n table."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from trainer.losses import (
+    cloob,
+    dhn_nce,
+    hopfield_info_nce,
+    hopfield_retrieval,
+    info_loob,
+    info_loob_pair,
+    info_nce,
+    sigmoid,
+)
+from trainer.losses.tiles import DENSE_CELLS, tile_rows
+
+LOSSES = {
+    "info_nce": (info_nce, (14.0,), {}),
+    "info_loob": (info_loob, (30.0,), {}),
+    "info_loob_pair": (info_loob_pair, (30.0,), {}),
+    "hopfield_retrieval": (hopfield_retrieval, (8.0,), {}),
+    "hopfield_info_nce": (hopfield_info_nce, (30.0, 8.0), {}),
+    "cloob": (cloob, (30.0, 8.0), {}),
+    "sigmoid": (sigmoid, (10.0, -3.0), {}),
+    "dhn_nce": (dhn_nce, (2.0, 0.15, 0.4), {}),
+    "dhn_nce detached": (dhn_nce, (2.0, 0.15, 0.4), {"detach_weights": True}),
+}
+
+
+def value_and_gradients(loss, rows, scalars, options):
+    """Loss and its gradients to both sides and to its first scalar, 1/tau, beta or the scale."""
+    image, text = (r.clone().requires_grad_() for r in rows)
+    scale = torch.tensor(scalars[0], dtype=torch.float64, requires_grad=True)
+    value = loss(image, text, scale, *scalars[1:], **options)
+    (value * torch.linspace(1, 2, value.numel(), dtype=torch.float64).view(value.shape)).sum().backward()
+    return value.detach(), image.grad, text.grad, scale.grad
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("n", "tile"), [(12, 5), (12, 1), (9, 9), (33, 8)])
+def test_tiled_equals_dense(unit_rows, name, n, tile):
+    loss, scalars, options = LOSSES[name]
+    rows = unit_rows(n, 6, 0), unit_rows(n, 6, 1)
+    dense = value_and_gradients(loss, rows, scalars, options)
+    tiled = value_and_gradients(loss, rows, scalars, {**options, "tile": tile})
+    for ours, theirs in zip(tiled, dense, strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Watches every operation, and remembers the most elements that any result had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for value in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(value, torch.Tensor):
+                self.elements = max(self.elements, value.numel())
+        return result
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_no_table_of_all_pairs_in_either_pass(unit_rows, name):
+    loss, scalars, options = LOSSES[name]
+    rows = unit_rows(256, 4, 0), unit_rows(256, 4, 1)
+    for tile, bound in ((16, 256 * 16), (None, 256 * 256)):
+        with LargestTensor() as watched:
+            value_and_gradients(loss, rows, scalars, {**options, "tile": tile})
+        assert watched.elements == bound
+
+
+def test_large_tables_are_tiled_by_themselves():
+    assert tile_rows(4096, 4096, None) == 4096
+    assert tile_rows(4097, 4096, None) * 4096 <= DENSE_CELLS / 4
+    assert tile_rows(32_768, 32_768, None) == 128
+    assert tile_rows(10, 10, 3) == 3
