@@ -19,10 +19,12 @@ _RATIO: Final = 1.05
 
 
 def normalised(images: UInt8[Tensor, "n h w 3"]) -> Float[Tensor, "n 3 h w"]:
-    """Whole images as a tower takes them: channels first (in memory last), zero mean, unit deviation."""
-    factor = torch.tensor([1 / (255 * d) for d in DEVIATION], device=images.device)
-    offset = torch.tensor([-m / d for m, d in zip(MEAN, DEVIATION, strict=True)], device=images.device)
-    return torch.addcmul(offset, images.float(), factor).permute(0, 3, 1, 2)
+    """Whole images as a tower takes them: channels first, zero mean, unit deviation."""
+    channels = images.permute(0, 3, 1, 2).contiguous().float()
+    # In place on contiguous channels: ten times as fast as broadcasting over an innermost axis of 3.
+    for channel, (mean, deviation) in enumerate(zip(MEAN, DEVIATION, strict=True)):
+        channels[:, channel].mul_(1 / (255 * deviation)).sub_(mean / deviation)
+    return channels
 
 
 def random_crops(
@@ -46,21 +48,33 @@ def random_crops(
     whole = normalised(images)
     if scale >= 1:
         return whole
-    theta = torch.from_numpy(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale)).to(whole.device)
-    grid = F.affine_grid(theta, list(whole.shape), align_corners=False)
+    grid = _grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), whole)
     return F.grid_sample(whole, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
-def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "n 2 3"]:
-    """Affine map of each crop in the coordinates of `affine_grid`, where the image spans -1 to 1."""
+def _grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
+    """Where each pixel of a crop is read, as `grid_sample` counts. `affine_grid` takes three times as long."""
+    n, _, height, width = images.shape
+    across_size, across_middle, down_size, down_middle = torch.from_numpy(crops).to(images.device)[..., None]
+    grid = torch.empty((n, height, width, 2), device=images.device)
+    grid[..., 0] = (_centres(width, images.device) * across_size + across_middle)[:, None, :]
+    grid[..., 1] = (_centres(height, images.device) * down_size + down_middle)[:, :, None]
+    return grid
+
+
+def _centres(count: int, device: torch.device) -> Float[Tensor, " count"]:
+    """Middles of `count` pixels that together span -1 to 1."""
+    return (2 * torch.arange(count, device=device) + 1) / count - 1
+
+
+def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "4 n"]:
+    """Width, middle across, height, middle down of each crop, where the image spans -1 to 1."""
     area, ratio, across, down = _uniform(indices, seed=seed, epoch=epoch)
     side = np.sqrt(scale + (1 - scale) * area)
     stretch = np.exp((ratio - 0.5) * np.log(_RATIO))
     width, height = np.minimum(side * stretch, 1), np.minimum(side / stretch, 1)
-    theta = np.zeros((len(indices), 2, 3), np.float32)
-    theta[:, 0, 0], theta[:, 0, 2] = width, (2 * across - 1) * (1 - width)
-    theta[:, 1, 1], theta[:, 1, 2] = height, (2 * down - 1) * (1 - height)
-    return theta
+    crops = [width, (2 * across - 1) * (1 - width), height, (2 * down - 1) * (1 - height)]
+    return np.stack(crops).astype(np.float32)
 
 
 def _uniform(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int) -> Float[np.ndarray, "4 n"]:

@@ -35,12 +35,12 @@ def piece(ground: str, generator: np.random.Generator, size: int) -> Float[np.nd
 
 def _light(generator: np.random.Generator, size: int) -> Float[np.ndarray, "size size 3"]:
     """Brightness over the picture: a whole level, a slope in some direction, and a slight tint."""
-    ramp = np.linspace(-1, 1, size, dtype=np.float32)
-    angle = generator.uniform(0, 2 * np.pi)
-    slope = generator.uniform(0, 0.09) * (np.cos(angle) * ramp[None, :] + np.sin(angle) * ramp[:, None])
-    level = generator.uniform(0.92, 1.06)
+    # Python floats, as NumPy's own would turn the whole picture to float64.
+    angle, steep = generator.uniform(0, 2 * np.pi), generator.uniform(0, 0.09)
+    ramp = np.linspace(-steep, steep, size, dtype=np.float32)
+    slope = float(np.cos(angle)) * ramp[None, :] + float(np.sin(angle)) * ramp[:, None]
     tint = generator.uniform(0.975, 1.025, 3).astype(np.float32)
-    return (level + slope)[..., None].astype(np.float32) * tint
+    return (generator.uniform(0.92, 1.06) + slope)[..., None] * tint
 
 
 @cache
