@@ -46,6 +46,8 @@ def _write(folder: Path, write: Callable[[Path], None]) -> None:
     unfinished.mkdir()
     try:
         write(unfinished)
+        # Else a power cut could leave the new name on empty files. One call, as there may be 30,000 of them.
+        getattr(os, "sync", lambda: None)()
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

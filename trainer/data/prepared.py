@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,9 @@ _VERSION: Final = 1
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
 
 _CHUNK: Final = 256
+
+_UNUSED_DAYS: Final = 30
+"""After which a cache goes: every change of a data set leaves one behind."""
 
 Progress = Callable[[float, str], None]
 
@@ -58,6 +64,8 @@ def prepare(sources: Sequence[Source], *, size: int, cache: Path, progress: Prog
         lambda unfinished: _decode_all(sources, size, unfinished, progress),
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
     )
+    os.utime(folder)
+    _remove_unused(cache)
     facts = json.loads((folder / "prepared.json").read_text(encoding="utf-8"))
     images = np.load(folder / "images.npy", mmap_mode="r")
     problems = [(path, reason) for path, reason in facts["problems"]]
@@ -74,6 +82,16 @@ def _fingerprint(sources: Sequence[Source]) -> str:
             state = "missing"
         digest.update(f"{source.path}\0{source.relative}\0{state}\0{source.caption}\0".encode("utf-8", "replace"))
     return digest.hexdigest()
+
+
+def _remove_unused(cache: Path) -> None:
+    for folder in cache.glob("*-*"):
+        if not folder.name.startswith(".") and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86_400:
+            hidden = folder.with_name(f".{folder.name}.unfinished")
+            # Renamed first, for what is half removed must not look whole. Where it is in use, some systems refuse.
+            with contextlib.suppress(OSError):
+                os.replace(folder, hidden)
+                shutil.rmtree(hidden, ignore_errors=True)
 
 
 @dataclass(frozen=True)
