@@ -68,6 +68,11 @@ class Database:
                 self._watching = sqlite3.connect(self.path, check_same_thread=False, timeout=BUSY_MS / 1000)
             return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
 
+    def quick_check(self) -> str:
+        """`ok`, or what SQLite finds wrong with the file."""
+        with self.read() as connection:
+            return "; ".join(connection.exec_driver_sql("PRAGMA quick_check(5)").scalars())
+
     def close(self) -> None:
         """Closes every connection that is not in use."""
         self._engine.dispose()

@@ -228,6 +228,17 @@ class Workspace:
 
         return reconcile(self, self._runs)
 
+    def quick_check(self) -> str:
+        """`ok`, or what SQLite finds wrong with the database."""
+        return self._database.quick_check()
+
+    def schema_version(self) -> str:
+        """The version of the tables."""
+        from trainer.store.schema import SCHEMA_VERSION
+
+        self._opened()
+        return SCHEMA_VERSION
+
     def catch_up(self, run: int) -> None:
         """Brings into the database what the run's journal holds and a kill kept from it."""
         from trainer.store.repair import catch_up

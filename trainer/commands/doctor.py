@@ -1,0 +1,203 @@
+"""`trainer doctor`: versions, devices and the workspace, and what is wrong with each."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+
+GROUP = "Maintain"
+HELP = "versions, devices and workspace, and what is wrong with each"
+
+_PACKAGES: Final = (
+    "torch",
+    "torchvision",
+    "open-clip-torch",
+    "umap-learn",
+    "numba",
+    "numpy",
+    "scipy",
+    "pillow",
+    "pyarrow",
+    "safetensors",
+    "sqlalchemy",
+    "alembic",
+    "matplotlib",
+    "pyqtgraph",
+    "PySide6-Essentials",
+    "psutil",
+    "platformdirs",
+)
+_LOW_DISK_GIB: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        state: `ok`; `note`, good to know; `broken`, something will not work.
+        next: What to do about it; empty when it is fine.
+    """
+
+    group: str
+    name: str
+    value: str
+    state: Literal["ok", "note", "broken"] = "ok"
+    next: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the one repair."""
+    parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the report; 1 when something is broken."""
+    rebuilt = args.workspace.rebuild() if args.rebuild else None
+    findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
+    if rebuilt is not None:
+        findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
+    if args.json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+    else:
+        _print(findings)
+    return 1 if any(finding.state == "broken" for finding in findings) else 0
+
+
+def _programs() -> Iterator[Finding]:
+    yield Finding("Programs", "python", platform.python_version())
+    for package in _PACKAGES:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("Programs", package, "missing", "broken", f"Install it: uv sync brings {package}.")
+        else:
+            yield _qt(version) if package == "PySide6-Essentials" else Finding("Programs", package, version)
+    yield _sqlite(sqlite3.sqlite_version_info)
+
+
+def _qt(version: str) -> Finding:
+    name = "PySide6-Essentials"
+    if version.startswith("6.12.0") and sys.version_info < (3, 12):
+        return Finding("Programs", name, version, "broken", "It aborts on Python < 3.12: install PySide6 below 6.12.")
+    return Finding("Programs", name, version)
+
+
+def _sqlite(version: tuple[int, ...]) -> Finding:
+    text = ".".join(map(str, version))
+    if (3, 7, 0) <= version < (3, 51, 3):
+        hint = (
+            "3.7.0 to 3.51.2 can, very rarely, damage a database that two processes write at the same instant. "
+            "Should it happen, trainer doctor --rebuild restores it; a newer Python brings a newer SQLite."
+        )
+        return Finding("Programs", "SQLite library", text, "note", hint)
+    return Finding("Programs", "SQLite library", text)
+
+
+def _devices() -> Iterator[Finding]:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    yield Finding("Devices", "cpu", f"{os.cpu_count()} cores, {platform.machine()}")
+    free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"
+    low = memory.available < 2**30
+    yield Finding("Devices", "memory", free, "note" if low else "ok", "Close other programs." if low else "")
+    try:
+        torch = importlib.import_module("torch")
+    except Exception as error:  # whatever keeps torch from loading is the finding
+        yield Finding("Devices", "torch", f"does not load: {error}", "broken", "Install it again: uv sync --reinstall.")
+        return
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(index)
+            yield Finding("Devices", f"cuda:{index}", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
+    else:
+        yield Finding("Devices", "cuda", "none", "ok", "")
+    mps = torch.backends.mps.is_available()
+    yield Finding("Devices", "mps", "available" if mps else "none")
+    chosen = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
+    yield Finding("Devices", "auto takes", f"{chosen}, {torch.get_num_threads()} threads")
+
+
+def _workspace(workspace: Workspace) -> Iterator[Finding]:
+    from trainer.store import StoreError
+
+    group = "Workspace"
+    folder = workspace.folder
+    yield Finding(group, "folder", str(folder))
+    if not _writable(folder):
+        yield Finding(group, "writable", "no", "broken", "Allow writing there, or choose another with --workspace.")
+        return
+    yield Finding(group, "writable", "yes")
+    free_gib = shutil.disk_usage(_existing(folder)).free / 2**30
+    low = free_gib < _LOW_DISK_GIB
+    hint = "Free some space: checkpoints and snapshots need it." if low else ""
+    yield Finding(group, "free disk", f"{free_gib:.1f} GiB", "note" if low else "ok", hint)
+    if not workspace.database_file.exists():
+        missing = sorted(workspace.runs_folder.glob("[0-9]*-*")) if workspace.runs_folder.is_dir() else []
+        rebuild = f"{len(missing)} run folders have no row: trainer doctor --rebuild." if missing else ""
+        yield Finding(group, "database", "none yet", "broken" if missing else "ok", rebuild)
+        return
+    try:
+        yield from _database(workspace)
+    except StoreError as error:
+        yield Finding(group, "database", "cannot be used", "broken", str(error))
+
+
+def _database(workspace: Workspace) -> Iterator[Finding]:
+    group = "Workspace"
+    size = workspace.database_file.stat().st_size / 2**20
+    check = workspace.quick_check()
+    rebuild = "" if check == "ok" else "Rebuild it from the run folders: trainer doctor --rebuild."
+    yield Finding(group, "database", f"{size:.1f} MiB, check: {check}", "ok" if check == "ok" else "broken", rebuild)
+    yield Finding(group, "schema", workspace.schema_version())
+    for row in workspace.reconcile():
+        yield Finding(group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Go on: trainer resume {row.id}.")
+    rows = workspace.runs()
+    active = sum(row.active for row in rows)
+    yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.deleted_runs())} deleted")
+    for row in [row for row in rows if not row.folder.is_dir()]:
+        yield Finding(group, f"run {row.id}", f"{row.folder} is gone", "broken", f"trainer runs purge {row.id}")
+    known = {row.folder.name for row in [*rows, *workspace.deleted_runs()]}
+    unknown = [f.name for f in workspace.runs_folder.glob("[0-9]*-*") if f.name not in known]
+    if unknown:
+        hint = "Put them into the database: trainer doctor --rebuild."
+        yield Finding(group, "unknown folders", ", ".join(unknown), "broken", hint)
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(_existing(folder), os.W_OK | os.X_OK)
+
+
+def _print(findings: list[Finding]) -> None:
+    signs = {"ok": " ", "note": "i", "broken": "!"}
+    group = ""
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            print(f"{group}:")
+        print(f" {signs[finding.state]} {finding.name:<20} {finding.value}")
+        if finding.next:
+            print(textwrap.fill(finding.next, 110, initial_indent=" " * 24, subsequent_indent=" " * 24))
+    broken = sum(finding.state == "broken" for finding in findings)
+    print("Nothing is broken." if not broken else f"{broken} broken: see the lines marked with !.")

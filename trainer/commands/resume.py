@@ -1,0 +1,43 @@
+"""`trainer resume`: goes on with a run that ended early, in the background."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+GROUP = "Train"
+HELP = "go on with a stopped, failed or interrupted run in the background"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the run and where to train it."""
+    parser.add_argument("run", metavar="RUN", help="number, name or folder")
+    parser.add_argument("--foreground", action="store_true", help="train here, and end with this terminal")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Starts the run again."""
+    from trainer import launch
+
+    workspace = args.workspace
+    workspace.reconcile()
+    row = workspace.run(args.run)
+    if row.deleted_at is not None:
+        raise launch.LaunchError(f"Run {row.id} ({row.name}) was deleted: trainer runs restore {row.id} first.")
+    if row.status == "finished":
+        raise launch.LaunchError(f"Run {row.id} ({row.name}) is finished; duplicate it to train longer.")
+    if workspace.is_alive(row.id):
+        raise launch.LaunchError(f"Run {row.id} ({row.name}) is being trained already (pid {row.pid}).")
+    if args.foreground:
+        from trainer.fit import fit
+
+        fit(workspace, row.id)
+        now = workspace.run(row.id)
+        answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
+        text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."
+    else:
+        pid = launch.start_detached(workspace, row.id)
+        answer = {"id": row.id, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
+        text = f"Run {row.id} ({row.name}) goes on as process {pid}. Its log: {row.folder / 'log.txt'}"
+    print(json.dumps(answer) if args.json else text)
+    return 0

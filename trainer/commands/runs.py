@@ -1,0 +1,154 @@
+"""`trainer runs`: the table of runs, one run whole, and renaming, deleting, restoring, purging."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from trainer.store import RunRow, Workspace
+
+GROUP = "Train"
+HELP = "list, show, rename, delete, restore or purge runs"
+
+_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the action, the run it is about, and its new name."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = (
+        "trainer runs                      all runs\n"
+        "trainer runs show RUN             everything known about one\n"
+        "trainer runs rename RUN NAME      give it another name\n"
+        "trainer runs delete RUN           hide it; its files stay\n"
+        "trainer runs restore RUN          show a deleted one again\n"
+        "trainer runs purge RUN            remove it and its files for good"
+    )
+    parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, metavar="ACTION", help="see above")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the new name")
+    parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does the action and prints what came of it."""
+    from trainer.store import StoreError
+
+    if args.action != "list" and args.run is None:
+        raise StoreError(f"Say which run: trainer runs {args.action} RUN{' NAME' if args.action == 'rename' else ''}.")
+    if args.action == "rename" and args.name is None:
+        raise StoreError(f"Say the new name: trainer runs rename {args.run} NAME.")
+    workspace: Workspace = args.workspace
+    workspace.reconcile()
+    if args.action == "list":
+        rows = workspace.deleted_runs() if args.deleted else workspace.runs()
+        text, document = _table(rows), [_plain(row) for row in rows]
+    elif args.action == "show":
+        row = workspace.run(args.run)
+        document = _whole(workspace, row)
+        text = _description(workspace, row)
+    else:
+        text, document = _change(workspace, args)
+    print(json.dumps(document, indent=1) if args.json else text)
+    return 0
+
+
+def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    before = workspace.run(args.run)
+    number = before.id
+    if args.action == "purge":
+        workspace.purge(number)
+        return f"Run {number} ({before.name}) and its files are gone.", {"id": number, "purged": True}
+    if args.action == "rename":
+        workspace.rename(number, args.name)
+        said = f"Run {number} ({before.name}) is now called {args.name}."
+    elif args.action == "delete":
+        workspace.delete(number)
+        said = f"Run {number} ({before.name}) is deleted. To get it back: trainer runs restore {number}."
+    else:
+        workspace.restore(number)
+        said = f"Run {number} ({before.name}) is back."
+    return said, _plain(workspace.run(number))
+
+
+def _table(rows: list[RunRow]) -> str:
+    from trainer.metrics import metric
+
+    if not rows:
+        return "No runs here yet. Start the two demo runs: trainer demo."
+    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
+    lines = [head]
+    for row in rows:
+        number = metric(row.metric)
+        step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
+        best, last = number.text(row.best), number.text(row.last)
+        lines.append(
+            (str(row.id), row.name, row.objective, row.data, row.status, step, last, best, _span(row.duration_s))
+        )
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+    names = sorted({metric(row.metric).label for row in rows})
+    return f"{text}\nLast and best are of: {', '.join(names)}."
+
+
+def _description(workspace: Workspace, row: RunRow) -> str:
+    from trainer import config
+    from trainer.metrics import metric
+
+    lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
+    lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
+    if row.note:
+        lines.append(f"  note      {row.note}")
+    lines += [f"  {name:<9} {value}" for name, value in row.facts.items()]
+    best = workspace.best_values(row.id)
+    lines.append("Numbers (last, best)")
+    for name, value in workspace.last_values(row.id).items():
+        number = metric(name)
+        lines.append(f"  {name:<34} {number.text(value):>16}  {number.text(best.get(name)):>16}")
+    for label, found in (("Checkpoints", workspace.checkpoints(row.id)), ("Snapshots", workspace.snapshots(row.id))):
+        steps = sorted({item.step for item in found})
+        lines.append(f"{label}: {', '.join(map(str, steps)) or 'none'}")
+    lines.append("Configuration")
+    lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.config_of(row.id)).items()]
+    return "\n".join(lines)
+
+
+def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
+    from trainer import config
+
+    return {
+        **_plain(row),
+        "config": config.flatten(workspace.config_of(row.id)),
+        "last_values": _finite(workspace.last_values(row.id)),
+        "best_values": _finite(workspace.best_values(row.id)),
+        "checkpoints": [
+            {"step": c.step, "folder": str(c.folder), "best": c.best} for c in workspace.checkpoints(row.id)
+        ],
+        "snapshots": [
+            {"step": s.step, "dataset": s.dataset, "split": s.split, "folder": str(s.folder), "n": s.n, "d": s.d}
+            for s in workspace.snapshots(row.id)
+        ],
+        "evaluations": [
+            {"step": e.step, "dataset": e.dataset, "split": e.split, "metrics": _finite(e.metrics)}
+            for e in workspace.evaluations(row.id)
+        ],
+    }
+
+
+def _plain(row: RunRow) -> dict[str, Any]:
+    return dataclasses.asdict(row) | {"folder": str(row.folder), "duration_s": row.duration_s}
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | str]:
+    return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return time.strftime("%H:%M:%S", time.gmtime(seconds)) if seconds < 86_400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,46 @@
+"""`trainer stop`: asks trainers to stop and waits until they have."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+GROUP = "Train"
+HELP = "stop runs after the step they are in, leaving a checkpoint"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the runs and how long to wait."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait (default: 60)")
+    parser.add_argument("--force", action="store_true", help="end a trainer that does not stop in time")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Asks all, then waits for each; 1 when one is still running."""
+    import time
+
+    from trainer import launch
+
+    workspace = args.workspace
+    workspace.reconcile()
+    rows = [workspace.run(ref) for ref in args.runs]
+    for row in rows:
+        if row.active:
+            launch.stop(workspace, row.id)
+    deadline = time.monotonic() + args.timeout
+    answers = []
+    for row in rows:
+        stopped = launch.wait_until_ended(workspace, row.id, timeout_s=max(deadline - time.monotonic(), 0.0))
+        if not stopped and args.force:
+            stopped = launch.end(workspace, row.id)
+        now = workspace.run(row.id)
+        answers.append({"id": now.id, "name": now.name, "status": now.status, "step": now.step, "ended": stopped})
+        if not args.json:
+            text = f"Run {now.id} ({now.name}): {now.status} at step {now.step}."
+            hint = "" if stopped else " It has not stopped yet; wait longer (--timeout) or end it (--force)."
+            print(text + hint, file=sys.stdout if stopped else sys.stderr)
+    if args.json:
+        print(json.dumps(answers, indent=1))
+    return 0 if all(answer["ended"] for answer in answers) else 1
