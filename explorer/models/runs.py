@@ -277,7 +277,11 @@ class RunsFilter(QSortFilterProxyModel):
 
     def runs(self) -> list[RunRow]:
         """The rows in the order shown."""
-        return [self.index(row, 0).data(RUN_ROLE) for row in range(self.rowCount())]
+        return [self.run_at(row) for row in range(self.rowCount())]
+
+    def run_at(self, row: int) -> RunRow:
+        """The run shown in `row`."""
+        return self.index(row, 0).data(RUN_ROLE)
 
 
 def display_text(run: RunRow, column: Column) -> str:

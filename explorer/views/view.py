@@ -117,9 +117,11 @@ class View(QWidget):
     def refresh(self) -> None:
         """Shows what the selection and the store say now. Called whenever the view is shown; must be quick."""
 
-    def show_empty(self, icon: str, title: str, text: str, action: QAction | None = None) -> None:
-        """Shows an empty state that teaches, in place of the body."""
-        self._empty.tell(icon, title, text, action)
+    def show_empty(
+        self, icon: str, title: str, text: str, action: QAction | None = None, other: QAction | None = None
+    ) -> None:
+        """Shows an empty state that teaches, in place of the body, with a primary action and perhaps another."""
+        self._empty.tell(icon, title, text, action, other)
         self._pages.setCurrentWidget(self._empty)
 
     def show_content(self) -> None:

@@ -10,7 +10,7 @@ from explorer import theme
 
 
 class EmptyState(QWidget):
-    """A centred picture, title, sentence and at most one primary button."""
+    """A centred picture, title, sentence, at most one primary button and beside it at most one other."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,22 +26,28 @@ class EmptyState(QWidget):
         self._text.setFixedWidth(440)
         self.button = QPushButton(objectName="emptyStateButton")
         theme.set_role(self.button, "primary")
+        self.other = QPushButton(objectName="emptyStateOther")
         self._action: QAction | None = None
+        self._other_action: QAction | None = None
         self.button.clicked.connect(self._trigger)
+        self.other.clicked.connect(lambda: self._other_action and self._other_action.trigger())
         self._lay_out()
         theme.theme().changed.connect(self._draw_icon)
 
-    def tell(self, icon: str, title: str, text: str, action: QAction | None = None) -> None:
-        """Shows this; the button is there if there is an action, with its words."""
-        self._icon_name, self._action = icon, action
+    def tell(
+        self, icon: str, title: str, text: str, action: QAction | None = None, other: QAction | None = None
+    ) -> None:
+        """Shows this; the buttons are there if there are actions, with their words."""
+        self._icon_name, self._action, self._other_action = icon, action, other
         self._draw_icon()
         self._title.setText(title)
         self._text.setText(text)
-        self.button.setVisible(action is not None)
-        if action is not None:
-            self.button.setText(action.text())
-            self.button.setAccessibleName(action.text())
-            self.button.setEnabled(action.isEnabled())
+        for button, does in ((self.button, action), (self.other, other)):
+            button.setVisible(does is not None)
+            if does is not None:
+                button.setText(does.text())
+                button.setAccessibleName(does.text())
+                button.setEnabled(does.isEnabled())
 
     def _trigger(self) -> None:
         if self._action is not None:
@@ -54,6 +60,7 @@ class EmptyState(QWidget):
         row = QHBoxLayout()
         row.addStretch()
         row.addWidget(self.button)
+        row.addWidget(self.other)
         row.addStretch()
         column = QVBoxLayout(self)
         column.setSpacing(theme.INSIDE)

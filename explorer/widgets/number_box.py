@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QValidator
+from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
 _TYPABLE: Final = re.compile(r"[0-9eE+\-., _]*")
@@ -82,7 +82,7 @@ class NumberBox(QAbstractSpinBox):
         self.set_value(round(moved) if self._whole else float(f"{moved:.10g}"))
         self.selectAll()
 
-    def wheelEvent(self, event) -> None:  # noqa: ANN001
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Scrolling the form must not change the number that happens to be under the pointer."""
         event.ignore()
 

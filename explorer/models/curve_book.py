@@ -1,0 +1,136 @@
+"""The curves on the screen, kept in memory and extended by the rows that arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.store import RunRow, ScalarRow, SnapshotRow, Workspace
+
+Arrays = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]
+
+
+@dataclass(frozen=True)
+class RunCurves:
+    """What the store holds of a run's curves at one moment: name -> steps, values, seconds of training."""
+
+    run: RunRow
+    names: tuple[str, ...]
+    series: dict[str, Arrays]
+    snapshots: tuple[SnapshotRow, ...]
+
+
+def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str]) -> tuple[RunCurves, ...]:
+    """Reads the curves `names` of `runs`; for `Background`."""
+    return tuple(
+        RunCurves(
+            workspace.run(run),
+            tuple(workspace.scalar_names(run)),
+            {name: workspace.series(run, name) for name in names},
+            tuple(workspace.snapshots(run)),
+        )
+        for run in runs
+    )
+
+
+class CurveBook:
+    """Answers what `trainer.charts.curves` asks of a workspace, from memory.
+
+    So the window draws exactly what `trainer export curves` draws, and a new row costs no reading of old ones.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[int, RunRow] = {}
+        self._names: dict[int, set[str]] = {}
+        self._snapshots: dict[int, tuple[SnapshotRow, ...]] = {}
+        self._curves: dict[tuple[int, str], _Growing] = {}
+
+    def load(self, read: Iterable[RunCurves]) -> None:
+        """Takes over what was read of some runs, in place of what the book had of them."""
+        for curves in read:
+            self.forget(curves.run.id)
+            self._runs[curves.run.id] = curves.run
+            self._names[curves.run.id] = set(curves.names)
+            self._snapshots[curves.run.id] = curves.snapshots
+            for name, arrays in curves.series.items():
+                self._curves[curves.run.id, name] = _Growing(arrays)
+
+    def append(self, rows: Iterable[ScalarRow]) -> set[int]:
+        """Adds new rows of curves the book holds; returns the runs whose curves grew.
+
+        A row not past the last step of its curve is one that was read already, and is left out.
+        """
+        grown = set()
+        for row in rows:
+            if row.run in self._names:
+                self._names[row.run].add(row.name)
+            curve = self._curves.get((row.run, row.name))
+            if curve is not None and curve.append(row.step, row.value, row.elapsed_s):
+                grown.add(row.run)
+        return grown
+
+    def forget(self, run: int) -> None:
+        """Drops everything about a run."""
+        for known in (self._runs, self._names, self._snapshots):
+            known.pop(run, None)
+        for key in [key for key in self._curves if key[0] == run]:
+            del self._curves[key]
+
+    def holds(self, run: int, names: Iterable[str]) -> bool:
+        """Whether the book has these curves of the run."""
+        return all((run, name) in self._curves for name in names)
+
+    def update(self, run: RunRow) -> None:
+        """Takes over the newest row of a run that the book holds."""
+        if run.id in self._runs:
+            self._runs[run.id] = run
+
+    # -- as a workspace ----------------------------------------------------------------------------------------
+
+    def run(self, ref: int) -> RunRow:
+        """The run's row."""
+        return self._runs[ref]
+
+    def series(self, run: int, name: str) -> Arrays:
+        """Steps, values and seconds of training; empty if the run has not logged the name."""
+        curve = self._curves.get((run, name))
+        return curve.arrays() if curve is not None else _EMPTY
+
+    def scalar_names(self, run: int) -> list[str]:
+        """What the run has logged so far, sorted."""
+        return sorted(self._names.get(run, ()))
+
+    def snapshots(self, run: int) -> list[SnapshotRow]:
+        """The run's snapshots when it was read."""
+        return list(self._snapshots.get(run, ()))
+
+
+class _Growing:
+    """Three arrays that grow at the end, in amortised constant time."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._size = len(arrays[0])
+        self._arrays = [np.array(array) for array in arrays]
+
+    def arrays(self) -> Arrays:
+        """What is there, as views that later rows do not change."""
+        steps, values, seconds = (array[: self._size] for array in self._arrays)
+        return steps, values, seconds
+
+    def append(self, step: int, value: float, seconds: float) -> bool:
+        """Adds a point past the last one; whether it was."""
+        if self._size and step <= self._arrays[0][self._size - 1]:
+            return False
+        if self._size == len(self._arrays[0]):
+            room = max(64, self._size)
+            self._arrays = [np.concatenate([array, np.zeros(room, array.dtype)]) for array in self._arrays]
+        for array, new in zip(self._arrays, (step, value, seconds), strict=True):
+            array[self._size] = new
+        self._size += 1
+        return True
+
+
+_EMPTY: Arrays = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))

@@ -1,0 +1,110 @@
+"""What one can do with the chosen runs: the same actions in the toolbar, the context menu and the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+from explorer.jobs import working
+from trainer.store import RunRow
+
+RESUMABLE: Final = frozenset({"stopped", "interrupted", "failed"})
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One action: its words, icon, keys, what it says when pointed at, and for which chosen runs it can be done."""
+
+    words: str
+    icon: str
+    keys: str
+    hint: str
+    possible: Callable[[Sequence[RunRow]], bool]
+
+
+def _one(runs: Sequence[RunRow]) -> bool:
+    return len(runs) == 1
+
+
+DEEDS: Final[dict[str, Deed]] = {
+    "new": Deed("New run", "plus", "Ctrl+N", "Start a run from a preset", lambda runs: True),
+    "stop": Deed(
+        "Stop",
+        "circle-stop",
+        "",
+        "End after the step it is in, with a checkpoint to resume from",
+        lambda runs: any(run.active and run.status != "stopping" for run in runs),
+    ),
+    "resume": Deed(
+        "Resume",
+        "play",
+        "",
+        "Go on from the newest checkpoint",
+        lambda runs: any(run.status in RESUMABLE for run in runs),
+    ),
+    "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
+    "rename": Deed("Rename", "pencil", "F2", "Type another name in its place", _one),
+    "delete": Deed(
+        "Delete",
+        "trash-2",
+        "Del",
+        "Take out of the list; can be undone",
+        lambda runs: bool(runs) and not any(working(run) for run in runs),
+    ),
+    "show-a": Deed("Show as A", "circle-dot", "A", "Make it run A, blue in every view", _one),
+    "show-b": Deed("Show as B", "circle-dot", "B", "Make it run B, orange in every view", _one),
+    "folder": Deed("Open folder", "folder-open", "", "Show the files of the run", _one),
+}
+
+TOOLBAR: Final = ("stop", "resume", "duplicate", "delete", "", "show-a", "show-b")
+CONTEXT_MENU: Final = ("stop", "resume", "", "show-a", "show-b", "", "duplicate", "rename", "folder", "", "delete")
+
+
+class RunActions:
+    """The actions as Qt objects.
+
+    Attributes:
+        by_name: Key of `DEEDS` -> action.
+    """
+
+    def __init__(self, parent: QWidget) -> None:
+        self.by_name = {name: self._make(name, deed, parent) for name, deed in DEEDS.items()}
+        self.show_chosen(())
+
+    def __getitem__(self, name: str) -> QAction:
+        return self.by_name[name]
+
+    def show_chosen(self, runs: Sequence[RunRow]) -> None:
+        """Enables what can be done with these runs."""
+        for name, deed in DEEDS.items():
+            self.by_name[name].setEnabled(deed.possible(runs))
+
+    def add_to(self, widget: QWidget, names: Sequence[str]) -> None:
+        """Gives `widget` these actions, in order; an empty name is a separator."""
+        for name in names:
+            if name:
+                widget.addAction(self.by_name[name])
+            else:
+                separator = QAction(widget)
+                separator.setSeparator(True)
+                widget.addAction(separator)
+
+    def _make(self, name: str, deed: Deed, parent: QWidget) -> QAction:
+        action = QAction(deed.words, parent)
+        action.setObjectName(f"run-{name}")
+        keys = f"  ({deed.keys})" if deed.keys else ""
+        action.setToolTip(f"{deed.hint}{keys}")
+        theme.keep_icon(action, deed.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))
+        if deed.keys:
+            action.setShortcut(QKeySequence(deed.keys))
+            # Single letters and Del belong to the table only: elsewhere they are typed.
+            action.setShortcutContext(
+                Qt.ShortcutContext.WindowShortcut if name == "new" else Qt.ShortcutContext.WidgetShortcut
+            )
+        return action

@@ -1,0 +1,139 @@
+"""What a run was told to compute; of two runs, in what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QFontDatabase
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QPlainTextEdit,
+    QStackedWidget,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.background import Background
+from trainer import config
+from trainer.store import RunRow, Workspace
+
+
+class ConfigPane(QWidget):
+    """TOML of one run, or a table of the fields in which two runs differ."""
+
+    def __init__(self, workspace: Workspace, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace, self._background = workspace, background
+        self._asked: tuple[tuple[int, str], ...] = ()
+        self.words = QLabel()
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.words, "secondary")
+        self.toml = QPlainTextEdit()
+        self.toml.setReadOnly(True)
+        self.toml.setObjectName("config-toml")
+        self.toml.setAccessibleName("Configuration as TOML")
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setStyleHint(QFont.StyleHint.Monospace)
+        font.setPixelSize(theme.SMALL_PX)
+        self.toml.document().setDefaultFont(font)
+        self.table = self._make_table()
+        self._pages = QStackedWidget()
+        for page in (self.toml, self.table, QWidget()):
+            self._pages.addWidget(page)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, theme.INSIDE, 0, 0)
+        layout.setSpacing(theme.INSIDE)
+        layout.addWidget(self.words)
+        layout.addWidget(self._pages, 1)
+        self._say_what_to_choose()
+
+    def show_runs(self, runs: Sequence[RunRow]) -> None:
+        """Shows the configuration of one run, the difference of two, and for any other number what to do."""
+        asked = tuple((run.id, run.name) for run in runs)
+        if asked == self._asked:
+            return
+        self._asked = asked
+        if len(runs) not in (1, 2):
+            self._say_what_to_choose()
+            return
+        self._background.run(
+            self,
+            read_configs,
+            self._workspace,
+            tuple(run.id for run in runs),
+            done=self._show,
+            failed=lambda error: self._say(str(error)),
+            key="config",
+        )
+
+    def _show(self, configs: tuple[config.Run, ...]) -> None:
+        if len(configs) == 1:
+            self.words.hide()
+            self.toml.setPlainText(config.to_toml(configs[0]))
+            self._pages.setCurrentWidget(self.toml)
+            return
+        a, b = configs
+        different = [row for row in config.difference(a, b) if row[0] != "name"]
+        if not different:
+            self._say(f"{a.name} and {b.name} have the same configuration.")
+            return
+        same = len(set(config.flatten(a)) | set(config.flatten(b))) - len(different) - 1
+        self.words.setText(f"{len(different)} fields differ, {same} are the same.")
+        self.words.show()
+        self._fill(a.name, b.name, different)
+        self._pages.setCurrentWidget(self.table)
+
+    def _fill(self, a: str, b: str, rows: Sequence[tuple[str, Any, Any]]) -> None:
+        self.table.setHorizontalHeaderLabels(["Field", a, b])
+        self.table.setRowCount(len(rows))
+        for row, (name, left, right) in enumerate(rows):
+            for column, words in enumerate((name, _words(left), _words(right))):
+                item = QTableWidgetItem(words)
+                item.setToolTip(words)
+                if column and words == _MISSING:
+                    item.setForeground(theme.colour("secondary"))
+                self.table.setItem(row, column, item)
+
+    def _say_what_to_choose(self) -> None:
+        self._say("Choose one run to read its configuration, or two to see in what they differ.")
+
+    def _say(self, words: str) -> None:
+        self.words.setText(words)
+        self.words.show()
+        self._pages.setCurrentIndex(2)
+
+    def _make_table(self) -> QTableWidget:
+        table = QTableWidget(0, 3)
+        table.setObjectName("config-difference")
+        table.setAccessibleName("Fields in which the two runs differ")
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setShowGrid(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(theme.ROW_PX)
+        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        table.horizontalHeader().setDefaultSectionSize(240)
+        table.horizontalHeader().setHighlightSections(False)
+        return table
+
+
+_MISSING = "\u2013"
+
+
+def read_configs(workspace: Workspace, runs: Sequence[int]) -> tuple[config.Run, ...]:
+    """The configurations of `runs`; for `Background`."""
+    return tuple(workspace.config_of(run) for run in runs)
+
+
+def _words(value: Any) -> str:
+    """A value as TOML writes it; a dash where a run has no such field."""
+    if value is None:
+        return _MISSING
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,286 @@
+"""How the chosen runs learn: live curves, and the few controls that change how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.jobs import working
+from explorer.models.curve_book import CurveBook, RunCurves, read_curves
+from explorer.views.runs.metric_menu import MetricMenu
+from explorer.views.view import Context
+from explorer.widgets.curves import CurveGrid, Line, Panel
+from explorer.widgets.legend import Legend, LegendEntry
+from trainer.charts import ChartError
+from trainer.charts import curves as charts
+from trainer.metrics import METRICS, metric
+from trainer.store import RunRow, ScalarRow
+
+DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
+DEFAULT_SMOOTHING: Final = 0.6
+REDRAW_MS: Final = 200
+X_LABELS: Final[dict[charts.Axis, str]] = {"step": "step", "time": "seconds of training"}
+
+
+class CurvesPane(QWidget):
+    """The curves of some runs over steps or time, extended as rows arrive.
+
+    Signals:
+        changed: Other metrics, another axis, or another smoothing: the headless command is another.
+        failed: A sentence: why the curves could not be read.
+    """
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._book = CurveBook()
+        self._runs: tuple[RunRow, ...] = ()
+        self._colours: dict[int, str] = {}
+        self._waiting_rows: list[ScalarRow] = []
+        self._reading = False
+        self._draw_later = QTimer(self, singleShot=True, interval=REDRAW_MS, timeout=self._draw)
+        self._build()
+        self._restore()
+        context.jobs.scalars_arrived.connect(self._take_rows)
+        context.jobs.snapshots_changed.connect(self._snapshot_came)
+        theme.theme().changed.connect(self._draw)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics drawn, in catalogue order."""
+        return self.menu.chosen
+
+    @property
+    def axis(self) -> charts.Axis:
+        """What the horizontal axis counts."""
+        return "time" if self.by_time.isChecked() else "step"
+
+    @property
+    def smoothing(self) -> float:
+        """Weight of the moving average, 0 to 0.99."""
+        return self.slider.value() / 100
+
+    def show_runs(self, runs: Sequence[RunRow], colours: dict[int, str]) -> None:
+        """Draws these runs in these colours (run id -> `#rrggbb`); reads only those that the book lacks."""
+        before = {run.id: run for run in self._runs}
+        self._runs, self._colours = tuple(runs), dict(colours)
+        for run in runs:
+            self._book.update(run)
+            # A resumed run goes back to its checkpoint: what lies past it is drawn no more.
+            if run.id in before and run.step < before[run.id].step:
+                self._book.forget(run.id)
+        self.legend.show_entries([LegendEntry(run.name, colours[run.id], "line") for run in runs])
+        self._read_missing()
+        self._draw_later.start()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _read_missing(self) -> None:
+        missing = tuple(run.id for run in self._runs if not self._book.holds(run.id, self.metrics))
+        if not missing:
+            return
+        self._reading = True
+        self._context.background.run(
+            self,
+            read_curves,
+            self._context.workspace,
+            missing,
+            self.metrics,
+            done=self._take_curves,
+            failed=self._reading_failed,
+            key="read",
+        )
+
+    def _take_curves(self, read: tuple[RunCurves, ...]) -> None:
+        self._reading = False
+        self._book.load(read)
+        # Rows that came while the older ones were being read; those read, too, are left out by the book.
+        self._book.append(self._waiting_rows)
+        self._waiting_rows = []
+        self.menu.offer({name for run in self._runs for name in self._book.scalar_names(run.id)})
+        self._read_missing()
+        self._draw()
+
+    def _reading_failed(self, error: Exception) -> None:
+        self._reading = False
+        self._waiting_rows = []
+        self.failed.emit(str(error))
+
+    def _take_rows(self, rows: list[ScalarRow]) -> None:
+        if self._reading:
+            self._waiting_rows += rows
+        if self._book.append(rows):
+            self.menu.offer({row.name for row in rows})
+            if not self._draw_later.isActive():
+                self._draw_later.start()
+
+    def _snapshot_came(self, run: int) -> None:
+        """Reads the run once more when its first snapshot says how many pairs are behind the numbers."""
+        if any(shown.id == run for shown in self._runs) and not self._book.snapshots(run):
+            self._book.forget(run)
+            self._read_missing()
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        ready = [run.id for run in self._runs if self._book.holds(run.id, self.metrics)]
+        try:
+            # The book stands in for the workspace: same questions, answered from memory.
+            chart = charts.curves(
+                self._book,  # type: ignore[arg-type]
+                ready,
+                self.metrics,
+                axis=self.axis,
+                smoothing=self.smoothing,
+            )
+            drawn = chart.panels
+        except ChartError:
+            drawn = ()
+        self.grid.show_panels(self._with_waiting(drawn), x_label=X_LABELS[self.axis])
+        self.grid.setVisible(bool(self._runs) and bool(self.metrics))
+        self.nothing.setVisible(not self.grid.isVisibleTo(self.grid.parentWidget()))
+        self.nothing.setText("Choose a metric to draw." if self._runs else "Choose a run in the table above.")
+
+    def _with_waiting(self, panels: Sequence[charts.Panel]) -> list[Panel]:
+        """Panels to draw, in the order of the metrics, with empty ones for what a working run has yet to log."""
+        waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
+        found: list[Panel] = []
+        for name in self.metrics:
+            own = [self._panel(panel) for panel in panels if panel.metric == name]
+            known = metric(name)
+            found += own or ([Panel(name, known.label, "", known.digits, ())] if waiting else [])
+        return found
+
+    def _panel(self, panel: charts.Panel) -> Panel:
+        known, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
+        lines = []
+        for series in panel.series:
+            raw = series.raw * factor
+            smooth = series.smooth * factor if self.smoothing > 0 else raw
+            lines.append(Line(series.run, series.name, self._colours[series.run], series.x, raw, smooth))
+        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n else "")
+        digits = max(0, known.digits - 2) if panel.percent else known.digits
+        return Panel(f"{panel.metric} {panel.label}", panel.label, unit.strip(), digits, tuple(lines))
+
+    # -- controls ----------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.grid = CurveGrid()
+        self.nothing = QLabel()
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        theme.set_role(self.nothing, "secondary")
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, theme.INSIDE, 0)
+        column.addWidget(self.grid, 1)
+        column.addWidget(self.nothing)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        self.legend = Legend()
+        self.legend.setAccessibleName("Runs drawn")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, theme.INSIDE, 0, 0)
+        layout.setSpacing(theme.INSIDE)
+        layout.addLayout(self._controls())
+        layout.addWidget(area, 1)
+
+    def _controls(self) -> QHBoxLayout:
+        self.menu = MetricMenu(self)
+        self.menu.changed.connect(self._metrics_changed)
+        self.metrics_button = QPushButton("Metrics")
+        self.metrics_button.setObjectName("curves-metrics")
+        self.metrics_button.setAccessibleName("Metrics drawn")
+        self.metrics_button.setMenu(self.menu)
+        self.by_step, self.by_time = _axis_button("Step"), _axis_button("Time")
+        axis = QButtonGroup(self)
+        for button in (self.by_step, self.by_time):
+            axis.addButton(button)
+        self.by_step.setChecked(True)
+        self.by_time.toggled.connect(self._look_changed)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setObjectName("curves-smoothing")
+        self.slider.setAccessibleName("Smoothing")
+        self.slider.setRange(0, 99)
+        self.slider.setFixedWidth(120)
+        self.slider.setToolTip("Weight of the moving average; the faint line is what was logged")
+        self.weight = QLabel()
+        self.weight.setFixedWidth(32)
+        self.slider.valueChanged.connect(self._look_changed)
+        fit = QToolButton()
+        fit.setObjectName("curves-fit")
+        fit.setAccessibleName("Show all of every curve")
+        fit.setToolTip("Show all of every curve")
+        theme.keep_icon(fit, "maximize")
+        fit.clicked.connect(self.grid.reset_zoom)
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.legend, 1)
+        for widget in (_small("Smoothing"), self.slider, self.weight, self.by_step, self.by_time):
+            row.addWidget(widget)
+        row.addWidget(self.metrics_button)
+        row.addWidget(fit)
+        return row
+
+    def _restore(self) -> None:
+        remembered = self._context.settings.value("runs/curves", {})
+        remembered = remembered if isinstance(remembered, dict) else {}
+        names = [name for name in remembered.get("metrics", DEFAULT_METRICS) if isinstance(name, str)]
+        self.menu.offer(METRICS)
+        self.menu.choose(names)
+        self.slider.setValue(round(100 * float(remembered.get("smoothing", DEFAULT_SMOOTHING))))
+        (self.by_time if remembered.get("axis") == "time" else self.by_step).setChecked(True)
+        self._look_changed()
+        self._name_button()
+
+    def _metrics_changed(self) -> None:
+        self._name_button()
+        self._read_missing()
+        self._look_changed()
+
+    def _look_changed(self) -> None:
+        self.weight.setText(f"{self.smoothing:.2f}")
+        remembered = {"metrics": list(self.metrics), "axis": self.axis, "smoothing": self.smoothing}
+        self._context.settings.set("runs/curves", remembered)
+        self._draw_later.start()
+        self.changed.emit()
+
+    def _name_button(self) -> None:
+        self.metrics_button.setText(f"Metrics ({len(self.metrics)})   ")
+
+    def actions_for_palette(self) -> list[QAction]:
+        """One action per metric that could be drawn."""
+        return self.menu.metric_actions()
+
+
+def _axis_button(words: str) -> QPushButton:
+    button = QPushButton(words)
+    button.setObjectName(f"curves-by-{words.lower()}")
+    button.setAccessibleName(f"Draw over {words.lower()}")
+    button.setCheckable(True)
+    return button
+
+
+def _small(words: str) -> QLabel:
+    label = QLabel(words)
+    theme.set_role(label, "small")
+    return label

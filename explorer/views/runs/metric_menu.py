@@ -1,0 +1,80 @@
+"""Which metrics are drawn: a menu by groups that stays open while one chooses several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtWidgets import QMenu, QWidget
+
+from trainer.metrics import METRICS, metric
+
+
+class MetricMenu(QMenu):
+    """Checkable metrics, one submenu per group of the catalogue.
+
+    Signals:
+        changed: Other metrics are chosen.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("metric-menu")
+        self._actions: dict[str, QAction] = {}
+        self._groups: dict[str, _StaysOpen] = {}
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Names of the metrics chosen, in catalogue order, unknown ones last."""
+        order = {name: place for place, name in enumerate(METRICS)}
+        names = [name for name, action in self._actions.items() if action.isChecked()]
+        return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
+
+    def offer(self, names: Iterable[str]) -> None:
+        """Adds the metrics that are not there yet."""
+        for name in names:
+            if name not in self._actions:
+                self._add(name)
+
+    def choose(self, names: Iterable[str]) -> None:
+        """Chooses exactly these."""
+        wanted = set(names)
+        self.offer(wanted)
+        self.blockSignals(True)
+        for name, action in self._actions.items():
+            action.setChecked(name in wanted)
+        self.blockSignals(False)
+        self.changed.emit()
+
+    def metric_actions(self) -> list[QAction]:
+        """All actions, for the command palette."""
+        return list(self._actions.values())
+
+    def _add(self, name: str) -> None:
+        known = metric(name)
+        if known.group not in self._groups:
+            group = _StaysOpen(known.group, self)
+            self._groups[known.group] = group
+            self.addMenu(group)
+        action = QAction(known.label, self)
+        action.setObjectName(f"metric-{name}")
+        action.setCheckable(True)
+        action.setToolTip(name)
+        action.toggled.connect(lambda _: self.changed.emit())
+        self._groups[known.group].addAction(action)
+        self._actions[name] = action
+
+
+class _StaysOpen(QMenu):
+    """A menu that a click on a checkable action does not close."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        action = self.activeAction()
+        if action is not None and action.isCheckable() and action.isEnabled():
+            action.toggle()
+            event.accept()
+            return
+        super().mouseReleaseEvent(event)

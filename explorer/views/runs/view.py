@@ -1,0 +1,327 @@
+"""The table of runs over their curves, log and configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSplitter,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.runs import matching
+from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, TOOLBAR, RunActions
+from explorer.views.runs.config_pane import ConfigPane
+from explorer.views.runs.curves_pane import CurvesPane
+from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.table import RunsTable
+from explorer.views.view import Context, View, hairline
+from explorer.widgets.banner import Banner
+from explorer.widgets.log_tail import LogTail
+from trainer import catalog, config
+from trainer.problem import Problem
+from trainer.store import RunRow
+
+METHOD: Final = """Every row is a run: one configuration trained once, by a process of its own that goes on when this \
+window is closed.
+
+R@1 (recall at 1) is the share of held-out images whose own caption is the nearest of all held-out captions, by \
+cosine similarity. Equal captions count as right. R@1 of guessing is 1 in the number of pairs.
+
+Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
+s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.
+
+Losses of different objectives are different quantities, on different scales: InfoNCE (CLIP) and InfoLOOB (CLOOB) \
+never share an axis. Compare runs by recall, not by loss.
+
+Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, arXiv:2103.00020
+Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, arXiv:2110.11316"""
+
+
+class RunsView(View):
+    """Which runs are there, and how do they learn?
+
+    Attributes:
+        table: All runs.
+        curves, log, config: What is shown of the chosen runs.
+        actions_of_runs: What can be done with them.
+    """
+
+    title = "Runs"
+    question = "Which runs are there, and how do they learn?"
+    icon = "activity"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._choose_when_there: int | None = None
+        self.table = RunsTable()
+        self.actions_of_runs = RunActions(self)
+        self.start_demo = QAction("Start the demo runs", self)
+        self.start_demo.setObjectName("run-demo")
+        self.start_demo.setToolTip("Train a CLIP and then a CLOOB run on drawn scenes, a few minutes in all")
+        theme.keep_icon(self.start_demo, "play")
+        self.curves = CurvesPane(context)
+        self.log = LogTail(context.background)
+        self.config = ConfigPane(context.workspace, context.background)
+        self.banner = Banner(self)
+        self._build()
+        self._connect()
+        self._restore()
+
+    # -- for the window ----------------------------------------------------------------------------------------
+
+    def command(self) -> list[str] | None:
+        runs = self.drawn()
+        if not runs or not self.curves.metrics:
+            return None
+        words = ["export", "curves", "--runs", *(str(run.id) for run in runs), "--metrics", *self.curves.metrics]
+        return [*words, "--axis", self.curves.axis, "--smoothing", f"{self.curves.smoothing:g}"]
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [self.start_demo, *self.actions_of_runs.by_name.values(), *self.curves.actions_for_palette()]
+
+    def refresh(self) -> None:
+        self._show_runs(list(self.context.jobs.runs))
+
+    def drawn(self) -> list[RunRow]:
+        """The runs shown below the table: the chosen ones, else A and B, else the newest."""
+        chosen = self.table.chosen()
+        if chosen:
+            return chosen
+        selected = matching(self.table.runs.runs, self.context.selection.runs)
+        return selected or list(self.table.runs.runs[-1:])
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def open_new_run(self) -> NewRun | None:
+        """Opens the sheet for a new run."""
+        return self._open_sheet(None, "")
+
+    def _open_sheet(self, start_from: config.Run | None, preset: str) -> NewRun | None:
+        try:
+            presets = catalog.presets()
+        except Problem as problem:
+            self.failed.emit(str(problem), "")
+            return None
+        sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, done=self._choose_soon))
+        sheet.open()
+        return sheet
+
+    def _duplicate(self) -> None:
+        for run in self.table.chosen()[:1]:
+            self.context.jobs.duplicate(run.id, done=lambda copy, preset=run.preset: self._open_sheet(copy, preset))
+
+    def _stop(self) -> None:
+        self.context.jobs.stop([run.id for run in self.table.chosen() if run.active])
+
+    def _resume(self) -> None:
+        self.context.jobs.resume([run.id for run in self.table.chosen() if run.status in RESUMABLE])
+
+    def _delete(self) -> None:
+        self.context.jobs.delete([run.id for run in self.table.chosen()])
+
+    def _offer_undo(self, runs: Sequence[RunRow]) -> None:
+        words = f"{runs[0].name} was deleted." if len(runs) == 1 else f"{len(runs)} runs were deleted."
+        undo = self.context.jobs.undo
+        self.banner.tell(
+            words,
+            "Their files are still there." if len(runs) > 1 else "Its files are still there.",
+            tone="info",
+            action=("Undo", undo.undo),
+        )
+
+    def _show_as(self, letter: str) -> None:
+        """Makes the chosen run A or B; if it was the other one, the two change places."""
+        selection = self.context.selection
+        for run in self.table.chosen()[:1]:
+            a, b = selection.run_a, selection.run_b
+            if letter == "A":
+                selection.select_runs(run.id, a if b == run.id else b)
+            else:
+                selection.select_runs(b if a == run.id else a, run.id)
+
+    def _open_folder(self) -> None:
+        for run in self.table.chosen()[:1]:
+            if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(run.folder))):
+                self.failed.emit(f"No program opened {run.folder}.", "Open it in your file manager.")
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _choose_soon(self, run: int) -> None:
+        self._choose_when_there = run
+
+    def _show_runs(self, runs: list[RunRow]) -> None:
+        self.table.runs.show(runs)
+        if self._choose_when_there is not None and self.table.runs.row_of(self._choose_when_there) is not None:
+            self.table.choose([self._choose_when_there])
+            self._choose_when_there = None
+        self._count()
+        self._show_chosen()
+        if runs:
+            self.show_content()
+        else:
+            self.show_empty(
+                "activity",
+                "No run yet",
+                "A run is one training of a model. The demo trains a CLIP and then a CLOOB run on drawn scenes, "
+                "in the background; you can watch them here from the first step.",
+                self.start_demo,
+                self.actions_of_runs["new"],
+            )
+
+    def _show_chosen(self) -> None:
+        self.actions_of_runs.show_chosen(self.table.chosen())
+        drawn = self.drawn()
+        colours = self._colours(drawn)
+        selection = self.context.selection
+        swatches = {run.id: (colours[run.id],) for run in drawn}
+        for place, run in ((1, selection.run_b), (0, selection.run_a)):
+            if run is not None:
+                swatches[run] = (
+                    theme.run_colour(place),
+                    *(swatches[run] if selection.run_a == selection.run_b else ()),
+                )
+        self.table.runs.show_swatches(swatches)
+        self.curves.show_runs(drawn, colours)
+        self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
+        self.tabs.setTabText(1, f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log")
+        self.config.show_runs(drawn)
+
+    def _colours(self, runs: Sequence[RunRow]) -> dict[int, str]:
+        """A blue, B orange, every other run the next colour."""
+        selection = self.context.selection
+        colours, place = {}, 2
+        for run in sorted(runs, key=lambda run: run.id):
+            if run.id == selection.run_a:
+                colours[run.id] = theme.run_colour(0)
+            elif run.id == selection.run_b:
+                colours[run.id] = theme.run_colour(1)
+            else:
+                colours[run.id] = theme.run_colour(place)
+                place += 1
+        return colours
+
+    def _count(self) -> None:
+        total, shown = self.table.runs.rowCount(), self.table.shown.rowCount()
+        self.count.setText(f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}")
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.actions_of_runs.add_to(self.table, CONTEXT_MENU)
+        self.addAction(self.actions_of_runs["new"])
+        self.tabs = QTabWidget()
+        self.tabs.setObjectName("runs-tabs")
+        self.tabs.setDocumentMode(True)
+        for pane, words in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
+            self.tabs.addTab(pane, words)
+        top = QWidget()
+        column = QVBoxLayout(top)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(self._toolbar())
+        column.addWidget(hairline())
+        column.addWidget(self.table, 1)
+        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter.setObjectName("runs-splitter")
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.setHandleWidth(9)
+        self.splitter.addWidget(top)
+        self.splitter.addWidget(self.tabs)
+        self.splitter.setSizes([260, 420])
+        self.splitter.setStretchFactor(1, 1)
+        self.body.addWidget(self.splitter, 1)
+
+    def _toolbar(self) -> QHBoxLayout:
+        new = QPushButton(self.actions_of_runs["new"].text())
+        new.setObjectName("new-run-button")
+        new.setAccessibleName("New run")
+        new.setToolTip(self.actions_of_runs["new"].toolTip())
+        theme.set_role(new, "primary")
+        theme.keep_icon(new, "plus", role="accent_text")
+        new.clicked.connect(self.actions_of_runs["new"].trigger)
+        self.filter = QLineEdit()
+        self.filter.setObjectName("runs-filter")
+        self.filter.setAccessibleName("Filter runs")
+        self.filter.setPlaceholderText("Filter by name, status, objective, data")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(280)
+        self.count = QLabel()
+        theme.set_role(self.count, "small")
+        row = QHBoxLayout()
+        row.setSpacing(theme.SPACE)
+        row.addWidget(new)
+        for name in TOOLBAR:
+            if name:
+                row.addWidget(self._tool_button(name))
+            else:
+                row.addSpacing(theme.INSIDE)
+        row.addStretch(1)
+        row.addWidget(self.count)
+        row.addSpacing(theme.INSIDE)
+        row.addWidget(self.filter, 2)
+        return row
+
+    def _tool_button(self, name: str) -> QToolButton:
+        action = self.actions_of_runs[name]
+        button = QToolButton()
+        button.setDefaultAction(action)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setObjectName(f"{name}-button")
+        button.setAccessibleName(action.text())
+        return button
+
+    def _connect(self) -> None:
+        jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
+        jobs.runs_changed.connect(self._show_runs)
+        jobs.deleted.connect(self._offer_undo)
+        selection.runs_changed.connect(self._show_chosen)
+        theme.theme().changed.connect(self._show_chosen)
+        self.table.chosen_changed.connect(self._show_chosen)
+        self.table.runs.rename_asked.connect(jobs.rename)
+        self.table.horizontalHeader().sectionResized.connect(lambda *_: self._remember_columns())
+        self.table.horizontalHeader().sectionMoved.connect(lambda *_: self._remember_columns())
+        self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
+        self.filter.textChanged.connect(self.table.shown.look_for)
+        self.filter.textChanged.connect(lambda _: self._count())
+        self.curves.failed.connect(lambda words: self.failed.emit(words, ""))
+        self.splitter.splitterMoved.connect(
+            lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
+        )
+        self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
+        self.start_demo.triggered.connect(jobs.start_demo)
+        deeds["new"].triggered.connect(self.open_new_run)
+        deeds["stop"].triggered.connect(self._stop)
+        deeds["resume"].triggered.connect(self._resume)
+        deeds["duplicate"].triggered.connect(self._duplicate)
+        deeds["rename"].triggered.connect(self.table.rename_current)
+        deeds["delete"].triggered.connect(self._delete)
+        deeds["show-a"].triggered.connect(lambda: self._show_as("A"))
+        deeds["show-b"].triggered.connect(lambda: self._show_as("B"))
+        deeds["folder"].triggered.connect(self._open_folder)
+
+    def _restore(self) -> None:
+        settings = self.context.settings
+        self.table.restore_columns(settings.state("runs/columns"))
+        state = settings.state("runs/splitter")
+        if not state.isEmpty():
+            self.splitter.restoreState(state)
+        tab = settings.value("runs/tab", 0)
+        self.tabs.setCurrentIndex(tab if isinstance(tab, int) and 0 <= tab < self.tabs.count() else 0)
+
+    def _remember_columns(self) -> None:
+        self.context.settings.set_state("runs/columns", self.table.save_columns())

@@ -1,0 +1,299 @@
+"""Curves of several things over one axis: the raw values faint under the smoothed ones, a crosshair that reads them."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyqtgraph as pg
+from jaxtyping import Float
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from explorer.theme import BETWEEN, INSIDE, SPACE, colour, set_role, theme
+from explorer.widgets.plot import Plot
+
+RAW_ALPHA = 70
+FEW_POINTS = 40
+"""Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
+PANEL_WIDTH = 340
+PANEL_HEIGHT = 210
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve.
+
+    Attributes:
+        key: Tells it from the others of the panel and stays while its data grow.
+        name: For the crosshair.
+        colour: `#rrggbb`.
+        x: Ascending.
+        raw: As logged.
+        smooth: Drawn strongly over `raw`; equal to it where nothing is smoothed.
+    """
+
+    key: int
+    name: str
+    colour: str
+    x: Float[np.ndarray, " n"]
+    raw: Float[np.ndarray, " n"]
+    smooth: Float[np.ndarray, " n"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves of one quantity: an axis of its own.
+
+    Attributes:
+        key: Tells it from the other panels.
+        title: The quantity, and what sets the panel apart from another of the same quantity.
+        unit: Of the vertical axis; empty for a pure number.
+        digits: Decimals of a value read off the panel.
+        lines: May be empty: the panel then waits for the first value.
+    """
+
+    key: str
+    title: str
+    unit: str
+    digits: int
+    lines: tuple[Line, ...]
+
+
+class CurvePlot(QWidget):
+    """One panel on the screen.
+
+    Signals:
+        hovered: The x under the pointer, or NaN when it has left.
+    """
+
+    hovered = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.panel: Panel | None = None
+        self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
+        self.title = QLabel(self)
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        set_role(self.title, "strong")
+        self.unit = QLabel(self)
+        set_role(self.unit, "small")
+        self.plot = Plot(self)
+        self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
+        self.plot.getViewBox().setMouseEnabled(x=True, y=False)
+        self.plot.scene().sigMouseMoved.connect(self._moved)
+        self.plot.viewport().installEventFilter(self)
+        self._cross = pg.InfiniteLine(angle=90, movable=False)
+        self._cross.hide()
+        self.plot.addItem(self._cross, ignoreBounds=True)
+        self._build()
+        theme().changed.connect(self._recolour)
+        self._recolour()
+
+    def show_panel(self, panel: Panel) -> None:
+        """Draws `panel`; curves that are there already only get their new data."""
+        self.panel = panel
+        self.title.setText(panel.title)
+        self.unit.setText(panel.unit)
+        for key in set(self._curves) - {line.key for line in panel.lines}:
+            for item in self._curves.pop(key):
+                self.plot.removeItem(item)
+        for line in panel.lines:
+            self._draw(line)
+        drawn = any(len(line.x) for line in panel.lines)
+        self.waiting.setVisible(not drawn)
+
+    def curve(self, key: int) -> tuple[pg.PlotDataItem, pg.PlotDataItem] | None:
+        """The raw and the smoothed curve as given to pyqtgraph."""
+        return self._curves.get(key)
+
+    def point_at(self, x: float) -> None:
+        """Puts the crosshair at `x` and reads every curve there; NaN takes it away."""
+        if math.isnan(x) or self.panel is None:
+            self._cross.hide()
+            self.readout.hide()
+            return
+        self._cross.setValue(x)
+        self._cross.show()
+        rows = [(line, read_at(line, x)) for line in self.panel.lines]
+        words = [self._words(line, point) for line, point in rows if point is not None]
+        self.readout.setText("<br>".join(words))
+        self.readout.setVisible(bool(words))
+        self._place_readout(x)
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def _draw(self, line: Line) -> None:
+        if line.key not in self._curves:
+            self._curves[line.key] = (self._new_item(0), self._new_item(1))
+        raw, smooth = self._curves[line.key]
+        faint, strong = colour(line.colour), colour(line.colour)
+        faint.setAlpha(RAW_ALPHA)
+        same = line.raw is line.smooth
+        raw.setData(line.x, line.raw)
+        raw.setPen(pg.mkPen(faint, width=1))
+        raw.setVisible(not same)
+        smooth.setData(line.x, line.smooth)
+        smooth.setPen(pg.mkPen(strong, width=2))
+        smooth.setSymbol("o" if len(line.x) <= FEW_POINTS else None)
+        smooth.setSymbolSize(5)
+        smooth.setSymbolBrush(strong)
+        smooth.setSymbolPen(None)
+
+    def _new_item(self, height: int) -> pg.PlotDataItem:
+        item = pg.PlotDataItem(connect="finite")
+        item.setZValue(height)
+        item.setDownsampling(auto=True, method="peak")
+        item.setClipToView(True)
+        self.plot.addItem(item)
+        return item
+
+    def _recolour(self) -> None:
+        self._cross.setPen(pg.mkPen(colour("secondary"), width=1, style=Qt.PenStyle.DashLine))
+
+    # -- reading off -------------------------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QWidget, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Leave:
+            self.hovered.emit(math.nan)
+        return super().eventFilter(watched, event)
+
+    def _moved(self, where: QPointF) -> None:
+        box = self.plot.getViewBox()
+        inside = box.sceneBoundingRect().contains(where)
+        self.hovered.emit(box.mapSceneToView(where).x() if inside else math.nan)
+
+    def _words(self, line: Line, point: tuple[float, float]) -> str:
+        digits = self.panel.digits if self.panel else 3
+        unit = f" {self.panel.unit}" if self.panel and self.panel.unit else ""
+        # Names are a person's words: escaped, because this label does read HTML.
+        return (
+            f'<span style="color:{line.colour}">\u25cf</span> {html.escape(line.name)}&nbsp;&nbsp;'
+            f"<b>{point[1]:.{digits}f}{unit}</b>"
+        )
+
+    def _place_readout(self, x: float) -> None:
+        """Keeps the readout inside the plot, on the side where the crosshair is not."""
+        self.readout.adjustSize()
+        box = self.plot.getViewBox()
+        left, right = box.viewRange()[0]
+        room = self.plot.geometry()
+        on_the_left = x < (left + right) / 2
+        edge = room.right() - self.readout.width() - INSIDE
+        axis = int(self.plot.getPlotItem().getAxis("left").width())
+        self.readout.move(edge if on_the_left else room.left() + axis + INSIDE, room.top() + INSIDE)
+        self.readout.raise_()
+
+    def _build(self) -> None:
+        self.waiting = QLabel("Waiting for the first step", self.plot)
+        set_role(self.waiting, "secondary")
+        self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        centred = QVBoxLayout(self.plot)
+        centred.addWidget(self.waiting)
+        self.readout = QLabel(self)
+        self.readout.setTextFormat(Qt.TextFormat.RichText)
+        self.readout.setObjectName("curve-readout")
+        self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.readout.setFrameShape(QFrame.Shape.StyledPanel)
+        self.readout.setProperty("role", "raised")
+        self.readout.setContentsMargins(INSIDE, SPACE, INSIDE, SPACE)
+        self.readout.hide()
+        head = QHBoxLayout()
+        head.setSpacing(INSIDE)
+        head.addWidget(self.title)
+        head.addWidget(self.unit, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(SPACE)
+        layout.addLayout(head)
+        layout.addWidget(self.plot, 1)
+
+
+class CurveGrid(QWidget):
+    """Panels beside and under each other, as many in a row as fit, with one horizontal axis and one crosshair."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._plots: dict[str, CurvePlot] = {}
+        self._order: tuple[str, ...] = ()
+        self._columns = 0
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(BETWEEN)
+        self._grid.setVerticalSpacing(BETWEEN)
+
+    @property
+    def plots(self) -> dict[str, CurvePlot]:
+        """The panels on the screen by their keys."""
+        return dict(self._plots)
+
+    def show_panels(self, panels: Sequence[Panel], *, x_label: str) -> None:
+        """Draws `panels` in this order; those that were there keep their zoom."""
+        wanted = tuple(panel.key for panel in panels)
+        for key in set(self._plots) - set(wanted):
+            gone = self._plots.pop(key)
+            self._grid.removeWidget(gone)
+            gone.setParent(None)
+            gone.deleteLater()
+        for panel in panels:
+            if panel.key not in self._plots:
+                self._plots[panel.key] = self._new_plot()
+            self._plots[panel.key].show_panel(panel)
+            self._plots[panel.key].plot.set_labels(x=x_label)
+        if wanted != self._order:
+            self._order, self._columns = wanted, 0
+            self._link()
+        self._arrange()
+
+    def reset_zoom(self) -> None:
+        """Shows all of every curve again."""
+        for shown in self._plots.values():
+            shown.plot.enableAutoRange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _new_plot(self) -> CurvePlot:
+        shown = CurvePlot(self)
+        shown.hovered.connect(self._point_at)
+        return shown
+
+    def _point_at(self, x: float) -> None:
+        for shown in self._plots.values():
+            shown.point_at(x)
+
+    def _link(self) -> None:
+        """One horizontal axis for all panels: zooming in one zooms them all."""
+        first = self._plots[self._order[0]].plot if self._order else None
+        for key in self._order:
+            self._plots[key].plot.setXLink(None if self._plots[key].plot is first else first)
+
+    def _arrange(self) -> None:
+        columns = max(1, min(len(self._order), self.width() // PANEL_WIDTH))
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for place, key in enumerate(self._order):
+            self._grid.addWidget(self._plots[key], place // columns, place % columns)
+        for column in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+        rows = -(-len(self._order) // columns) if self._order else 0
+        for row in range(self._grid.rowCount()):
+            self._grid.setRowMinimumHeight(row, PANEL_HEIGHT if row < rows else 0)
+            self._grid.setRowStretch(row, 1 if row < rows else 0)
+
+
+def read_at(line: Line, x: float) -> tuple[float, float] | None:
+    """The point of the smoothed curve nearest to `x`; None for an empty curve."""
+    if not len(line.x):
+        return None
+    after = int(np.searchsorted(line.x, x))
+    near = [i for i in (after - 1, after) if 0 <= i < len(line.x)]
+    nearest = min(near, key=lambda i: abs(line.x[i] - x))
+    return float(line.x[nearest]), float(line.smooth[nearest])
