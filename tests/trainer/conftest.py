@@ -1,0 +1,97 @@
+"""A workspace with two trained-looking runs, made through the store alone: what charts and figures are tested on."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer import config
+from trainer.analysis.geometry import modality_gap
+from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
+
+SHAPES = ("circle", "square", "star", "ring", "heart", "cross", "moon", "drop")
+COLOURS = ("red", "blue", "green", "pink", "grey", "gold")
+STEPS = (0, 80, 160, 240)
+D = 32
+
+
+@pytest.fixture(scope="session")
+def charted(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Runs 1 (`clip-scenes`) and 2 (`cloob-scenes`) with curves, snapshots of two splits and evaluations. Read only."""
+    workspace = Workspace(tmp_path_factory.mktemp("charted"))
+    fill(workspace, pairs=240)
+    return workspace
+
+
+def fill(workspace: Workspace, *, pairs: int) -> None:
+    """Writes the two runs; the numbers come from the analyses, applied to made-up embeddings."""
+    for name, objective, gap in (("clip-scenes", config.Clip(), 1.1), ("cloob-scenes", config.Cloob(), 0.5)):
+        run = dataclasses.replace(config.Run(), name=name, objective=objective)
+        with RunLog.claim(workspace, workspace.create_run(run, preset=name)) as log:
+            rng = np.random.default_rng(len(name))
+            _train(log, rng, objective.kind)
+            for step in STEPS:
+                for split in ("renderings", "combinations"):
+                    _evaluate(log, rng, pairs, step, split, gap)
+            log.progress(step=STEPS[-1], total_steps=STEPS[-1], phase="done", eta_s=0)
+            log.status("finished")
+
+
+def _train(log: RunLog, rng: np.random.Generator, kind: str) -> None:
+    start = 5.5 if kind == "clip" else 0.37
+    for step in range(1, STEPS[-1] + 1):
+        fade = np.exp(-step / 60)
+        loss = start * (0.15 + 0.85 * fade) + 0.03 * start * rng.standard_normal() - (0 if kind == "clip" else 0.2)
+        log.scalars(step, {"train/loss": loss, "train/learning_rate": 1e-3 * min(step / 50, 1)})
+
+
+def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, split: str, gap: float) -> None:
+    skill = 1 - np.exp(-step / 70)
+    noise = (1.9 if split == "renderings" else 2.4) - (1.0 if gap > 1 else 1.15) * skill
+    items = _items(rng, pairs, split)
+    image, text = _embeddings(rng, items, noise, gap)
+    groups = groups_of(items.caption)
+    values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, groups), k) for k in (1, 5, 10)}
+    values |= {f"text_to_image_R@{k}": recall_at(ranks(text, image, groups), k) for k in (1, 5, 10)}
+    values["auc"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, groups))
+    values["modality_gap"] = modality_gap(image, text)[1]
+    prefix = "val" if split == "renderings" else split
+    log.scalars(step, {f"{prefix}/{key}": value for key, value in values.items()})
+    folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split=split, step=step)
+    write_snapshot(
+        folder, image=image, text=text, items=items, step=step, dataset="scenes", split=split, model=log.run.name
+    )
+    log.snapshot(step, "scenes", split, folder, pairs, D)
+    log.evaluation(step, "scenes", split, values)
+
+
+def _items(rng: np.random.Generator, n: int, split: str) -> Items:
+    shape, colour = rng.integers(0, len(SHAPES), n), rng.integers(0, len(COLOURS), n)
+    other = rng.integers(0, len(SHAPES), n)
+    captions = [f"a {COLOURS[c]} {SHAPES[s]} left of a {SHAPES[o]}" for c, s, o in zip(colour, shape, other)]
+    return Items(
+        id=np.arange(n),
+        path=[f"{i:05d}.jpg" for i in range(n)],
+        caption=captions,
+        label=[SHAPES[s] for s in shape],
+        split=[split] * n,
+        metadata={"subject_colour": [COLOURS[c] for c in colour], "relation": ["left of"] * n},
+    )
+
+
+def _embeddings(rng: np.random.Generator, items: Items, noise: float, gap: float) -> tuple[np.ndarray, np.ndarray]:
+    words = sorted({word for caption in items.caption for word in caption.split()})
+    # The words' directions are those of the language, the same at every step and in both runs.
+    directions = {word: np.random.default_rng(sum(map(ord, word))).standard_normal(D) for word in words}
+    meaning = np.array([2.5 * directions[label] for label in items.label])
+    meaning += [sum(directions[word] for word in caption.split()) for caption in items.caption]
+    offset = np.random.default_rng(99).standard_normal(D) * gap * 2
+    image = meaning + offset + noise * rng.standard_normal(meaning.shape)
+    text = meaning - offset
+    unit = [m / np.linalg.norm(m, axis=1, keepdims=True) for m in (image, text)]
+    return unit[0].astype(np.float32), unit[1].astype(np.float32)

@@ -1,0 +1,126 @@
+"""The comparison of runs in numbers: one row a metric and split, one column a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from trainer.analysis.intervals import wilson
+from trainer.charts import ChartError
+from trainer.metrics import Metric, metric
+from trainer.store import EvaluationRow, RunRow, Workspace
+
+COMPARED: Final = (
+    *(f"{direction}_R@{k}" for direction in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
+    "zero_shot_acc1",
+    "zero_shot_acc5",
+    "auc",
+    "modality_gap",
+)
+"""Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A column; `step` is that of its newest evaluation."""
+
+    run: int
+    name: str
+    objective: str
+    step: int
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One metric on one split.
+
+    Attributes:
+        metric: How it is shown and which way is good.
+        n: Pairs of the split for each run; None where unknown.
+        values: One a run; None where it was not measured.
+        intervals: 95 % interval of a share; None for what is no share, or without n.
+        best: Places of the best value; several when tied, none when nothing is better or only one run has a value.
+    """
+
+    metric: Metric
+    name: str
+    dataset: str
+    split: str
+    n: tuple[int | None, ...]
+    values: tuple[float | None, ...]
+    intervals: tuple[tuple[float, float] | None, ...]
+    best: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of runs; rows are grouped by split."""
+
+    runs: tuple[ComparedRun, ...]
+    rows: tuple[ComparisonRow, ...]
+
+
+def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
+    """The newest evaluation of every split of each run, side by side.
+
+    Raises:
+        ChartError: No run has been evaluated.
+        StoreError: No such run.
+    """
+    rows = [workspace.run(run) for run in runs]
+    newest = [_newest(workspace, row) for row in rows]
+    splits = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
+    if not splits:
+        names = ", ".join(row.name for row in rows)
+        raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
+    sizes = [_sizes(workspace, row) for row in rows]
+    compared = tuple(
+        ComparedRun(row.id, row.name, row.objective, max((e.step for e in evaluations.values()), default=row.step))
+        for row, evaluations in zip(rows, newest)
+    )
+    table = [
+        row
+        for key in splits
+        for name in COMPARED
+        if (row := _row(name, key, [e.get(key) for e in newest], [size.get(key) for size in sizes])) is not None
+    ]
+    return Comparison(compared, tuple(table))
+
+
+def _newest(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], EvaluationRow]:
+    return {(e.dataset, e.split): e for e in workspace.evaluations(row.id)}  # by step: the last one stays
+
+
+def _sizes(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], int]:
+    return {(s.dataset, s.split): s.n for s in workspace.snapshots(row.id)}
+
+
+def _row(
+    name: str, key: tuple[str, str], evaluations: list[EvaluationRow | None], n: list[int | None]
+) -> ComparisonRow | None:
+    values = tuple(_value(evaluation, name) for evaluation in evaluations)
+    if all(value is None for value in values):
+        return None
+    known = metric(f"val/{name}")
+    intervals = tuple(
+        wilson(value, size) if known.percent and value is not None and size else None for value, size in zip(values, n)
+    )
+    return ComparisonRow(known, name, *key, tuple(n), values, intervals, _best(values, known.better))
+
+
+def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
+    if evaluation is None:
+        return None
+    # Evaluations may name their metrics with or without the split before the slash.
+    plain = {key.rpartition("/")[2]: value for key, value in evaluation.metrics.items()}
+    return plain.get(name)
+
+
+def _best(values: tuple[float | None, ...], better: str) -> tuple[int, ...]:
+    present = [value for value in values if value is not None and not math.isnan(value)]
+    if better == "none" or len(present) < 2:
+        return ()
+    top = max(present) if better == "up" else min(present)
+    return tuple(i for i, value in enumerate(values) if value == top)

@@ -1,0 +1,111 @@
+"""The comparison table as text, Markdown, CSV and plain values for JSON."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.charts import objective_label
+from trainer.charts.comparison import Comparison, ComparisonRow
+from trainer.figures.files import Rows
+
+INTERVAL_NOTE = "In brackets: 95 % interval of the share (Wilson) over the pairs of the split."
+
+
+def as_text(table: Comparison) -> str:
+    """The table for a terminal; `*` marks the best."""
+    lines = [["", *(run.name for run in table.runs)], ["", *_subtitles(table)]]
+    for title, rows in _sections(table):
+        lines += [[], [title]]
+        for row in rows:
+            marks = ["*" if i in row.best else " " for i in range(len(row.values))]
+            lines.append([f"  {row.metric.label}", *(f"{_cell(row, i)} {marks[i]}" for i in range(len(row.values)))])
+    full = [line for line in lines if len(line) > 1]
+    widths = [max(_width(line[i]) for line in full) for i in range(len(table.runs) + 1)]
+    printed = [
+        line[0].ljust(widths[0]) + "".join("  " + _right(cell, width) for cell, width in zip(line[1:], widths[1:]))
+        if len(line) > 1
+        else "".join(line)
+        for line in lines
+    ]
+    return "\n".join(line.rstrip() for line in [*printed, "", f"* best. {INTERVAL_NOTE}"])
+
+
+def as_markdown(table: Comparison) -> str:
+    """The table in GitHub's Markdown; the best is bold."""
+    names = " | ".join(_escaped(run.name) for run in table.runs)
+    lines = [f"| | {names} |", "|---|" + "---:|" * len(table.runs)]
+    lines.append("| " + " | ".join(["", *_subtitles(table)]) + " |")
+    for title, rows in _sections(table):
+        lines.append(f"| **{_escaped(title)}** |" + " |" * len(table.runs))
+        for row in rows:
+            cells = [f"**{_cell(row, i)}**" if i in row.best else _cell(row, i) for i in range(len(row.values))]
+            lines.append(f"| {_escaped(row.metric.label)} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", f"Bold: best. {INTERVAL_NOTE}", ""])
+
+
+def as_rows(table: Comparison) -> Rows:
+    """One row a metric, split and run; shares are in [0, 1]."""
+    header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
+    return Rows(header, _rows(table))
+
+
+def as_values(table: Comparison) -> dict[str, Any]:
+    """The table for JSON: the runs, and one entry a metric and split with a value for each run."""
+    return {
+        "runs": [{"run": r.run, "name": r.name, "objective": r.objective, "step": r.step} for r in table.runs],
+        "rows": [
+            {
+                "dataset": row.dataset,
+                "split": row.split,
+                "metric": row.name,
+                "better": row.metric.better,
+                "n": list(row.n),
+                "values": list(row.values),
+                "intervals": [None if i is None else list(i) for i in row.intervals],
+                "best": [table.runs[i].run for i in row.best],
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _rows(table: Comparison) -> Iterator[tuple[Any, ...]]:
+    for row in table.rows:
+        for place, run in enumerate(table.runs):
+            low, high = row.intervals[place] or (None, None)
+            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step)
+            yield *facts, row.n[place], row.values[place], low, high, int(place in row.best)
+
+
+def _sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
+    for key in dict.fromkeys((row.dataset, row.split) for row in table.rows):
+        rows = [row for row in table.rows if (row.dataset, row.split) == key]
+        sizes = sorted({n for row in rows for n in row.n if n is not None})
+        counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes else ""
+        yield f"{key[0]} {key[1]}{counted}", rows
+
+
+def _subtitles(table: Comparison) -> list[str]:
+    return [f"{objective_label(run.objective)}, step {run.step:,}" for run in table.runs]
+
+
+def _cell(row: ComparisonRow, place: int) -> str:
+    text, interval = row.metric.text(row.values[place]), row.intervals[place]
+    if interval is None:
+        return text
+    low, high = (f"{100 * bound:.1f}" for bound in interval)
+    return f"{text} [{low}, {high}]"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\|*_`<[" else c for c in " ".join(text.split()))
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - _width(text)) + text

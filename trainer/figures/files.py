@@ -1,0 +1,103 @@
+"""Figures and their numbers as files: SVG, PDF, PNG and CSV, whole or not at all, each saying what made it."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.figures.style import in_style
+from trainer.problem import Problem
+from trainer.store import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv")
+_DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+class FigureError(Problem):
+    """A figure cannot be written; the message names the file, the cause and what to choose instead."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The numbers behind a figure: a header and rows of str, int, float or None."""
+
+    header: tuple[str, ...]
+    rows: Iterable[Sequence[Any]]
+
+
+def check_suffixes(files: Iterable[Path]) -> None:
+    """Passes if every file has an ending we write; to be called before anything slow.
+
+    Raises:
+        FigureError: Names the file and the endings there are.
+    """
+    for file in files:
+        if file.suffix.lower() not in SUFFIXES:
+            raise FigureError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+
+
+def write_figure(
+    files: Sequence[Path], *, figure: Callable[[], Figure], rows: Callable[[], Rows], command: str, title: str = ""
+) -> None:
+    """Writes the figure, and for `.csv` its numbers, to every file, whose ending decides the format.
+
+    Args:
+        files: Where to; folders that are missing are made.
+        figure: Draws; called only if a file needs it.
+        rows: Gives the numbers; called only if a file needs them.
+        command: What makes this figure; kept in the metadata of SVG, PDF and PNG (a CSV has no place for it).
+        title: Kept in the metadata.
+
+    Raises:
+        FigureError: An ending we do not write, or a place that cannot be written.
+    """
+    check_suffixes(files)
+    drawn = figure() if any(file.suffix.lower() != ".csv" for file in files) else None
+    for file in files:
+        if file.suffix.lower() == ".csv":
+            _write(file, lambda draft: write_csv(draft, rows()))
+        else:
+            _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
+
+
+def write_csv(path: Path, table: Rows) -> None:
+    """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.header)
+        writer.writerows([_cell(value) for value in row] for row in table.rows)
+
+
+@in_style
+def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
+    suffix = path.suffix.lower()
+    maker = "Contrastive Explorer"
+    metadata: dict[str, Any] = {
+        ".svg": {"Title": title, "Creator": maker, "Description": command, "Date": None},
+        ".pdf": {"Title": title, "Creator": maker, "Subject": command, "CreationDate": None},
+        ".png": {"Title": title, "Software": maker, "Description": command},
+    }[suffix]
+    figure.savefig(path, format=suffix[1:], metadata=metadata)
+
+
+def _write(file: Path, write: Callable[[Path], None]) -> None:
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file.absolute(), write)
+    except OSError as error:
+        raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_DANGEROUS) else value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value

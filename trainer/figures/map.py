@@ -1,0 +1,132 @@
+"""Embedding maps on paper: images as discs, texts as diamonds, runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts import objective_label
+from trainer.charts.map import MODALITY, MapChart
+from trainer.figures.files import Rows
+from trainer.figures.style import (
+    COLUMN_IN,
+    HAIRLINE,
+    IMAGE_COLOUR,
+    PAGE_IN,
+    QUIET,
+    TEXT_COLOUR,
+    class_colours,
+    footnote,
+    heading,
+    in_style,
+    new_figure,
+    run_colour,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_VECTOR_POINTS: Final = 50_000
+"""More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
+_MOST_LEGEND: Final = 20
+
+METHODS: Final = {
+    "pca": "First two principal components of images and texts together",
+    "umap": "UMAP of images and texts together; distances between clusters are no evidence",
+}
+
+
+@in_style
+def draw(charts: Sequence[MapChart]) -> Figure:
+    """The maps of one or several runs, each with its own scale, under one legend."""
+    columns = min(2, len(charts))
+    lines = -(-len(charts) // columns)
+    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, hspace=0.05, wspace=0.05)
+    grid = figure.subplots(lines, columns, squeeze=False)
+    points = sum(_count(chart) for chart in charts)
+    for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
+        _draw_map(axes, chart, index, rasterised=points > MOST_VECTOR_POINTS)
+    for axes in list(grid.flat)[len(charts) :]:
+        axes.set_axis_off()
+    _legend(figure, charts)
+    footnote(figure, _note(charts))
+    return figure
+
+
+def rows(charts: Sequence[MapChart]) -> Rows:
+    """Every point: run, pair, modality, class, coordinates, caption and path."""
+    header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
+    return Rows((*header, "caption", "path"), _rows(charts))
+
+
+def _rows(charts: Sequence[MapChart]) -> Iterator[tuple[Any, ...]]:
+    for chart in charts:
+        facts = (chart.run, chart.name, chart.step, chart.dataset, chart.split, chart.method)
+        for modality, points in (("image", chart.images), ("text", chart.texts)):
+            for pair, (x, y) in enumerate([] if points is None else points.tolist()):
+                value = chart.classes[chart.class_of[pair]] if chart.classes else ""
+                yield *facts, pair, modality, value, x, y, chart.captions[pair], chart.paths[pair]
+
+
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, rasterised: bool) -> None:
+    # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
+    size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
+    palette = np.asarray(class_colours(max(len(chart.classes), 1)))
+    for points, marker, plain, scale in (
+        (chart.images, "o", IMAGE_COLOUR, 1.0),
+        (chart.texts, "D", TEXT_COLOUR, 0.8),
+    ):
+        if points is not None:
+            colour = palette[chart.class_of % len(palette)] if chart.classes else plain
+            style: dict[str, Any] = {"linewidths": 0, "alpha": 0.7, "rasterized": rasterised}
+            axes.scatter(points[:, 0], points[:, 1], s=size * scale, c=colour, marker=marker, **style)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_box_aspect(1)
+    axes.margins(0.04)
+    axes.spines[:].set(visible=True, color=HAIRLINE)
+    if chart.method == "pca":
+        axes.set_xlabel("Component 1", color=QUIET, fontsize=7.5)
+        axes.set_ylabel("Component 2", color=QUIET, fontsize=7.5)
+    sampled = " (sampled)" if chart.sampled else ""
+    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
+    heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_colour(index))
+
+
+def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
+    from matplotlib.lines import Line2D
+
+    def mark(marker: str, colour: str, label: str) -> Line2D:
+        return Line2D([], [], marker=marker, color=colour, linestyle="", markersize=4.2, label=label)
+
+    modality = charts[0].colour == MODALITY
+    handles = []
+    if any(chart.images is not None for chart in charts):
+        handles.append(mark("o", IMAGE_COLOUR if modality else QUIET, "Images"))
+    if any(chart.texts is not None for chart in charts):
+        handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
+    classes = charts[0].classes
+    colours = class_colours(max(len(classes), 1))
+    handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
+    if len(classes) > _MOST_LEGEND:
+        handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
+    across = min(len(handles), (10 if len(charts) > 1 else 5) if len(classes) <= 8 else (7 if len(charts) > 1 else 4))
+    figure.legend(handles=handles, loc="outside upper left", ncols=across, columnspacing=1.2, handletextpad=0.2)
+
+
+def _note(charts: Sequence[MapChart]) -> str:
+    first = charts[0]
+    notes = [METHODS.get(first.method, first.method)]
+    if first.parameters:
+        notes[0] += f" ({first.parameters})"
+    if first.colour != MODALITY:
+        notes.append(f"Coloured by {first.colour.replace('_', ' ')}")
+    return ". ".join(notes) + "."
+
+
+def _count(chart: MapChart) -> int:
+    return sum(len(points) for points in (chart.images, chart.texts) if points is not None)

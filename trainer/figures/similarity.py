@@ -1,0 +1,103 @@
+"""Matched against hardest unmatched cosines on paper: a panel a run, with the numbers that may be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.charts import objective_label
+from trainer.charts.similarity import SimilarityChart, SimilarityRun
+from trainer.figures.files import Rows
+from trainer.figures.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@in_style
+def draw(chart: SimilarityChart) -> Figure:
+    """The figure of the chart: matched pairs filled, the hardest unmatched outlined, on one pair of scales."""
+    columns = min(2, len(chart.runs))
+    lines = -(-len(chart.runs) // columns)
+    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.3, 0.25 + 2.9 * lines)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, hspace=0.05, wspace=0.05)
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for axes, run in zip(grid.flat, chart.runs):
+        _draw_run(axes, run, chart)
+    for axes in list(grid.flat)[len(chart.runs) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Share of cosines per bar (%)")
+    footnote(figure, chart.note)
+    return figure
+
+
+def rows(chart: SimilarityChart) -> Rows:
+    """Counts of every bar, then of each run the numbers, one a row, with an empty bar."""
+    header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "what", "from", "to", "value")
+    return Rows(header, _rows(chart))
+
+
+def numbers(run: SimilarityRun) -> dict[str, float]:
+    """What the panel prints, by name, in the order a table lists it."""
+    return {
+        "mean_matched": run.mean_matched,
+        "mean_unmatched": run.mean_unmatched,
+        "auc": run.auc,
+        "d_prime": run.d_prime,
+        "overlap": run.overlap,
+        "image_to_text_R@1": run.recall1,
+    }
+
+
+def _rows(chart: SimilarityChart) -> Iterator[tuple[Any, ...]]:
+    edges = chart.edges.tolist()
+    for run in chart.runs:
+        facts = (run.run, run.name, run.objective, run.step, run.dataset, run.split, run.n, run.pairs)
+        for what, counts in (("matched", run.matched_counts), ("unmatched", run.unmatched_counts)):
+            for low, high, count in zip(edges, edges[1:], counts.tolist()):
+                yield *facts, what, low, high, count
+        for name, value in numbers(run).items():
+            yield *facts, name, None, None, value
+
+
+def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    colour = run_colour(run.index)
+    matched, unmatched = _percent(run.matched_counts), _percent(run.unmatched_counts)
+    label = f"Matched, n = {run.n:,}, mean {_signed(run.mean_matched, 3)}"
+    axes.stairs(matched, chart.edges, fill=True, color=colour, alpha=0.85, linewidth=0, label=label)
+    label = f"{chart.k} most similar unmatched, n = {len(run.unmatched):,}, mean {_signed(run.mean_unmatched, 3)}"
+    axes.stairs(unmatched, chart.edges, color=INK, linewidth=0.9, label=label)
+    for mean, mean_colour in ((run.mean_matched, colour), (run.mean_unmatched, INK)):
+        if np.isfinite(mean):
+            axes.axvline(mean, color=mean_colour, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
+    axes.set_xlabel("Cosine")
+    axes.tick_params(labelbottom=True, labelleft=True)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.margins(x=0.02)
+    # Above the bars and not over them: the peak is anywhere.
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
+    _head(axes, run)
+
+
+def _head(axes: Axes, run: SimilarityRun) -> None:
+    sampled = f" of {run.pairs:,}" if run.sampled else ""
+    data = (
+        f"{objective_label(run.objective)}, step {run.step:,}, {run.dataset} {run.split}, n = {run.n:,}{sampled} pairs"
+    )
+    separation = f"AUC {run.auc:.4f}    d′ {_signed(run.d_prime, 2)}    overlap {100 * run.overlap:.1f} %"
+    heading(axes, run.name, data, separation, swatch=run_colour(run.index), above_pt=24)
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _percent(counts: np.ndarray) -> np.ndarray:
+    return 100 * counts / max(int(counts.sum()), 1)
