@@ -106,13 +106,15 @@ def _wood(generator: np.random.Generator) -> Sheet:
     drift = _noise(generator, 2, 6)
     rows = np.arange(SHEET, dtype=np.float32)[:, None]
     rings = 0.11 * np.sin(rows * 0.55 + 4.5 * drift)
+    # With its mirror image beside it the grain has no seam, wherever a plank begins.
+    endless = np.hstack([grain + rings, (grain + rings)[:, ::-1]])
     top = -int(generator.integers(30))
     while top < SHEET:
         height = int(generator.integers(38, 50))
         plank = slice(max(top, 0), min(top + height, SHEET))
         shift = int(generator.integers(SHEET))
         tone = 0.5 + generator.uniform(-0.16, 0.16)
-        share = tone + np.roll(grain + rings, shift, axis=1)[plank]
+        share = tone + endless[plank, shift : shift + SHEET]
         pixels[plank] = _mixed((134, 88, 52), (206, 156, 104), share)
         for row, strength in ((top, 0.5), (top + 1, 0.72), (top + 2, 1.08)):
             if 0 <= row < SHEET:

@@ -28,7 +28,16 @@ def _ring(x: Plane, y: Plane) -> Plane:
 
 
 def _moon(x: Plane, y: Plane) -> Plane:
-    return np.maximum(np.hypot(x - 0.06, y) - 0.92, 0.7 - np.hypot(x - 0.5, y - 0.16))
+    outer, inner, apart = 0.92, 0.7, 0.47
+    cos, sin = 0.94, 0.342
+    x = x - 0.06
+    x, y = x * cos + y * sin, np.abs(y * cos - x * sin)
+    tip_x = (outer**2 - inner**2 + apart**2) / (2 * apart)
+    tip_y = (outer**2 - tip_x**2) ** 0.5
+    # Beyond the tips neither circle is nearest; without this the shadow would close the moon to a disc.
+    beyond = x * tip_y - y * tip_x > apart * np.maximum(tip_y - y, 0)
+    sickle = np.maximum(np.hypot(x, y) - outer, inner - np.hypot(x - apart, y))
+    return np.where(beyond, np.hypot(x - tip_x, y - tip_y), sickle)
 
 
 def _heart(x: Plane, y: Plane) -> Plane:
