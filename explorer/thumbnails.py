@@ -18,7 +18,7 @@ from trainer.problem import Problem
 if TYPE_CHECKING:
     from PIL import Image
 
-FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "AVIF", "JPEG2000")
+FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 MOST_PIXELS: Final = 64_000_000
 
 

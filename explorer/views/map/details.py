@@ -1,0 +1,198 @@
+"""Beside the maps: what the colours mean, and which pairs are selected."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QLabel,
+    QListView,
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pairs import MOST_ROWS, ROW_ROLE, Pair, PairsModel
+from explorer.models.pictures import Pictures
+from explorer.views.map.colouring import MODALITY, Colouring, words
+from explorer.views.map.reading import Side
+from explorer.widgets.class_legend import ClassLegend, Entry, ScaleLegend
+
+PICTURE_PX = 44
+
+
+class MapDetails(QWidget):
+    """Legend and selected pairs.
+
+    Signals:
+        isolated: Numbers of the isolated classes; empty for none.
+        hovered: The pair under the pointer in the list, -1 for none.
+        clear_asked: Nothing is to be selected any more.
+    """
+
+    isolated = Signal(list)
+    hovered = Signal(int)
+    clear_asked = Signal()
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("map-details")
+        self.legend_title, self.selected_title = _heading("Colours"), _heading("Selected")
+        self.legend, self.scale = ClassLegend(), ScaleLegend()
+        self.legend.setObjectName("map-legend")
+        self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.pairs = PairsModel(pictures, self, edge=PICTURE_PX)
+        self.list = _PairList(self.pairs)
+        self.hint = QLabel(wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop)
+        theme.set_role(self.hint, "small")
+        self.clear = QPushButton("Clear", objectName="map-clear", accessibleName="Clear the selection", toolTip="Esc")
+        theme.set_role(self.clear, "quiet")
+        self._lay_out()
+        self.legend.isolated.connect(self.isolated)
+        self.list.hovered.connect(self.hovered)
+        self.clear.clicked.connect(self.clear_asked)
+        self.show_pairs(None, np.empty(0, np.int64))
+
+    def show_colours(self, colours: Colouring | None, side: Side | None, rows: Int[np.ndarray, " k"]) -> None:
+        """Explains the colours, with the selected and the total number of pairs of each."""
+        self.legend_title.setText(words(colours.by) if colours else "Colours")
+        self.legend.setVisible(colours is not None and colours.scale is None)
+        self.scale.setVisible(colours is not None and colours.scale is not None)
+        if colours is None or side is None:
+            return
+        if colours.scale is not None:
+            self.scale.show_scale([QColor(*map(int, rgb)) for rgb in colours.palette], *colours.scale)
+            self.legend.set_entries([])
+            return
+        self.legend.set_entries(legend_entries(colours, side, rows))
+        self.legend.setMaximumHeight(self.legend.sizeHint().height())
+
+    def show_pairs(self, side: Side | None, rows: Int[np.ndarray, " k"]) -> None:
+        """Lists the selected pairs."""
+        n = side.n if side else 0
+        self.selected_title.setText(f"Selected {len(rows):,} of {n:,} pairs" if len(rows) else "Selected")
+        self.clear.setVisible(len(rows) > 0)
+        self.pairs.set_pairs([pair_of(side, int(row)) for row in rows[:MOST_ROWS]] if side else [])
+        self.list.setVisible(len(rows) > 0)
+        if not len(rows):
+            self.hint.setText("Drag with the lasso (L) or with Shift to select pairs in both maps. Ctrl adds.")
+        elif len(rows) > MOST_ROWS:
+            self.hint.setText(f"The first {MOST_ROWS} are listed.")
+        self.hint.setVisible(not 0 < len(rows) <= MOST_ROWS)
+
+    def _lay_out(self) -> None:
+        title = QHBoxLayout()
+        title.addWidget(self.selected_title, 1)
+        title.addWidget(self.clear)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
+        column.setSpacing(theme.INSIDE)
+        column.addWidget(self.legend_title)
+        column.addWidget(self.legend)
+        column.addWidget(self.scale)
+        column.addSpacing(theme.INSIDE)
+        column.addLayout(title)
+        column.addWidget(self.hint)
+        column.addWidget(self.list, 1)
+        column.addStretch(0)
+
+
+class _PairList(QListView):
+    """The selected pairs, virtual: only rows that are seen are painted and decoded."""
+
+    hovered = Signal(int)
+
+    def __init__(self, pairs: PairsModel) -> None:
+        super().__init__(objectName="map-selected", accessibleName="Selected pairs")
+        self.setModel(pairs)
+        self.setItemDelegate(_PairDelegate(self))
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.entered.connect(lambda index: self.hovered.emit(index.data(ROW_ROLE)))
+
+    def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
+        super().currentChanged(current, previous)
+        if current.isValid():
+            self.hovered.emit(current.data(ROW_ROLE))
+
+    def leaveEvent(self, event: object) -> None:
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
+
+
+class _PairDelegate(QStyledItemDelegate):
+    """Picture on the left, two lines of caption on the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex) -> QSize:
+        return QSize(160, PICTURE_PX + theme.INSIDE)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        if option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
+            painter.fillRect(option.rect, theme.colour("hover"))
+        room = QRect(option.rect.left() + theme.SPACE, option.rect.top() + theme.SPACE, PICTURE_PX, PICTURE_PX)
+        _paint_picture(painter, room, index.data(Qt.ItemDataRole.DecorationRole))
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("text"))
+        words_room = option.rect.adjusted(PICTURE_PX + 3 * theme.SPACE + 2, theme.SPACE, -theme.SPACE, -theme.SPACE)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+        painter.drawText(words_room, flags, index.data(Qt.ItemDataRole.DisplayRole))
+        painter.restore()
+
+
+def pair_of(side: Side, row: int) -> Pair:
+    """Pair `row` of a snapshot, as it is shown."""
+    items = side.items
+    return Pair(row, items.caption[row], items.label[row], items.path[row])
+
+
+def legend_entries(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"]) -> list[Entry]:
+    """One line for every class: how many of its pairs are selected, and how many there are.
+
+    Under `modality` it is images and texts that are counted. Without a selection there are totals only.
+    """
+    if colours.by == MODALITY:
+        totals = [side.images, side.texts]
+        chosen = [int((rows < count).sum()) for count in totals]
+    else:
+        kind = colours.index[: side.n]
+        totals, chosen = (np.bincount(k, minlength=len(colours.names)).tolist() for k in (kind, kind[rows]))
+    return [
+        Entry(
+            name,
+            QColor(*map(int, colours.palette[i])).name(),
+            totals[i],
+            chosen[i] if len(rows) else None,
+            diamond=colours.by == MODALITY and i == 1,
+        )
+        for i, name in enumerate(colours.names)
+    ]
+
+
+def _paint_picture(painter: QPainter, room: QRect, picture: QPixmap | None) -> None:
+    if picture is None:
+        painter.fillRect(room, theme.colour("sunken"))
+        return
+    size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+    place = QRect(0, 0, size.width(), size.height())
+    place.moveCenter(room.center())
+    painter.drawPixmap(place, picture)
+
+
+def _heading(words_: str) -> QLabel:
+    label = QLabel(words_)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    theme.set_role(label, "heading")
+    return label

@@ -1,0 +1,127 @@
+"""UMAP of the shown snapshots, asked of the projection process: progress, cancel, one answer a map."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from explorer.views.map.reading import Side
+from explorer.views.map.toolbar import Projection
+from trainer.messages import Failure, Project
+
+if TYPE_CHECKING:
+    from explorer.asker import Asker
+    from explorer.background import Background
+
+
+@dataclass
+class _Waiting:
+    index: int
+    side: Side
+    projection: Projection
+    number: int
+    share: float = 0.0
+    note: str = "waiting for the projection process"
+
+
+class Projecting(QObject):
+    """Asks for projections and hands out the places of the points.
+
+    Signals:
+        placed: Which map (0 is A), its side, the projection, and the points (m x 2).
+        progressed: Share done, 0 while nobody knows, and a note.
+        finished: Nothing is under way any more.
+        failed: The `Failure`, when it is no cancelling.
+    """
+
+    placed = Signal(int, object, object, object)
+    progressed = Signal(float, str)
+    finished = Signal()
+    failed = Signal(object)
+
+    def __init__(self, asker: Asker, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._asker, self._background = asker, background
+        self._tickets = itertools.count()
+        self._open: dict[int, _Waiting] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is still to come."""
+        return bool(self._open)
+
+    def ask(self, index: int, side: Side, projection: Projection) -> None:
+        """Asks for the points of one map; a question for the same map that is still open is given up."""
+        for ticket, waiting in list(self._open.items()):
+            if waiting.index == index:
+                if (waiting.side.row, waiting.projection) == (side.row, projection):
+                    return
+                del self._open[ticket]
+                self._asker.cancel(waiting.number)
+        ticket = next(self._tickets)
+        question = Project(
+            snapshot=str(side.row.folder),
+            method=projection.method,
+            neighbours=projection.neighbours,
+            min_dist=projection.min_dist,
+            seed=projection.seed,
+        )
+        number = self._asker.ask(
+            question,
+            done=partial(self._on_answer, ticket),
+            failed=partial(self._on_failure, ticket),
+            progress=partial(self._on_progress, ticket),
+            owner=self,
+        )
+        self._open[ticket] = _Waiting(index, side, projection, number)
+        self._tell()
+
+    def cancel(self) -> None:
+        """Gives up everything that is under way."""
+        waiting = list(self._open.values())
+        self._open.clear()
+        for one in waiting:
+            self._asker.cancel(one.number)
+        if waiting:
+            self.finished.emit()
+
+    def _on_answer(self, ticket: int, answer: dict[str, Any]) -> None:
+        if ticket in self._open:
+            self._background.run(
+                self,
+                np.load,
+                answer["layout"],
+                done=partial(self._place, ticket),
+                failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Ask for it again.")),
+                key=f"layout {ticket}",
+            )
+
+    def _place(self, ticket: int, points: np.ndarray) -> None:
+        waiting = self._open.pop(ticket, None)
+        if waiting is not None:
+            self.placed.emit(waiting.index, waiting.side, waiting.projection, points)
+            self._tell()
+
+    def _on_failure(self, ticket: int, failure: Failure) -> None:
+        if self._open.pop(ticket, None) is not None:
+            if failure.kind != "cancelled":
+                self.failed.emit(failure)
+            self._tell()
+
+    def _on_progress(self, ticket: int, share: float, note: str) -> None:
+        if ticket in self._open:
+            self._open[ticket].share, self._open[ticket].note = share, note
+            self._tell()
+
+    def _tell(self) -> None:
+        if not self._open:
+            self.finished.emit()
+            return
+        # The process answers one question after the other: the furthest one is being worked on.
+        working = max(self._open.values(), key=lambda waiting: waiting.share)
+        self.progressed.emit(working.share, f"UMAP of {'AB'[working.index]}: {working.note}")

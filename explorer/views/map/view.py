@@ -1,0 +1,430 @@
+"""The Map view: what it shows, what it links, what it remembers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QShowEvent
+from PySide6.QtWidgets import QSplitter, QWidget
+
+from explorer.models.pictures import Pictures
+from explorer.theme import run_colour, theme
+from explorer.views.map.colouring import CLASS, MODALITY, Colouring, choices, colouring
+from explorer.views.map.details import MapDetails
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.projecting import Projecting
+from explorer.views.map.reading import PairNumbers, Side, read_numbers, read_side, same_items
+from explorer.views.map.toolbar import Projection, Toolbar
+from explorer.views.view import Context, View
+from explorer.widgets.hover_card import HoverCard, Row
+from trainer.messages import Failure
+from trainer.problem import Problem
+
+METHOD = """\
+Every image and every text of the snapshot is one point, images as discs and texts as diamonds. Both are projected \
+together, so the gap between the modalities stays in the picture.
+
+PCA: the two directions in which the embeddings vary most. Straight, fast, the same every time.
+
+UMAP (McInnes, Healy, Melville 2018, arXiv 1802.03426): keeps neighbours by cosine together, begun at the PCA and \
+seeded. Distances between clusters in UMAP are no evidence, nor are the sizes of clusters: only who is near whom \
+says something, and even that is approximate.
+
+The two maps are computed separately: up, left and scale mean nothing across them. Compare them through the pairs: \
+what you point at or select in one is marked in the other.
+
+Cosine and rank in the card are computed in the embedding space, not on the map. Rank 1 means that the right caption \
+is the nearest of all texts to the image; equal captions count as right, and an equally near wrong one goes before. \
+Cosines of two runs are not on one scale, ranks are."""
+
+NO_RUN = "Choose run A, and run B beside it, in the bar above. Their embeddings then appear here as points."
+NO_B = "Choose run B in the bar above: its map appears here, and what you point at or select is marked in both."
+
+
+class MapView(View):
+    """Where the models put images and texts: A and B side by side, hover and selection linked."""
+
+    title = "Map"
+    question = "Where do the models put these images and texts?"
+    icon = "chart-scatter"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._by = context.settings.value("map/colour", CLASS)
+        self._key: tuple[object, ...] | None = None
+        self.pictures = Pictures(context.background, self)
+        self.toolbar = Toolbar()
+        self.panels = (MapPanel(0), MapPanel(1))
+        self.card = HoverCard(self)
+        self._details = MapDetails(self.pictures)
+        self._projecting = Projecting(context.asker, context.background, self)
+        self._colours: Colouring | None = None
+        self._card_pair: int | None = None
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="map-splitter", childrenCollapsible=False)
+        for panel in self.panels:
+            self.splitter.addWidget(panel)
+        self.splitter.setHandleWidth(9)
+        self.body.addWidget(self.toolbar)
+        self.body.addWidget(self.splitter, 1)
+        self._actions = self._make_actions()
+        self._remembered()
+        self._connect()
+
+    # What the window asks ---------------------------------------------------------------------------------------
+
+    def command(self) -> list[str] | None:
+        shown = [panel.side for panel in self.panels if panel.side is not None]
+        if not shown:
+            return None
+        words = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in shown)]
+        if self.context.selection.step is not None:
+            words += ["--step", str(self.context.selection.step)]
+        words += ["--dataset", shown[0].row.dataset, "--split", shown[0].row.split]
+        chosen = self.toolbar.projection
+        words += ["--method", chosen.method]
+        if chosen.method == "umap":
+            words += ["--neighbours", str(chosen.neighbours), "--min-dist", f"{chosen.min_dist:g}"]
+            words += ["--seed", str(chosen.seed)]
+        return [*words, "--colour", self.toolbar.colour_by]
+
+    def details(self) -> QWidget | None:
+        return None if self.is_empty else self._details
+
+    def actions_for_palette(self) -> list[QAction]:
+        return self._actions
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        runs = (selection.run_a, selection.run_b)
+        if runs == (None, None):
+            self._key = None
+            self.show_empty("chart-scatter", "No run chosen", NO_RUN)
+            self.details_changed.emit()
+            return
+        self.show_content()
+        self.details_changed.emit()
+        key = (*runs, selection.step, selection.dataset)
+        if key != self._key:
+            self._key = key
+            for index in (0, 1):
+                self._read(index)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.context.asker.warm_up(projections=True)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and len(self.context.selection.pairs):
+            self.context.selection.clear()
+            return
+        super().keyPressEvent(event)
+
+    # Reading ----------------------------------------------------------------------------------------------------
+
+    def _read(self, index: int) -> None:
+        """Asks for one side's points; what is shown stays until they come."""
+        selection, panel = self.context.selection, self.panels[index]
+        run = (selection.run_a, selection.run_b)[index]
+        if run is None:
+            self.context.background.forget(self, f"side {index}")
+            panel.show_nothing("columns-2", f"No run {'AB'[index]}", NO_B if index else NO_RUN)
+            self._after_side()
+            return
+        if panel.side is None:
+            panel.show_nothing("loader", "Reading the embeddings", "The points appear in a moment.")
+        self.context.background.run(
+            self,
+            read_side,
+            self.context.workspace,
+            run,
+            selection.step,
+            selection.dataset,
+            done=partial(self._show, index),
+            failed=partial(self._refuse, index),
+            key=f"side {index}",
+        )
+
+    def _show(self, index: int, side: Side) -> None:
+        panel = self.panels[index]
+        self._offer_colours(side)
+        colours = colouring(self.toolbar.colour_by, side.items, images=side.images, texts=side.texts)
+        panel.show_side(side, colours, Projection().words)
+        self.context.background.run(
+            self, read_numbers, side, done=partial(self._take_numbers, index, side), key=f"numbers {index}"
+        )
+        if self.toolbar.projection.method == "umap":
+            self._projecting.ask(index, side, self.toolbar.projection)
+        self._after_side()
+
+    def _refuse(self, index: int, error: Exception) -> None:
+        message = str(error)
+        if not isinstance(error, Problem):
+            self.context.background.failed.emit(error)
+            message = f"An error that should not happen: {message or type(error).__name__}."
+        self.panels[index].show_nothing("triangle-alert", "No map of this run", message)
+        self._after_side()
+
+    def _take_numbers(self, index: int, side: Side, numbers: PairNumbers | None) -> None:
+        if self.panels[index].side is side:
+            self.panels[index].numbers = numbers
+            self._fill_card()
+
+    def _after_side(self) -> None:
+        self._recolour()
+        self._show_points()
+        self._mark_pairs()
+
+    @property
+    def _first(self) -> Side | None:
+        return next((panel.side for panel in self.panels if panel.side is not None), None)
+
+    @property
+    def linked(self) -> bool:
+        """Whether both maps show the same pairs, so that hovering and selecting reach both."""
+        sides = [panel.side for panel in self.panels if panel.side is not None]
+        return len(sides) == 2 and same_items(sides[0].items, sides[1].items)
+
+    # Projections ------------------------------------------------------------------------------------------------
+
+    def _project(self) -> None:
+        projection = self.toolbar.projection
+        self.context.settings.set("map/projection", [projection.method, projection.neighbours, projection.min_dist])
+        if projection.method == "pca":
+            self._projecting.cancel()
+        for index, panel in enumerate(self.panels):
+            if panel.side is None:
+                continue
+            if projection.method == "umap":
+                self._projecting.ask(index, panel.side, projection)
+            else:
+                panel.map.move_points(panel.side.xy)
+                panel.tell_projection(projection.words)
+
+    def _place(self, index: int, side: Side, projection: Projection, points: np.ndarray) -> None:
+        panel = self.panels[index]
+        if panel.side is side and projection == self.toolbar.projection:
+            panel.map.move_points(points)
+            panel.tell_projection(projection.words)
+
+    def _stop_projecting(self) -> None:
+        self._projecting.cancel()
+        chosen = self.toolbar.projection
+        self.toolbar.set_projection(Projection("pca", chosen.neighbours, chosen.min_dist))
+        self._project()
+
+    def _on_projection_failed(self, failure: Failure) -> None:
+        self.failed.emit(failure.message, failure.next)
+        self._stop_projecting()
+
+    # Colours ----------------------------------------------------------------------------------------------------
+
+    def _offer_colours(self, side: Side) -> None:
+        offered = choices(side.items)
+        self.toolbar.offer_colours(offered, self._by if self._by in offered else MODALITY)
+
+    def _choose_colour(self) -> None:
+        self._by = self.toolbar.colour_by
+        self.context.settings.set("map/colour", self._by)
+        self._recolour()
+
+    def _recolour(self) -> None:
+        self._colours = None
+        for panel in self.panels:
+            if (side := panel.side) is not None:
+                by = self.toolbar.colour_by if self.toolbar.colour_by in choices(side.items) else MODALITY
+                colours = colouring(by, side.items, images=side.images, texts=side.texts)
+                panel.map.set_colours(colours.index, colours.palette)
+                self._colours = self._colours or colours
+        self._show_legend()
+        self._isolate(self._details.legend.chosen())
+
+    def _show_legend(self) -> None:
+        self._details.show_colours(self._colours, self._first, self._rows())
+
+    def _isolate(self, classes: list[int]) -> None:
+        for panel in self.panels:
+            if (side := panel.side) is None:
+                continue
+            mask = None
+            if classes and self._colours is not None:
+                colours = colouring(self._colours.by, side.items, images=side.images, texts=side.texts)
+                mask = np.isin(colours.index, classes)
+            panel.map.set_isolated(mask)
+
+    def _show_points(self) -> None:
+        for panel in self.panels:
+            if (side := panel.side) is not None:
+                kept = [self.toolbar.images.isChecked(), self.toolbar.texts.isChecked()]
+                mask = np.repeat(kept, [side.images, side.texts])
+                panel.map.set_shown(None if mask.all() else mask)
+
+    # Selecting and pointing -------------------------------------------------------------------------------------
+
+    def _rows(self) -> np.ndarray:
+        rows, first = self.context.selection.pairs, self._first
+        return rows[rows < first.n] if first else rows[:0]
+
+    def _sides_of(self, index: int) -> list[MapPanel]:
+        """The maps that a pair of map `index` is marked in: both, unless they show other items."""
+        return [p for p in self.panels if p.side is not None and (self.linked or p.index == index)]
+
+    def _select_points(self, index: int, points: np.ndarray, add: bool) -> None:
+        side = self.panels[index].side
+        rows = np.unique(np.where(points < side.images, points, points - side.images))
+        before = self.context.selection.pairs if add else rows[:0]
+        self.context.selection.pairs = np.union1d(before, rows)
+
+    def _click(self, index: int, point: int, add: bool) -> None:
+        if point < 0:
+            return
+        row = self.panels[index].side.pair_of(point)
+        before = self.context.selection.pairs
+        if not add:
+            self.context.selection.pairs = [row]
+        elif row in before:
+            self.context.selection.pairs = before[before != row]
+        else:
+            self.context.selection.pairs = [*before, row]
+
+    def _select_all(self) -> None:
+        if (first := self._first) is not None:
+            self.context.selection.pairs = range(first.n)
+
+    def _mark_pairs(self) -> None:
+        """Shows the selection in both maps, the legend and the list."""
+        rows = self._rows()
+        for panel in self.panels:
+            if (side := panel.side) is None:
+                continue
+            mask = np.zeros(side.images + side.texts, bool)
+            if panel.index == 0 or self.linked or self.panels[0].side is None:
+                mask[rows[rows < side.images]] = True
+                mask[side.images + rows[rows < side.texts]] = True
+            panel.map.set_selected(mask)
+        self._details.show_pairs(self._first, rows)
+        self._show_legend()
+
+    def _point_at(self, index: int, point: int) -> None:
+        side = self.panels[index].side
+        self._pointed_in = index
+        self.context.selection.hovered = side.pair_of(point) if side is not None and point >= 0 else None
+
+    def _mark_hovered(self) -> None:
+        row = self.context.selection.hovered
+        marked = self._sides_of(self._pointed_in) if row is not None else []
+        for panel in self.panels:
+            panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
+
+    def _show_card(self, index: int, point: int, place: QPoint) -> None:
+        side = self.panels[index].side
+        if side is None or point < 0:
+            return
+        self._card_pair = side.pair_of(point)
+        self._card_side = index
+        self._fill_card()
+        self.card.show_at(self.mapFromGlobal(place))
+
+    def _hide_card(self) -> None:
+        self._card_pair = None
+        self.card.hide()
+
+    def _fill_card(self) -> None:
+        if self._card_pair is None:
+            return
+        row, side = self._card_pair, self.panels[self._card_side].side
+        if side is None or row >= side.n:
+            self._hide_card()
+            return
+        marked = self._sides_of(self._card_side)
+        rows = [Row("AB"[p.index], run_colour(p.index), _numbers(p.numbers, row, p.side.n)) for p in marked if p.side]
+        path = side.items.path[row]
+        self.card.tell(side.items.caption[row], side.items.label[row], ("cosine", "rank of its caption"), rows)
+        self.card.set_picture(self.pictures.get(path), instead="no image" if self.pictures.problem(path) else "")
+
+    # Wiring -----------------------------------------------------------------------------------------------------
+
+    def _make_actions(self) -> list[QAction]:
+        made = []
+        for words, keys, sign, do in (
+            ("Lasso", "L", "lasso", lambda: self.toolbar.lasso.toggle()),
+            ("Show all points", "F", "maximize", self._fit),
+            ("Select all pairs", "Ctrl+A", "list-checks", self._select_all),
+            ("Show PCA", "", "chart-scatter", lambda: self.toolbar.pca.setChecked(True)),
+            ("Show UMAP", "", "chart-scatter", lambda: self.toolbar.umap.setChecked(True)),
+        ):
+            action = QAction(words, self, objectName=f"map-action-{words.lower().replace(' ', '-')}")
+            action.setProperty("icon-name", sign)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(lambda _checked=False, do=do: do())
+            self.addAction(action)
+            made.append(action)
+        return made
+
+    def _remembered(self) -> None:
+        self._pointed_in = self._card_side = 0
+        remembered = self.context.settings.value("map/projection", [])
+        if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in ("pca", "umap"):
+            self.toolbar.set_projection(Projection(remembered[0], int(remembered[1]), float(remembered[2])))
+
+    def _fit(self) -> None:
+        for panel in self.panels:
+            panel.map.fit()
+
+    def _connect(self) -> None:
+        selection, toolbar = self.context.selection, self.toolbar
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self._refresh_if_seen)
+        selection.pairs_changed.connect(self._mark_pairs)
+        selection.hovered_changed.connect(self._mark_hovered)
+        self.context.jobs.snapshots_changed.connect(self._on_snapshot)
+        for index, panel in enumerate(self.panels):
+            panel.map.hovered.connect(partial(self._point_at, index))
+            panel.map.settled.connect(partial(self._show_card, index))
+            panel.map.hover_ended.connect(self._hide_card)
+            panel.map.view_changed.connect(self._hide_card)
+            panel.map.clicked.connect(partial(self._click, index))
+            panel.map.outlined.connect(partial(self._select_points, index))
+        toolbar.projection_changed.connect(self._project)
+        toolbar.colour_changed.connect(self._choose_colour)
+        toolbar.shown_changed.connect(self._show_points)
+        toolbar.lasso_changed.connect(self._set_lasso)
+        toolbar.fit_asked.connect(self._fit)
+        toolbar.cancel_asked.connect(self._stop_projecting)
+        self._projecting.placed.connect(self._place)
+        self._projecting.progressed.connect(toolbar.progress.tell)
+        self._projecting.finished.connect(toolbar.progress.hide)
+        self._projecting.failed.connect(self._on_projection_failed)
+        self._details.isolated.connect(self._isolate)
+        self._details.clear_asked.connect(selection.clear)
+        self._details.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
+        self.pictures.arrived.connect(lambda _path: self._fill_card())
+        theme().changed.connect(self._recolour)
+
+    def _set_lasso(self, on: bool) -> None:
+        for panel in self.panels:
+            panel.map.lasso_mode = on
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _on_snapshot(self, run: int) -> None:
+        """A training run has embedded again: its points move on, if the last step is looked at."""
+        selection = self.context.selection
+        if selection.step is None and run in (selection.run_a, selection.run_b):
+            if not self.isVisible():
+                self._key = None
+                return
+            for index, shown in enumerate((selection.run_a, selection.run_b)):
+                if shown == run:
+                    self._read(index)
+
+
+def _numbers(numbers: PairNumbers | None, row: int, n: int) -> tuple[str, ...]:
+    if numbers is None or row >= len(numbers.rank):
+        return ("…", "…")
+    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {n:,}")

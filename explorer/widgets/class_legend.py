@@ -1,0 +1,197 @@
+"""A legend of classes with counts: which colour is what, how many of it are selected, click to isolate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer import theme
+from explorer.widgets.legend import paint_mark
+
+ROW_PX = 26
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a legend. `selected` is None while nothing is selected anywhere."""
+
+    name: str
+    colour: str
+    total: int
+    selected: int | None = None
+    diamond: bool = False
+
+    @property
+    def counts(self) -> str:
+        """`12 / 128` while something is selected, `128` otherwise."""
+        return f"{self.total:,}" if self.selected is None else f"{self.selected:,} / {self.total:,}"
+
+
+class ClassLegend(QListView):
+    """The classes of a plot, each with its mark, its name and its counts.
+
+    A click isolates a class, Ctrl + click several, a second click on the only one ends it; so does Escape.
+
+    Signals:
+        isolated: Ascending numbers of the isolated entries; empty for none.
+    """
+
+    isolated = Signal(list)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._entries = _Entries(self)
+        self.setModel(self._entries)
+        self.setItemDelegate(_EntryDelegate(self))
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Legend")
+        self.selectionModel().selectionChanged.connect(lambda *_: self.isolated.emit(self.chosen()))
+        theme.theme().changed.connect(self.viewport().update)
+
+    def set_entries(self, entries: Sequence[Entry]) -> None:
+        """Shows these lines. What is isolated stays so if only counts and colours changed."""
+        if [e.name for e in entries] != [e.name for e in self._entries.entries]:
+            self.clearSelection()
+        self._entries.show(tuple(entries))
+        self.updateGeometry()
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The lines as they are shown."""
+        return self._entries.entries
+
+    def chosen(self) -> list[int]:
+        """Ascending numbers of the isolated entries."""
+        return sorted(index.row() for index in self.selectionModel().selectedIndexes())
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, ROW_PX * min(max(len(self.entries()), 1), 12) + 2)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        pressed = self.indexAt(event.position().toPoint())
+        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
+        if plain and (not pressed.isValid() or self.chosen() == [pressed.row()]):
+            self.clearSelection()
+            return
+        super().mousePressEvent(event)
+
+
+class _Entries(QAbstractListModel):
+    """The lines for Qt."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.entries: tuple[Entry, ...] = ()
+
+    def show(self, entries: tuple[Entry, ...]) -> None:
+        """Replaces the lines; keeps Qt's selection where their number stays the same."""
+        if len(entries) == len(self.entries):
+            self.entries = entries
+            if entries:
+                self.dataChanged.emit(self.index(0), self.index(len(entries) - 1))
+            return
+        self.beginResetModel()
+        self.entries = entries
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.entries)
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        entry = self.entries[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return entry.name
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{entry.name}, {entry.counts}"
+        return entry if role == Qt.ItemDataRole.UserRole else None
+
+
+class _EntryDelegate(QStyledItemDelegate):
+    """Paints mark, name and right-aligned counts."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(160, ROW_PX)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
+        entry: Entry = index.data(Qt.ItemDataRole.UserRole)
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        others = bool(self.parent().chosen()) and not chosen
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        _paint_ground(painter, option, chosen)
+        mark = "diamond" if entry.diamond else "disc"
+        paint_mark(painter, _mark_place(option.rect), mark, theme.colour("unselected" if others else entry.colour))
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        numbers = painter.fontMetrics().horizontalAdvance(entry.counts)
+        words = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
+        name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, words.width())
+        painter.setPen(theme.colour("secondary" if others else "text"))
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, name)
+        painter.setPen(theme.colour("secondary"))
+        right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, entry.counts)
+        painter.restore()
+
+
+class ScaleLegend(QWidget):
+    """A legend of a continuous scale: its colours from least to greatest, and both values."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(44)
+        self._colours: list[QColor] = []
+        self.ends = ("", "")
+
+    def show_scale(self, colours: Sequence[QColor], low: float, high: float) -> None:
+        """Shows these colours from `low` to `high`."""
+        self._colours, self.ends = list(colours), (f"{low:.4g}", f"{high:.4g}")
+        self.setAccessibleName(f"Scale from {self.ends[0]} to {self.ends[1]}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        bar = QRectF(theme.INSIDE, theme.SPACE, self.width() - 2 * theme.INSIDE, 10)
+        ramp = QLinearGradient(bar.topLeft(), bar.topRight())
+        last = max(len(self._colours) - 1, 1)
+        for place in range(0, len(self._colours), max(last // 16, 1)):
+            ramp.setColorAt(place / last, self._colours[place])
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(ramp)
+        painter.drawRoundedRect(bar, 3, 3)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        line = bar.translated(0, bar.height() + theme.SPACE).adjusted(0, 0, 0, theme.INSIDE)
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self.ends[0])
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight, self.ends[1])
+
+
+def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, chosen: bool) -> None:
+    hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+    focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
+    if chosen or hovered or focused:
+        painter.setPen(theme.colour("focus") if focused else Qt.PenStyle.NoPen)
+        painter.setBrush(
+            theme.colour("selection" if chosen else "hover") if chosen or hovered else Qt.BrushStyle.NoBrush
+        )
+        painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+
+
+def _mark_place(row: QRect) -> QPointF:
+    return QPointF(row.left() + 14, row.center().y() + 0.5)
