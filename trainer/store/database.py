@@ -103,9 +103,12 @@ def _engine(path: Path, wait_ms: int) -> Engine:
 
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
-    """Turns the errors of SQLite that are the world's fault into a `StoreError` with cause and next step."""
+    """Turns the errors of SQLite and of files that are the world's fault into a `StoreError` with the next step."""
     try:
         yield
+    except OSError as error:
+        where, why = error.filename or path, error.strerror or error
+        raise StoreError(f"{where} cannot be used: {why}. Check the disk and its rights, then try again.") from error
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         problem = _problem(path, cause)

@@ -86,7 +86,7 @@ def number_from_json(value: Any) -> float:
 
 def _to_line(entry: Entry) -> str:
     values = {name: number_to_json(value) for name, value in entry.values.items()}
-    document = {"step": entry.step, "time": entry.time, "elapsed": round(entry.elapsed_s, 4), "values": values}
+    document = {"step": entry.step, "time": entry.time, "elapsed": entry.elapsed_s, "values": values}
     return json.dumps(document, allow_nan=False)
 
 

@@ -114,7 +114,7 @@ class RunLog:
         plain = {name: float(value) for name, value in values.items()}
         if not plain:
             return
-        entry = Entry(step, time.time(), self.elapsed_s, plain)
+        entry = Entry(step, time.time(), round(self.elapsed_s, 4), plain)
         self._journal.append(entry)
         self._buffer.append(entry)
         self._rows += len(plain)

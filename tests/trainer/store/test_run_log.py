@@ -1,0 +1,257 @@
+import math
+import os
+import signal
+import sqlite3
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from trainer.store import RunLog, StoreError
+from trainer.store.journal import read_journal
+
+
+def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
+    number = workspace.create_run(tiny)
+    told = [1.5, math.nan, math.inf, -math.inf, -0.0, 1e-300]
+    with RunLog.claim(workspace, number) as log:
+        for step, value in enumerate(told):
+            log.scalars(step, {"train/loss": value})
+        log.status("finished")
+    steps, values, seconds = workspace.series(number, "train/loss")
+    np.testing.assert_array_equal(values, told)
+    assert (steps.dtype, values.dtype, seconds.dtype) == (np.int64, np.float64, np.float64)
+    assert list(steps) == list(range(6))
+    assert (np.diff(seconds) >= 0).all()
+    rows = workspace.scalars_after(0)
+    np.testing.assert_array_equal([row.value for row in rows], told)
+    assert workspace.last_values(number) == {"train/loss": 1e-300}
+    assert workspace.best_values(number) == {"train/loss": -0.0}
+
+
+def test_best_follows_the_catalogue(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        for step, value in enumerate([0.2, 0.9, math.nan, 0.5]):
+            log.scalars(step, {"val/image_to_text_R@1": value, "val/loss": value, "train/inv_tau": value})
+        log.headline(0.5, 0.9)
+        log.status("finished")
+    assert workspace.best_values(number) == {"val/image_to_text_R@1": 0.9, "val/loss": 0.2}
+    assert workspace.last_values(number)["val/loss"] == 0.5
+    assert workspace.scalar_names(number) == ["train/inv_tau", "val/image_to_text_R@1", "val/loss"]
+    assert (workspace.run(number).last, workspace.run(number).best) == (0.5, 0.9)
+
+
+def test_a_reader_sees_each_row_once(workspace, tiny):
+    first, second = workspace.create_run(tiny), workspace.create_run(tiny)
+    with RunLog.claim(workspace, first) as one, RunLog.claim(workspace, second) as two:
+        one.scalars(1, {"a": 1.0, "b": 2.0})
+        two.scalars(1, {"a": 3.0})
+        one.flush()
+        two.flush()
+        seen = workspace.scalars_after(0)
+        assert [(r.run, r.name, r.value) for r in seen] == [(first, "a", 1), (first, "b", 2), (second, "a", 3)]
+        assert [r.run for r in workspace.scalars_after(0, runs=[second])] == [second]
+        assert len(workspace.scalars_after(0, limit=2)) == 2
+        assert workspace.scalars_after(seen[-1].id) == []
+        for log in (one, two):
+            log.status("finished")
+
+
+def test_rows_arrive_within_half_a_second_of_steps(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(1, {"a": 1.0})
+        deadline = time.monotonic() + 0.5
+        while not workspace.scalars_after(0):
+            log.asked()
+            assert time.monotonic() < deadline
+        log.status("stopped")
+
+
+def test_the_journal_is_written_before_the_database(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(0, {"a": 0.0})
+        log.scalars(1, {"a": math.inf})
+        entries = list(read_journal(log.folder / "metrics.jsonl"))
+        assert [(e.step, e.values) for e in entries] == [(0, {"a": 0.0}), (1, {"a": math.inf})]
+        log.status("stopped")
+
+
+def test_training_goes_on_while_the_database_is_locked(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        for step in range(500):
+            log.scalars(step, {"a": float(step)})
+            log.progress(step=step, total_steps=500, phase="train")
+            log.asked()
+        log.evaluation(7, "scenes", "renderings", {"acc1": 0.5})
+        assert time.monotonic() - started < 1.0
+        assert workspace.scalars_after(0) == []
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        assert log.flush()
+        assert len(workspace.scalars_after(0)) == 500
+        assert workspace.evaluations(number)[0].metrics == {"acc1": 0.5}
+        log.status("stopped")
+
+
+def test_the_end_of_a_run_waits_for_a_locked_database(workspace, tiny):
+    number = workspace.create_run(tiny)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None, check_same_thread=False)
+    with RunLog.claim(workspace, number) as log:
+        blocker.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.4, lambda: blocker.execute("ROLLBACK"))
+        timer.start()
+        log.scalars(1, {"a": 1.0})
+        log.status("finished")
+    timer.join()
+    blocker.close()
+    assert workspace.run(number).status == "finished"
+    assert len(workspace.scalars_after(0)) == 1
+
+
+def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        for step in range(1, 11):
+            log.scalars(step, {"a": float(step)})
+        for step in (4, 8):
+            folder = log.folder / "snapshots" / f"s@{step}"
+            folder.mkdir(parents=True)
+            log.snapshot(step, "scenes", "renderings", folder, 1, 1)
+            log.evaluation(step, "scenes", "renderings", {"x": 1.0})
+            log.checkpoint(step, log.folder / "checkpoints" / f"step_{step:06d}")
+        log.rewind(5)
+        newest = workspace.scalars_after(0)[-1].id
+        for step in range(6, 9):
+            log.scalars(step, {"a": -float(step)})
+        log.flush()
+        assert [r.step for r in workspace.scalars_after(newest)] == [6, 7, 8], "ids must not come again"
+        log.status("stopped")
+    np.testing.assert_array_equal(workspace.series(number, "a")[1], [1, 2, 3, 4, 5, -6, -7, -8])
+    assert [e.step for e in read_journal(log.folder / "metrics.jsonl")] == list(range(1, 9))
+    assert [s.step for s in workspace.snapshots(number)] == [4]
+    assert [e.step for e in workspace.evaluations(number)] == [4]
+    assert [c.step for c in workspace.checkpoints(number)] == [4]
+    assert [p.name for p in (log.folder / "snapshots").iterdir()] == ["s@4"]
+
+
+def test_a_torn_last_line_is_cut_off_and_what_a_kill_kept_back_is_brought_in(workspace, tiny):
+    number = workspace.create_run(tiny)
+    path = workspace.run(number).folder / "metrics.jsonl"
+    path.write_text('{"step": 1, "time": 5.0, "elapsed": 0.5, "values": {"a": "nan"}}\n{"step": 2, "ti')
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(2, {"a": 2.0})
+        log.status("stopped")
+    np.testing.assert_array_equal(workspace.series(number, "a")[1], [math.nan, 2.0])
+    assert [e.step for e in read_journal(path)] == [1, 2]
+
+
+def test_only_one_best_checkpoint_and_the_folders_are_found(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.checkpoint(10, log.folder / "checkpoints" / "step_000010", best=True)
+        log.checkpoint(20, log.folder / "checkpoints" / "step_000020", best=True)
+        log.checkpoint(30, log.folder / "checkpoints" / "step_000030")
+        log.drop_checkpoint(10)
+        log.status("stopped")
+    found = workspace.checkpoints(number)
+    assert [(c.step, c.best) for c in found] == [(20, True), (30, False)]
+    assert found[0].folder == log.folder / "checkpoints" / "step_000020"
+
+
+def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, tiny):
+    number = workspace.create_run(tiny)
+
+    def asked() -> str:
+        time.sleep(0.11)
+        return log.asked()
+
+    with RunLog.claim(workspace, number) as log:
+        assert asked() == ""
+        workspace.ask(number, "save")
+        assert [asked(), asked()] == ["save", ""]
+        workspace.ask(number, "stop")
+        assert [asked(), asked(), log.asked()] == ["stop"] * 3
+        log.status("stopped")
+    assert workspace.run(number).asked == ""
+
+
+def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_sitting_does_not(workspace, tiny):
+    number = workspace.create_run(tiny)
+    workspace.ask(number, "stop")
+    with RunLog.claim(workspace, number) as log:
+        assert log.asked() == "stop"
+        log.status("stopped")
+    workspace.ask(number, "stop")
+    with RunLog.claim(workspace, number) as log:
+        assert log.asked() == ""
+        log.status("stopped")
+
+
+def test_progress_and_time_trained_add_up_over_sittings(workspace, tiny):
+    number = workspace.create_run(tiny)
+    for _ in range(2):
+        with RunLog.claim(workspace, number) as log:
+            log.progress(step=3, total_steps=9, phase="train", eta_s=4.0)
+            row = workspace.run(number)
+            assert (row.status, row.step, row.total_steps, row.phase, row.eta_s) == ("running", 3, 9, "train", 4.0)
+            assert row.pid == os.getpid()
+            time.sleep(0.1)
+            log.status("stopped", "Asked to.")
+    row = workspace.run(number)
+    assert 0.2 <= row.trained_s < 2
+    assert row.duration_s == row.trained_s
+    assert (row.status, row.reason, row.pid, row.beats) == ("stopped", "Asked to.", None, 2)
+
+
+def test_an_exception_is_the_reason_of_a_failed_run(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with pytest.raises(ValueError, match="too many"), RunLog.claim(workspace, number):
+        raise ValueError("too many cooks")
+    row = workspace.run(number)
+    assert (row.status, row.reason) == ("failed", "too many cooks")
+    assert not workspace.is_alive(number)
+
+
+def test_of_two_processes_that_claim_a_run_exactly_one_wins(workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    both = [hold(number, wait=False) for _ in range(2)]
+    answers = {process.pid: process.stdout.readline().split()[0] for process in both}
+    assert sorted(answers.values()) == ["held", "refused"]
+    assert workspace.is_alive(number)
+    assert answers[workspace.run(number).pid] == "held"
+    with pytest.raises(StoreError, match="already being trained"):
+        RunLog.claim(workspace, number)
+
+
+def test_a_killed_trainer_is_dead_at_once_and_reconciled_with_a_reason(workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    (workspace.run(number).folder / "log.txt").write_text("step 41\nGPU is warm\n\n")
+    process = hold(number, "log.scalars(1, {'a': 1.0}); log.progress(step=1, total_steps=9, phase='train')")
+    assert workspace.is_alive(number)
+    assert workspace.reconcile() == []
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not workspace.is_alive(number)
+    changed = workspace.reconcile()
+    assert [(row.id, row.status, row.pid) for row in changed] == [(number, "interrupted", None)]
+    assert "GPU is warm" in changed[0].reason
+    assert changed[0].duration_s == changed[0].trained_s
+    assert workspace.reconcile() == []
+    assert list(workspace.series(number, "a")[1]) == [1.0], "the journal's rows are brought in"
+
+
+def test_a_start_that_never_came_is_given_up_and_a_fresh_one_is_not(workspace, tiny):
+    fresh, dead, old = (workspace.create_run(tiny) for _ in range(3))
+    workspace.change_run(dead, launched_pid=os.getpid(), launched_ticks=-1)
+    workspace.change_run(old, launched_at=time.time() - 21)
+    assert [row.id for row in workspace.reconcile()] == [dead, old]
+    assert workspace.run(fresh).status == "starting"
+    assert "before it began" in workspace.run(dead).reason

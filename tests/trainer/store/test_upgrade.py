@@ -1,0 +1,115 @@
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from trainer.store import StoreError, Workspace
+from trainer.store.schema import SCHEMA_VERSION, metadata
+from trainer.store.upgrade import MIGRATIONS, known_versions, prepare, version_of
+
+NEXT = '''
+"""A later schema."""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "{down}"
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("run") as batch:
+        batch.add_column(sa.Column("mood", sa.Text(), nullable=False, server_default="calm"))
+    {then}
+'''
+
+
+@pytest.fixture
+def later(tmp_path: Path):
+    """A copy of the migrations with one more, which ends in the given statement."""
+
+    def write(then: str = "pass") -> Path:
+        folder = tmp_path / "migrations"
+        shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "versions" / "v0002_next.py").write_text(NEXT.format(down=SCHEMA_VERSION, then=then))
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def filled(workspace: Workspace, tiny) -> Path:
+    workspace.create_run(tiny)
+    workspace.close()
+    return workspace.database_file
+
+
+def _columns(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+
+
+def test_migrations_make_exactly_the_tables_of_the_schema(tmp_path):
+    path = tmp_path / "new.db"
+    prepare(path)
+    with create_engine(f"sqlite:///{path}").connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        made = dict(connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type='table'").all())
+    for table in ("run", "scalar"):
+        assert "AUTOINCREMENT" in made[table]
+        assert "CHECK" in made[table]
+
+
+def test_the_newest_version_is_the_head_of_the_migrations():
+    assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == SCHEMA_VERSION
+    assert known_versions()[0] == SCHEMA_VERSION
+
+
+def test_a_newer_database_is_refused_and_not_one_byte_changes(filled, workspace):
+    with closing(sqlite3.connect(filled)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num='9999'")
+        connection.commit()
+    before = filled.read_bytes()
+    with pytest.raises(StoreError, match="newer version"):
+        workspace.runs()
+    assert filled.read_bytes() == before
+    assert not (workspace.folder / "backups").exists()
+    assert version_of(filled) == "9999"
+
+
+def test_an_older_database_is_backed_up_then_migrated(filled, later):
+    prepare(filled, migrations=later(), newest="0002")
+    assert version_of(filled) == "0002"
+    assert "mood" in _columns(filled)
+    (backup,) = (filled.parent / "backups").iterdir()
+    assert backup.name.startswith(f"explorer-v{SCHEMA_VERSION}-")
+    assert version_of(backup) == SCHEMA_VERSION
+    assert "mood" not in _columns(backup)
+    with closing(sqlite3.connect(filled)) as new, closing(sqlite3.connect(backup)) as old:
+        assert new.execute("SELECT name FROM run").fetchall() == old.execute("SELECT name FROM run").fetchall()
+
+
+def test_a_migration_that_fails_changes_nothing_and_names_the_backup(filled, later):
+    with closing(sqlite3.connect(filled)) as connection:
+        before = list(connection.iterdump())
+    with pytest.raises(StoreError, match=r"It is as it was; a copy lies at .*backups"):
+        prepare(filled, migrations=later('op.execute("INSERT INTO nowhere VALUES (1)")'), newest="0002")
+    with closing(sqlite3.connect(filled)) as connection:
+        assert list(connection.iterdump()) == before
+    assert version_of(filled) == SCHEMA_VERSION
+    assert Workspace(filled.parent).run(1).name == "tiny"
+
+
+def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
+    import subprocess
+    import sys
+
+    code = "import sys; from pathlib import Path; from trainer.store import Workspace as W; W(Path(sys.argv[1])).runs()"
+    opens = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "space")]) for _ in range(3)]
+    assert [process.wait() for process in opens] == [0, 0, 0]

@@ -1,0 +1,166 @@
+import dataclasses
+import math
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer import config
+
+FIELDS = [
+    (section, cls, field)
+    for section, options in {"": (config.Run,), **config.SECTIONS}.items()
+    for cls in options
+    for field in dataclasses.fields(cls)
+    if field.name not in config.SECTIONS
+]
+
+
+def _values(cls: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
+    hint = config.field_type(cls, field.name)
+    low, high = field.metadata["low"], field.metadata["high"]
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if hint is bool:
+        return st.booleans()
+    if hint is int:
+        return st.integers(low, high if high is not None else 2**31)
+    if hint is float:
+        return st.floats(low, high, allow_nan=False)
+    return st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def _sections(cls: type) -> st.SearchStrategy[Any]:
+    plain = {f.name: _values(cls, f) for _, owner, f in FIELDS if owner is cls}
+    nested = (
+        {name: st.one_of([_sections(option) for option in options]) for name, options in config.SECTIONS.items()}
+        if cls is config.Run
+        else {}
+    )
+    return st.builds(cls, **plain, **nested)
+
+
+@given(_sections(config.Run))
+@settings(max_examples=60, deadline=None)
+def test_every_run_comes_back_from_toml_as_it_was(run):
+    assert config.from_toml(config.to_toml(run)) == run
+
+
+@given(_sections(config.Run), _sections(config.Run))
+@settings(max_examples=20, deadline=None)
+def test_the_difference_names_exactly_what_differs(a, b):
+    left, right = config.flatten(a), config.flatten(b)
+    named = {key for key, _, _ in config.difference(a, b)}
+    assert named == {key for key in left.keys() | right.keys() if left.get(key) != right.get(key)}
+    assert config.difference(a, a) == []
+
+
+@given(_sections(config.Run))
+@settings(max_examples=40, deadline=None)
+def test_problems_and_check_agree(run):
+    found = config.problems(run)
+    try:
+        config.check(run)
+    except config.ConfigError:
+        assert found
+    else:
+        assert found == {}
+
+
+def test_the_defaults_may_start():
+    config.check(config.Run())
+    assert config.problems(config.Run()) == {}
+
+
+@pytest.mark.parametrize(("section", "cls", "field"), FIELDS, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_field_says_what_it_is_and_its_default_is_allowed(section, cls, field):
+    assert field.metadata["label"]
+    assert field.metadata["help"]
+    low, high = field.metadata["low"], field.metadata["high"]
+    if low is not None:
+        assert field.default >= low
+    if high is not None:
+        assert field.default <= high
+
+
+@pytest.mark.parametrize(
+    ("section", "cls", "field"),
+    [entry for entry in FIELDS if entry[2].metadata["low"] is not None],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_a_value_below_its_bound_is_refused_by_name(section, cls, field):
+    bad = dataclasses.replace(cls(), **{field.name: type(field.default)(field.metadata["low"] - 1)})
+    run = dataclasses.replace(config.Run(), **{section: bad}) if section else bad
+    with pytest.raises(config.ConfigError, match=rf"{field.name} .*too small: choose at least"):
+        config.check(run)
+    assert any(key.endswith(field.name) for key in config.problems(run))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name = ", "not valid TOML"),
+        ("nome = 'x'", "unknown field 'nome'; known are name, seed"),
+        ("[objective]\nkind = 'triplet'", "unknown objective 'triplet'; choose one of clip, cloob"),
+        ("[objective]\nkind = 'clip'\nscale_hopfield = 8.0", "unknown field 'scale_hopfield'"),
+        ("[optimiser]\nbatch_size = 1", "batch_size 1 is too small: choose at least 2"),
+        ("[optimiser]\nbatch_size = 1.5", "a value of type int is needed"),
+        ("[optimiser]\nbatch_size = true", "a value of type int is needed"),
+        ("[optimiser]\nlearning_rate = nan", "a finite number is needed"),
+        ("device = 'tpu'", "choose one of auto, cpu, cuda, mps"),
+        ("optimiser = 3", r"\[optimiser\] must be a table"),
+        ("seed = -1", "seed -1 is too small"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(text, said):
+    with pytest.raises(config.ConfigError, match=said):
+        config.from_toml(text, source="run.toml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "  "}, "give the run a name"),
+        ({"name": "a/b"}, "without slashes"),
+        ({"data": config.Folder()}, "choose the folder"),
+        ({"data": config.Table()}, "choose the table"),
+        ({"model": config.TinyTowers(text_heads=3)}, "does not divide model.text_width"),
+        ({"model": config.TinyTowers(image_tower="vit", patch_size=7)}, "does not divide model.image_size"),
+        ({"model": config.TinyTowers(image_size=48)}, "multiple of 32"),
+    ],
+)
+def test_choices_that_contradict_each_other_are_refused(changes, said):
+    run = dataclasses.replace(config.Run(), **changes)
+    with pytest.raises(config.ConfigError, match=said):
+        config.check(run)
+    assert config.problems(run)
+
+
+def test_whole_numbers_are_taken_where_decimals_are_meant():
+    run = config.from_toml("[objective]\nkind = 'cloob'\ninv_tau = 30")
+    assert run.objective == config.Cloob(inv_tau=30.0)
+    assert type(run.objective.inv_tau) is float
+
+
+def test_fields_are_replaced_by_their_dotted_name():
+    run = config.replace(config.Run(), "objective", "cloob")
+    run = config.replace(run, "objective.scale_hopfield", "12")
+    run = config.replace(config.replace(run, "optimiser.batch_size", "64"), "name", "mine")
+    assert (run.objective, run.optimiser.batch_size, run.name) == (config.Cloob(scale_hopfield=12.0), 64, "mine")
+    assert config.replace(config.Run(), "objective.learn_inv_tau", "no").objective.learn_inv_tau is False
+    for dotted, value in {"optimiser.batch_size": "many", "optimiser.nope": "1", "nope": "1"}.items():
+        with pytest.raises(config.ConfigError, match=dotted):
+            config.replace(run, dotted, value)
+
+
+def test_an_unreadable_file_is_named(tmp_path):
+    with pytest.raises(config.ConfigError, match=r"gone\.toml cannot be read"):
+        config.read(tmp_path / "gone.toml")
+    (tmp_path / "run.toml").write_text("seed = 'x'")
+    with pytest.raises(config.ConfigError, match=r"run\.toml"):
+        config.read(tmp_path / "run.toml")
+
+
+def test_the_default_temperature_is_clips():
+    assert math.isclose(config.Clip().inv_tau, 1 / 0.07)

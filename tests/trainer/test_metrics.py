@@ -1,0 +1,65 @@
+import math
+
+import pytest
+
+from trainer.metrics import HEADLINE, METRICS, metric
+
+
+def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
+    held = [
+        *(f"{way}_R@{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
+        *(f"{way}_median_rank" for way in ("image_to_text", "text_to_image")),
+        *("loss", "zero_shot_acc1", "zero_shot_acc5", "matched_cosine", "unmatched_cosine", "auc", "modality_gap"),
+    ]
+    expected = {f"{split}/{name}" for split in ("val", "combinations") for name in held}
+    expected |= {
+        f"train/{n}" for n in ("loss", "learning_rate", "inv_tau", "gradient_norm", "pairs_per_s", "data_wait")
+    }
+    expected |= {f"system/{n}" for n in ("cpu_percent", "memory_mib", "gpu_percent", "gpu_memory_mib")}
+    assert set(METRICS) == expected
+    assert HEADLINE in METRICS
+    assert len({m.label for m in METRICS.values()}) == len(METRICS)
+
+
+def test_losses_and_nothing_else_keep_an_axis_of_their_own():
+    apart = {name for name, m in METRICS.items() if not m.shared_axis}
+    assert apart == {"train/loss", "val/loss", "combinations/loss"}
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("train/loss", "down"),
+        ("val/image_to_text_R@1", "up"),
+        ("val/text_to_image_median_rank", "down"),
+        ("val/modality_gap", "none"),
+        ("combinations/auc", "up"),
+    ],
+)
+def test_the_good_direction(name, better):
+    assert metric(name).better == better
+
+
+def test_an_unknown_name_gets_a_neutral_entry():
+    found = metric("probe/linear_acc")
+    assert (found.name, found.label, found.better, found.shared_axis) == (
+        "probe/linear_acc",
+        "Linear acc",
+        "none",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("val/image_to_text_R@1", 0.7634, "76.3 %"),
+        ("train/pairs_per_s", 12345.6, "12,346 pairs/s"),
+        ("val/auc", 0.98765, "0.9877"),
+        ("train/loss", math.nan, "nan"),
+        ("train/loss", None, "–"),
+        ("system/cpu_percent", 51.2, "51 %"),
+    ],
+)
+def test_values_as_people_read_them(name, value, text):
+    assert metric(name).text(value) == text
