@@ -41,6 +41,7 @@ class Tokens:
         good, warn, bad: States, dark or light enough to write words with.
         good_soft, warn_soft, bad_soft: The ground of a chip or banner in that state.
         unselected: Points that are there but not selected.
+        shade: Laid thinly over the window behind a panel.
     """
 
     background: str
@@ -70,6 +71,7 @@ class Tokens:
     warn_soft: str
     bad_soft: str
     unselected: str
+    shade: str
 
 
 LIGHT: Final = Tokens(
@@ -100,6 +102,7 @@ LIGHT: Final = Tokens(
     warn_soft="#fbf0d9",
     bad_soft="#fce8e9",
     unselected="#c3c8d1",
+    shade="#1b1e25",
 )
 
 DARK: Final = Tokens(
@@ -130,6 +133,7 @@ DARK: Final = Tokens(
     warn_soft="#3a2f16",
     bad_soft="#43222a",
     unselected="#4a515e",
+    shade="#000000",
 )
 
 # Okabe & Ito 2008, https://jfly.uni-koeln.de/color/: told apart by colour-blind people too. A and B come first.

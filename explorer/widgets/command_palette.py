@@ -52,8 +52,6 @@ class CommandPalette(Overlay):
         self._none = QLabel("No command matches. Try fewer letters.")
         theme.set_role(self._none, "secondary")
         self._none.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
-        line = QWidget()
-        line.setProperty("role", "line")
         for widget in (self.line, self.list, self._none):
             self.body.addWidget(widget)
         self._entries: list[Entry] = []

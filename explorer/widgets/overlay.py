@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -56,6 +56,13 @@ class Overlay(QWidget):
             self._cover()
         return super().eventFilter(watched, event)
 
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride:
+            # The window's shortcuts rest while the panel is open: keys come here as keys.
+            event.accept()
+            return True
+        return super().event(event)
+
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Tab stays inside: what is behind is out of reach while the panel is open."""
         inside = [w for w in self.panel.findChildren(QWidget) if w.focusPolicy() & Qt.FocusPolicy.TabFocus]
@@ -77,8 +84,9 @@ class Overlay(QWidget):
             self.close_panel()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(0, 0, 0, 120 if theme.theme().dark else 64))
+        shade = theme.colour("shade")
+        shade.setAlphaF(0.5 if theme.theme().dark else 0.28)
+        QPainter(self).fillRect(self.rect(), shade)
 
     def _cover(self) -> None:
         room = self.parentWidget().rect()

@@ -89,7 +89,7 @@ class Badge(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         ground = theme.run_colour(self._index)
-        ink = max(("#ffffff", "#14161b"), key=lambda c: theme.contrast(c, ground))
+        ink = max((theme.LIGHT.surface, theme.LIGHT.text), key=lambda c: theme.contrast(c, ground))
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)

@@ -1,0 +1,102 @@
+"""`explorer`: arguments, application, exception hooks, window. No logic, and nothing heavy before the first paint."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+TRACE: Final = "CONTRASTIVE_EXPLORER_TRACE"
+"""Environment variable; when it is set, the milliseconds from the start of the process to the first paint, and to the
+last view built, are printed to standard error."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Opens the window of a workspace; returns when it is closed. 2: it could not be opened."""
+    options = _options(argv)
+    from explorer.window.instance import claim, ring
+    from trainer.catalog import default_workspace
+
+    folder = (options.workspace or default_workspace()).expanduser().resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".writable").write_bytes(b"")
+        (folder / ".writable").unlink()
+    except OSError as error:
+        print(
+            f"explorer: the workspace {folder} cannot be written ({error.strerror or error}). "
+            "Choose another with --workspace DIR.",
+            file=sys.stderr,
+        )
+        return 2
+    lock = claim(folder)
+    if lock is None:
+        heard = ring(folder)
+        print(
+            "explorer: a window of this workspace is open already"
+            + (" and comes to the front." if heard else ", but it does not answer. Close it, then start again.")
+            + " Another workspace is opened with --workspace DIR.",
+            file=sys.stderr,
+        )
+        return 0 if heard else 2
+    try:
+        return _run(folder, options)
+    finally:
+        lock.unlock()
+
+
+def _run(folder: Path, options: argparse.Namespace) -> int:
+    from PySide6.QtGui import QIcon
+    from PySide6.QtWidgets import QApplication
+
+    from explorer import theme
+    from explorer.hooks import Hooks
+    from explorer.theme.icons import assets
+    from explorer.window import THEME_KEY, Window
+
+    application = QApplication.instance() or QApplication(sys.argv[:1])
+    application.setApplicationName("Contrastive Explorer")
+    application.setDesktopFileName("contrastive-explorer")
+    application.setWindowIcon(QIcon(str(assets() / "icons" / "contrastive-explorer.svg")))
+    hooks = Hooks(folder)
+    hooks.install()
+    window = Window(folder, hooks)
+    if options.reset:
+        window.forget()
+    theme.theme().apply(application, options.theme or window.settings.value(THEME_KEY, "system"))
+    window.painted.connect(lambda: _trace("first paint"))
+    window.ready.connect(lambda: _trace("all views built"))
+    # Ctrl-C in the terminal closes the window as its button would; the status bar's timer lets Python see it.
+    signal.signal(signal.SIGINT, lambda *_: window.close())
+    window.show()
+    status = application.exec()
+    hooks.remove()
+    return status
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="explorer", description="See what contrastive models learn: train, look at the geometry, compare, decide."
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument("--theme", choices=("system", "light", "dark"), help="look of this window (default: as chosen)")
+    parser.add_argument("--reset", action="store_true", help="forget the window's size, view and selection")
+    return parser.parse_args(argv)
+
+
+def _trace(what: str) -> None:
+    if os.environ.get(TRACE):
+        import time
+
+        import psutil
+
+        since_start = time.time() - psutil.Process().create_time()
+        print(f"explorer: {what} after {1000 * since_start:.0f} ms", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""No error goes unseen: whatever escapes anywhere lands in the log and, at most once in ten seconds, in the window."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import logging.handlers
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final
+
+from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
+
+LOG: Final = "explorer.log"
+CRASH: Final = "crash.log"
+EVERY_S: Final = 10.0
+"""A slot that fails at every mouse move must not bury the window in messages; the log has them all."""
+
+_log = logging.getLogger("explorer")
+
+
+class Hooks(QObject):
+    """Catches exceptions of the GUI thread, of other threads and of finalisers, and what Qt complains about.
+
+    Attributes:
+        caught_count: How many errors came, shown or not; journeys assert that it is 0.
+        crash: What the interpreter wrote when the last window of this folder crashed; empty if it did not.
+
+    Signals:
+        caught: A summary and the whole traceback, to be shown; sent from any thread, at most every ten seconds.
+    """
+
+    caught = Signal(str, str)
+
+    def __init__(self, folder: Path) -> None:
+        """Opens the log in `folder`; hooks nothing yet."""
+        super().__init__()
+        self.log_file = folder / LOG
+        self.caught_count = 0
+        self._last_shown = float("-inf")
+        self._lock = threading.Lock()
+        self._handler = logging.handlers.RotatingFileHandler(
+            self.log_file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True
+        )
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self._crash_file = folder / CRASH
+        self.crash = _read(self._crash_file)
+        self._crash_out: IO[str] | None = None
+        self._before: tuple[Any, Any, Any] | None = None
+
+    def install(self) -> None:
+        """From here on nothing escapes."""
+        _log.addHandler(self._handler)
+        _log.setLevel(logging.INFO)
+        self._before = (sys.excepthook, threading.excepthook, sys.unraisablehook)
+        sys.excepthook = self._exception
+        threading.excepthook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
+        sys.unraisablehook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
+        qInstallMessageHandler(self._qt_message)
+        self._crash_out = self._crash_file.open("w", encoding="utf-8")
+        faulthandler.enable(self._crash_out)
+
+    def remove(self) -> None:
+        """Gives everything back; an empty crash file is taken away."""
+        if self._before is not None:
+            sys.excepthook, threading.excepthook, sys.unraisablehook = self._before
+            self._before = None
+            qInstallMessageHandler(None)
+        if self._crash_out is not None:
+            faulthandler.disable()
+            self._crash_out.close()
+            self._crash_out = None
+            if not _read(self._crash_file):
+                self._crash_file.unlink(missing_ok=True)
+        _log.removeHandler(self._handler)
+        self._handler.close()
+
+    def report(self, error: BaseException) -> None:
+        """Treats a caught exception that is a bug like one that escaped."""
+        self._exception(type(error), error, error.__traceback__)
+
+    def _exception(self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error or kind(), trace)
+            return
+        details = "".join(traceback.format_exception(kind, error, trace))
+        _log.error("%s", details)
+        print(details, file=sys.stderr, end="")
+        self._show(f"{kind.__name__}: {error}" if str(error or "") else kind.__name__, details)
+
+    def _qt_message(self, level: QtMsgType, _context: QMessageLogContext, message: str) -> None:
+        if "propagateSizeHints" in message:
+            return  # the offscreen platform says so at every window, and means nothing
+        severe = level in (QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg)
+        _log.log(logging.ERROR if severe else logging.WARNING, "Qt: %s", message)
+        if severe:
+            self._show("Qt reports a severe error.", message)
+
+    def _show(self, summary: str, details: str) -> None:
+        with self._lock:
+            self.caught_count += 1
+            now = time.monotonic()
+            if now - self._last_shown < EVERY_S:
+                return
+            self._last_shown = now
+        self.caught.emit(summary, details)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,424 @@
+"""The window: places the views, collects their actions, shows failures."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.background import Background
+from explorer.hooks import Hooks
+from explorer.selection import Selection
+from explorer.settings import Settings
+from explorer.views import VIEWS, Place
+from explorer.widgets.banner import Banner
+from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
+from explorer.widgets.command_palette import CommandPalette, Entry
+from explorer.window.actions import Actions, Command
+from explorer.window.bar import Bar
+from explorer.window.facts import Facts, facts_of, first_choice
+from explorer.window.instance import answer_the_bell
+from explorer.window.intake import Intake
+from explorer.window.pages import Pages
+from explorer.window.rail import Rail
+from explorer.window.rooms import Loaded, Rooms, build, load
+from explorer.window.status import Status
+from trainer.problem import Problem
+
+if TYPE_CHECKING:
+    from explorer.window.exports import Exports
+    from trainer.store import RunRow
+
+GEOMETRY_KEY: Final = "window/geometry"
+SELECTION_KEY: Final = "selection"
+THEME_KEY: Final = "window/theme"
+SIZE: Final = (1280, 800)
+CLASSIFY: Final = "classify"
+"""The view that takes dropped images."""
+_MODES: Final = {"system": "As the system", "light": "Light", "dark": "Dark"}
+_EXPORTS: Final = {"svg": "Figure as SVG", "pdf": "Figure as PDF", "png": "Figure as PNG", "csv": "Data as CSV"}
+
+
+class Window(QMainWindow):
+    """Paints its frame at once; views and store follow after the first paint.
+
+    Attributes:
+        rooms: What the views work with; None until `ready`.
+
+    Signals:
+        painted: The frame is on the screen.
+        ready: Every view is built.
+    """
+
+    painted = Signal()
+    ready = Signal()
+
+    def __init__(self, folder: Path, hooks: Hooks, *, places: Sequence[Place] = VIEWS) -> None:
+        super().__init__(objectName="window")
+        self.folder, self._hooks, self._places = folder, hooks, tuple(places)
+        self.settings = Settings(folder, self)
+        self.selection = Selection(self)
+        self.background = Background(self)
+        self.rooms: Rooms | None = None
+        self._exports: Exports | None = None
+        self._was_painted = False
+        self._known_runs: frozenset[int] = frozenset()
+        self._waiting_images: list[Path] = []
+        self._build()
+        self._restore()
+        self._connect()
+        self._save_soon = QTimer(self, singleShot=True, interval=1_000, timeout=self._save)
+
+    # -- building ----------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.setWindowTitle("Contrastive Explorer")
+        self.setMinimumSize(880, 560)
+        self.rail = Rail(self._places)
+        self.bar = Bar(self.selection)
+        self.pages = Pages(self.settings)
+        self.status = Status(self.folder)
+        self.setStatusBar(self.status)
+        right = QVBoxLayout()
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(0)
+        right.addWidget(self.bar)
+        right.addWidget(self.pages, 1)
+        middle = QWidget()
+        row = QHBoxLayout(middle)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.rail)
+        row.addLayout(right, 1)
+        self.setCentralWidget(middle)
+        self.banner = Banner(middle)
+        self.palette_panel = CommandPalette(middle)
+        self.cheat_sheet = CheatSheet(middle)
+        self.method_panel = MethodPanel(middle)
+        self.intake = Intake(self, self.folder, self.background)
+        self._looks = self.rail.add_at_foot("themeMenu", "sun-moon", "Theme")
+        self._looks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        keys = self.rail.add_at_foot("showKeys", "keyboard", "Keys")
+        keys.clicked.connect(self.show_keys)
+        self.actions_by_group = self._make_actions()
+
+    def _make_actions(self) -> Actions:
+        actions = Actions(self)
+        for number, place in enumerate(self._places, start=1):
+            key = f"Ctrl+{number}" if number < 10 else ""
+            go = functools.partial(self.go_to, place.name)
+            actions.add(Command("Go to", place.title, key, go, f"goTo-{place.name}"))
+        undo = self.selection.undo
+        for action, key, name in (
+            (undo.createUndoAction(self, "Undo"), "Ctrl+Z", "undo"),
+            (undo.createRedoAction(self, "Redo"), "Ctrl+Shift+Z", "redo"),
+        ):
+            action.setShortcut(key)
+            action.setObjectName(name)
+            actions.adopt("Selection", action)
+        commands = [
+            Command("Selection", "Clear the selection", "Esc", self._escape, "clearSelection"),
+            Command("Selection", "Swap A and B", "Ctrl+T", self.selection.swap, "swapAB"),
+            Command("Selection", "Paste an image to classify", "Ctrl+V", self.intake.paste, "paste"),
+            Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
+            Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
+        ]
+        for suffix, words in _EXPORTS.items():
+            key = "Ctrl+E" if suffix == "svg" else ""
+            export = functools.partial(self._export, suffix)
+            commands.append(
+                Command("This view", f"Export {words.lower().replace(suffix, suffix.upper())}", key, export)
+            )
+        commands += [
+            Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette"),
+            Command("Window", "Keys", "?", self.show_keys, "showKeysAction"),
+            Command("Window", "Start the demo runs", "", self._start_demo, "startDemo"),
+            Command("Window", "Close the window (training goes on)", "Ctrl+Q", self.close, "closeWindow"),
+        ]
+        for command in commands:
+            actions.add(command)
+        self._add_theme_menu(actions)
+        return actions
+
+    def _add_theme_menu(self, actions: Actions) -> None:
+        menu = QMenu(self._looks)
+        for mode, words in _MODES.items():
+            choose = functools.partial(self._choose_theme, mode)
+            action = actions.add(Command("Window", f"Theme: {words.lower()}", "", choose, f"theme-{mode}"))
+            entry = menu.addAction(words)
+            entry.setCheckable(True)
+            entry.triggered.connect(action.trigger)
+            menu.aboutToShow.connect(lambda e=entry, m=mode: e.setChecked(theme.theme().mode == m))
+        self._looks.setMenu(menu)
+
+    def _connect(self) -> None:
+        self.rail.opened.connect(self.go_to)
+        self.bar.palette_asked.connect(self.show_palette)
+        self.status.jobs_clicked.connect(lambda: self.go_to(self._places[0].name))
+        self.intake.arrived.connect(self.classify)
+        self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
+        self.background.failed.connect(self._show_failure)
+        self._hooks.caught.connect(self._show_bug)
+        selection = self.selection
+        selection.view_changed.connect(self._show_view)
+        selection.runs_changed.connect(self._read_facts)
+        for signal in (
+            selection.runs_changed,
+            selection.step_changed,
+            selection.dataset_changed,
+            selection.pairs_changed,
+            selection.queries_changed,
+            selection.view_changed,
+        ):
+            signal.connect(self._remember_soon)
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            # After this event has run its course the picture is handed to the screen.
+            QTimer.singleShot(0, self._begin)
+
+    def _begin(self) -> None:
+        self.painted.emit()
+        if self._hooks.crash:
+            self.banner.tell(
+                "The window crashed the last time.",
+                "Training was not touched. Please report the details.",
+                tone="warn",
+                details=self._hooks.crash,
+            )
+        self.background.run(self, load, self._places, done=self._move_in)
+
+    def _move_in(self, loaded: Loaded) -> None:
+        from explorer.window.exports import Exports
+
+        self.rooms = rooms = build(self.folder, self.selection, self.background, self.settings, self)
+        self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
+        self._exports.count_changed.connect(self.status.show_exports)
+        jobs = rooms.jobs
+        jobs.runs_changed.connect(self._take_runs)
+        jobs.snapshots_changed.connect(lambda run: self._read_facts() if run in self.selection.runs else None)
+        jobs.run_ended.connect(self._tell_end)
+        jobs.failed.connect(lambda words: self.banner.tell(words))
+        jobs.deleted.connect(self._tell_deleted)
+        rooms.asker.state_changed.connect(lambda kind, s: self.status.show_model(s) if kind == "models" else None)
+        self.status.watch_load()
+        answer_the_bell(self.folder, self.come_forward, self)
+        open_first = sorted(self._places, key=lambda place: place.name != self._view_name())
+        self._build_views(loaded, open_first)
+
+    def _build_views(self, loaded: Loaded, places: list[Place]) -> None:
+        """Builds one view a turn of the event loop, the open one first, so that the window stays alive."""
+        if not places:
+            assert self.rooms is not None
+            self.rooms.jobs.watch()
+            self._read_facts()
+            if self._waiting_images:
+                self.classify(self._waiting_images)
+            self.ready.emit()
+            return
+        place, *rest = places
+        self._build_view(loaded, place)
+        if place.name == self._view_name():
+            self._show_view()
+        QTimer.singleShot(0, lambda: self._build_views(loaded, rest))
+
+    def _build_view(self, loaded: Loaded, place: Place) -> None:
+        assert self.rooms is not None
+        if place.name in loaded.broken:
+            self.pages.add_broken(place.name, place.title)
+            self._show_bug(f"{place.title} could not be loaded.", loaded.broken[place.name])
+            return
+        try:
+            view = loaded.views[place.name](self.rooms.context)
+        except Exception as error:  # the other views must still open
+            self.pages.add_broken(place.name, place.title)
+            self._hooks.report(error)
+            return
+        view.failed.connect(lambda message, step: self.banner.tell(message, step))
+        view.export_asked.connect(self._export)
+        view.copy_asked.connect(self._copy_command)
+        view.method_asked.connect(self._show_method)
+        self.pages.add(place.name, view)
+
+    # -- what the person does ----------------------------------------------------------------------------------
+
+    def go_to(self, name: str) -> None:
+        """Opens a view; can be undone."""
+        self.selection.view = name
+        self.rail.mark(self._view_name())
+
+    def classify(self, paths: Sequence[Path]) -> None:
+        """Opens Classify with these images; before the view is there, they wait for it."""
+        view = self.pages.views.get(CLASSIFY)
+        if view is None:
+            self._waiting_images = list(paths)
+            return
+        self._waiting_images = []
+        self.go_to(CLASSIFY)
+        view.take(list(paths))  # type: ignore[attr-defined]
+
+    def show_palette(self) -> None:
+        """Opens the command palette."""
+        view = self.pages.open_view
+        here = [Entry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
+        known = {id(entry.action) for entry in here}
+        for group, actions in self.actions_by_group.groups.items():
+            here += [Entry(group, a) for a in actions if id(a) not in known and a.objectName() != "showPalette"]
+        self.palette_panel.ask(here)
+
+    def show_keys(self) -> None:
+        """Opens the cheat sheet."""
+        keys = self.actions_by_group.keys()
+        view = self.pages.open_view
+        if view is not None:
+            own = [(a.shortcut().toString(), a.text()) for a in view.actions_for_palette()]
+            keys[view.title] = [line for line in own if line[0]]
+        self.cheat_sheet.tell({group: lines for group, lines in keys.items() if lines})
+
+    def come_forward(self) -> None:
+        """Shows the window above the others."""
+        self.showNormal() if self.isMinimized() else self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self.intake.greet(event, self._drop_words())
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """A drop so quick that the overlay had no turn to take it."""
+        self.intake.overlay.dropEvent(event)
+
+    def _drop_words(self) -> str:
+        both = self.selection.run_a is not None and self.selection.run_b is not None
+        if both:
+            return "Drop to classify with A and B"
+        return "Drop to classify" if not self.selection.runs else "Drop to classify with the chosen run"
+
+    def _escape(self) -> None:
+        if self.banner.isVisible():
+            self.banner.hide()
+        self.selection.clear()
+
+    def _show_method(self) -> None:
+        view = self.pages.open_view
+        if view is not None:
+            self.method_panel.tell(view.title, view.question, view.method)
+
+    def _export(self, suffix: str) -> None:
+        if self._exports is not None and self.pages.open_view is not None:
+            self._exports.ask(self.pages.open_view, suffix)
+
+    def _copy_command(self) -> None:
+        if self._exports is not None and self.pages.open_view is not None:
+            self._exports.copy(self.pages.open_view)
+
+    def _start_demo(self) -> None:
+        if self.rooms is not None:
+            self.rooms.jobs.start_demo()
+            self.go_to(self._places[0].name)
+
+    def _choose_theme(self, mode: theme.Mode) -> None:
+        theme.theme().mode = mode
+        self.settings.set(THEME_KEY, mode)
+
+    # -- what the store says -----------------------------------------------------------------------------------
+
+    def _take_runs(self, runs: list[RunRow]) -> None:
+        self.bar.show_runs(runs)
+        self.status.show_runs(runs)
+        ids = frozenset(run.id for run in runs)
+        if ids != self._known_runs:
+            self._known_runs = ids
+            run_a, run_b = first_choice(runs, self.selection.run_a, self.selection.run_b)
+            self.selection.propose(run_a=run_a, run_b=run_b)
+
+    def _read_facts(self) -> None:
+        if self.rooms is not None:
+            runs = self.selection.runs
+            self.background.run(self, facts_of, self.rooms.context.workspace, runs, done=self._take_facts)
+
+    def _take_facts(self, facts: Facts) -> None:
+        self.bar.show_facts(facts)
+        if self.rooms is not None and facts.askable:
+            self.rooms.asker.warm_up(facts.askable)
+
+    def _tell_end(self, run: RunRow) -> None:
+        self._read_facts()
+        if run.status in ("failed", "interrupted"):
+            self.banner.tell(
+                f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
+                "Its log in Runs tells more; Resume goes on from its newest checkpoint.",
+                tone="bad" if run.status == "failed" else "warn",
+                details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
+            )
+        elif run.status == "finished":
+            self.banner.tell(f"{run.name} has finished.", tone="good")
+
+    def _tell_deleted(self, runs: list[RunRow]) -> None:
+        words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
+        self.banner.tell(words, tone="info", action=("Undo", self.selection.undo.undo))
+
+    # -- failures ----------------------------------------------------------------------------------------------
+
+    def _show_failure(self, error: Exception) -> None:
+        if isinstance(error, Problem):
+            self.banner.tell(str(error))
+        else:
+            self._hooks.report(error)
+
+    def _show_bug(self, summary: str, details: str) -> None:
+        self.banner.tell(
+            f"Something went wrong that should not: {summary}",
+            f"It is a bug. Training goes on; the whole story is in {self._hooks.log_file.name} of the workspace.",
+            details=details,
+        )
+
+    # -- remembering -------------------------------------------------------------------------------------------
+
+    def _view_name(self) -> str:
+        names = [place.name for place in self._places]
+        return self.selection.view if self.selection.view in names else names[0]
+
+    def _show_view(self) -> None:
+        self.rail.mark(self._view_name())
+        self.pages.show_view(self._view_name())
+
+    def _restore(self) -> None:
+        self.selection.restore(self.settings.value(SELECTION_KEY) or {})
+        self.rail.mark(self._view_name())
+        if not self.restoreGeometry(self.settings.state(GEOMETRY_KEY)):
+            room = QGuiApplication.primaryScreen().availableGeometry()
+            self.resize(min(SIZE[0], room.width()), min(SIZE[1], room.height()))
+            self.move(room.center() - self.rect().center())
+
+    def forget(self) -> None:
+        """Starts as if this workspace had never been opened: size, view and selection as on the first day."""
+        self.settings.forget()
+        self._restore()
+
+    def _remember_soon(self) -> None:
+        self._save_soon.start()
+
+    def _save(self) -> None:
+        self.settings.set(SELECTION_KEY, self.selection.remember())
+        self.settings.set_state(GEOMETRY_KEY, self.saveGeometry())
+        self.settings.flush()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Remembers and leaves; trainers go on without the window."""
+        self._save_soon.stop()
+        self._save()
+        if self.rooms is not None:
+            self.rooms.close()
+        self.background.close()
+        super().closeEvent(event)

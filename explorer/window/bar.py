@@ -1,0 +1,126 @@
+"""The bar on top: run A, run B, step, data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+
+from explorer import theme
+from explorer.selection import Selection
+from explorer.widgets.pickers import Badge, Choice, Picker
+from explorer.window.facts import Facts
+
+if TYPE_CHECKING:
+    from trainer.store import RunRow
+
+HEIGHT = 48
+_SPLITS = {
+    "renderings": "unseen renderings",
+    "combinations": "unseen combinations",
+    "heldout": "held-out pairs",
+    "train": "training pairs",
+}
+
+
+class Bar(QWidget):
+    """Pickers that show and change the selection.
+
+    Signals:
+        palette_asked: The search button was clicked.
+    """
+
+    palette_asked = Signal()
+
+    def __init__(self, selection: Selection, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("bar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(HEIGHT)
+        self._selection = selection
+        self._runs: tuple[RunRow, ...] = ()
+        self._facts = Facts()
+        self.run_a = Picker(name="runA", words="Run A", width=120)
+        self.run_b = Picker(name="runB", words="Run B", width=120)
+        self.step = Picker(name="step", words="Step of the snapshots", width=96)
+        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=120)
+        self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
+        theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
+        self.search = QPushButton("Commands", objectName="openPalette", accessibleName="Open the command palette")
+        self.search.setToolTip("Every command by its name (Ctrl+Shift+P)")
+        theme.set_role(self.search, "quiet")
+        theme.keep_icon(self.search, "search", 16, "secondary")
+        self._lay_out()
+        self._connect(selection)
+        self._show()
+
+    def show_runs(self, runs: Sequence[RunRow]) -> None:
+        """Offers these runs."""
+        self._runs = tuple(runs)
+        self._show()
+
+    def show_facts(self, facts: Facts) -> None:
+        """Offers these steps and data."""
+        self._facts = facts
+        self._show()
+
+    def _connect(self, selection: Selection) -> None:
+        self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
+        self.run_b.picked.connect(lambda run: selection.select_runs(selection.run_a, run))
+        self.step.picked.connect(lambda step: setattr(selection, "step", step))
+        self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
+        self.swap.clicked.connect(selection.swap)
+        self.search.clicked.connect(self.palette_asked)
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self._show)
+
+    def _show(self) -> None:
+        none = Choice(None, "No run")
+        runs = [Choice(run.id, run.name, f"{run.objective.upper()}, {run.data}, {run.status}") for run in self._runs]
+        self.run_a.show_choices([none, *runs] if runs else [], self._selection.run_a)
+        self.run_b.show_choices([none, *runs] if runs else [], self._selection.run_b)
+        steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
+        last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
+        self.step.show_choices([last, *steps] if steps else [], self._selection.step)
+        data = [Choice(key, dataset_words(key)) for key in self._facts.datasets]
+        chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
+        self.dataset.show_choices(data, chosen or (data[0].key if data else None))
+        self.swap.setEnabled(bool(self._selection.runs))
+        for picker, words in (
+            (self.run_a, "No run yet"),
+            (self.run_b, "No run yet"),
+            (self.step, "Last"),
+            (self.dataset, "No snapshots yet"),
+        ):
+            picker.setPlaceholderText(words)
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, 0)
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(Badge("A", 0))
+        row.addWidget(self.run_a, 3)
+        row.addWidget(self.swap)
+        row.addWidget(Badge("B", 1))
+        row.addWidget(self.run_b, 3)
+        row.addSpacing(theme.BETWEEN)
+        for words, picker, stretch in (("Step", self.step, 1), ("Data", self.dataset, 3)):
+            label = QLabel(words)
+            theme.set_role(label, "secondary")
+            label.setBuddy(picker)
+            row.addWidget(label)
+            row.addWidget(picker, stretch)
+            row.addSpacing(theme.SPACE)
+        row.addStretch(2)
+        row.addWidget(self.search)
+        for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 150), (self.dataset, 280)):
+            picker.setMaximumWidth(widest)
+
+
+def dataset_words(key: str) -> str:
+    """`dataset-split` for a person: `Scenes, unseen renderings`."""
+    dataset, _, split = key.rpartition("-")
+    name = dataset[:1].upper() + dataset[1:] if dataset else key
+    return f"{name}, {_SPLITS.get(split, split)}" if dataset else name

@@ -1,0 +1,68 @@
+"""What the bar offers to choose from, read from the store off the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer.store import RunRow, Workspace
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Steps and data that the looked-at runs have snapshots of, and which of these runs can be asked questions.
+
+    Attributes:
+        steps: Ascending; of all looked-at runs together.
+        datasets: `dataset-split`, in the order they first came.
+        askable: Runs with a checkpoint.
+    """
+
+    steps: tuple[int, ...] = ()
+    datasets: tuple[str, ...] = ()
+    askable: tuple[int, ...] = ()
+
+
+def facts_of(workspace: Workspace, runs: Sequence[int]) -> Facts:
+    """The facts of these runs; a run that is gone has none."""
+    from trainer.store import StoreError
+
+    steps: set[int] = set()
+    datasets: dict[str, None] = {}
+    askable = []
+    for run in runs:
+        try:
+            snapshots, checkpoints = workspace.snapshots(run), workspace.checkpoints(run)
+        except StoreError:
+            continue
+        steps.update(snapshot.step for snapshot in snapshots)
+        datasets.update(dict.fromkeys(f"{snapshot.dataset}-{snapshot.split}" for snapshot in snapshots))
+        if checkpoints:
+            askable.append(run)
+    return Facts(tuple(sorted(steps)), tuple(datasets), tuple(askable))
+
+
+def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:
+    """A and B with their empty places filled: the first CLIP run to A, the first CLOOB run to B, else the first free.
+
+    Runs that are no more leave their place empty before it is filled.
+    """
+    known = {run.id for run in runs}
+    a = run_a if run_a in known else None
+    b = run_b if run_b in known else None
+    if a is None:
+        a = _first(runs, "clip", taken=b)
+    if b is None:
+        b = _first(runs, "cloob", taken=a)
+    return a, b
+
+
+def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None) -> int | None:
+    free = [run for run in runs if run.id != taken]
+    wanted = [run for run in free if run.objective.casefold() == objective]
+    # The other place's own kind stays free for it: a lone CLOOB run is B, not A.
+    other = "cloob" if objective == "clip" else "clip"
+    rest = [run for run in free if run.objective.casefold() != other]
+    return next((run.id for run in [*wanted, *rest]), None)

@@ -1,0 +1,72 @@
+"""How images come in from outside: dropped, pasted, or refused with a sentence."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
+from PySide6.QtWidgets import QWidget
+
+from explorer.background import Background
+from explorer.widgets.drop_overlay import DropOverlay
+from explorer.window import drops
+
+
+class Intake(QObject):
+    """Takes images for a window.
+
+    Signals:
+        arrived: Image files to look at, as a list of paths.
+        refused: What was not taken and why; a sentence.
+    """
+
+    arrived = Signal(list)
+    refused = Signal(str)
+
+    def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
+        super().__init__(window)
+        self._scratch = folder / "scratch"
+        self._background = background
+        self.overlay = DropOverlay(window)
+        self.overlay.dropped.connect(self.take)
+        window.setAcceptDrops(True)
+
+    def greet(self, event: QDragEnterEvent, words: str) -> None:
+        """Answers a drag that enters the window: covers it with `words` if it carries files."""
+        if drops.could_be_images(event.mimeData()):
+            event.acceptProposedAction()
+            self.overlay.open(words)
+
+    def take(self, mime: QMimeData) -> None:
+        """Takes the image files of a drop or of the clipboard, and says which it does not take."""
+        found = drops.dropped(mime)
+        if found.paths:
+            self.arrived.emit(list(found.paths))
+        if found.refused:
+            self.refused.emit(found.refused)
+
+    def paste(self) -> None:
+        """Takes copied files, or a copied picture, which is first written to the workspace's scratch folder."""
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is not None and mime.hasUrls():
+            self.take(mime)
+        elif mime is not None and mime.hasImage():
+            image = QGuiApplication.clipboard().image()
+            file = self._scratch / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
+            self._background.run(self, write_png, image, file, done=self._written)
+        else:
+            self.refused.emit("The clipboard holds no image. Copy a picture or image files, then paste again.")
+
+    def _written(self, file: Path | None) -> None:
+        if file is None:
+            self.refused.emit(f"The pasted picture could not be written to {self._scratch}. Is the disk full?")
+        else:
+            self.arrived.emit([file])
+
+
+def write_png(image: QImage, file: Path) -> Path | None:
+    """The file, once the picture is in it; None if it could not be written."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file if image.save(str(file), "PNG") else None

@@ -1,0 +1,102 @@
+"""The middle of the window: the open view, and beside it the panel that the view may fill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractScrollArea, QGraphicsView, QSplitter, QStackedWidget, QWidget
+
+from explorer import theme
+from explorer.settings import Settings
+from explorer.widgets.empty_state import EmptyState
+
+if TYPE_CHECKING:
+    from explorer.views.view import View
+
+DETAILS_KEY: Final = "window/details_width"
+DETAILS_WIDTH: Final = 300
+
+
+class Pages(QSplitter):
+    """Views by name, and the details of the open one."""
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setObjectName("pages")
+        self.setChildrenCollapsible(False)
+        self.setHandleWidth(1)
+        self._settings = settings
+        self.views: dict[str, View] = {}
+        self._places: dict[str, QWidget] = {}
+        self.stack = QStackedWidget()
+        theme.set_role(self.stack, "surface")
+        self.stack.setMinimumWidth(400)
+        self.blank = QWidget()
+        self.stack.addWidget(self.blank)
+        self._details = QStackedWidget(objectName="details")
+        self._details.setMinimumWidth(220)
+        self._details.hide()
+        self.addWidget(self.stack)
+        self.addWidget(self._details)
+        self.setStretchFactor(0, 1)
+        self.setStretchFactor(1, 0)
+        self.splitterMoved.connect(self._remember)
+
+    def add(self, name: str, view: View) -> None:
+        """Takes a view in."""
+        self.views[name] = view
+        self._place(name, view)
+        view.details_changed.connect(lambda: self._show_details(self.open_view))
+        refuse_drops(view)
+
+    def add_broken(self, name: str, title: str) -> None:
+        """Puts a sentence in the place of a view that could not be made."""
+        broken = EmptyState()
+        broken.tell(
+            "octagon-alert",
+            f"{title} could not be opened",
+            "This is a bug of the application. The other views work; the message below has the details to report.",
+        )
+        self._place(name, broken)
+
+    def show_view(self, name: str) -> None:
+        """Shows a view, or nothing as long as it is not there."""
+        self.stack.setCurrentWidget(self._places.get(name, self.blank))
+        self._show_details(self.open_view)
+
+    @property
+    def open_view(self) -> View | None:
+        """The view that is shown."""
+        current = self.stack.currentWidget()
+        return next((view for view in self.views.values() if view is current), None)
+
+    def _place(self, name: str, widget: QWidget) -> None:
+        self._places[name] = widget
+        self.stack.addWidget(widget)
+
+    def _show_details(self, view: View | None) -> None:
+        details = view.details() if view is not None else None
+        if details is not None:
+            if self._details.indexOf(details) < 0:
+                self._details.addWidget(details)
+                refuse_drops(details)
+            self._details.setCurrentWidget(details)
+            if self._details.isHidden():
+                self._details.show()
+                width = int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH))
+                self.setSizes([max(400, self.width() - width), width])
+        else:
+            self._details.hide()
+
+    def _remember(self) -> None:
+        if self._details.isVisible():
+            self._settings.set(DETAILS_KEY, self._details.width())
+
+
+def refuse_drops(root: QWidget) -> None:
+    """Leaves dropped files to the window: scroll areas and plots would otherwise swallow the drag."""
+    for child in root.findChildren(QAbstractScrollArea):
+        if isinstance(child, QGraphicsView):
+            child.setAcceptDrops(False)
+            child.viewport().setAcceptDrops(False)

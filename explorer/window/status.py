@@ -1,0 +1,180 @@
+"""The line at the bottom: what trains and exports, how busy the machine is, how the model process is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
+
+from explorer import theme
+
+if TYPE_CHECKING:
+    from trainer.store import RunRow
+
+LOAD_MS: Final = 2_000
+SHOWN: Final = 2
+"""Jobs with a bar of their own; the rest is a number."""
+_MODEL_WORDS: Final = {
+    "cold": ("outline", "Models not loaded"),
+    "warming": ("warn", "Models warming up"),
+    "warm": ("good", "Models warm"),
+    "busy": ("accent", "Models answering"),
+    "gone": ("bad", "Model process ended"),
+}
+
+
+class Status(QStatusBar):
+    """Facts in small words.
+
+    Signals:
+        jobs_clicked: The person wants to see the runs.
+    """
+
+    jobs_clicked = Signal()
+
+    def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizeGripEnabled(False)
+        self._slots = [_Job(self) for _ in range(SHOWN)]
+        self._more = QLabel()
+        self._exports = QLabel(objectName="statusExports")
+        self._load = QLabel(objectName="statusLoad")
+        self._load.setToolTip("Load of all processors, and memory in use, of this computer")
+        self._dot = _Dot(self)
+        self._model = QLabel(objectName="statusModel")
+        self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
+        self._folder.setText(_short(workspace))
+        self._folder.setToolTip(f"Workspace: {workspace}")
+        self._folder.clicked.connect(lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(workspace))))
+        self._lay_out()
+        self.show_runs(())
+        self.show_exports(0)
+        self.show_model("cold")
+        self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
+
+    def watch_load(self) -> None:
+        """Starts to show the machine's load."""
+        self._measure()
+        self._timer.start()
+
+    def show_runs(self, runs: Sequence[RunRow]) -> None:
+        """Shows those that are at work."""
+        active = [run for run in runs if run.active or run.status == "queued"]
+        for slot, run in zip(self._slots, active, strict=False):
+            slot.show_run(run)
+        for slot in self._slots[len(active) :]:
+            slot.hide()
+        hidden = len(active) - SHOWN
+        self._more.setText(f"and {hidden} more" if hidden > 0 else "No run is training" if not active else "")
+        self._more.setVisible(bool(self._more.text()))
+
+    def show_exports(self, count: int) -> None:
+        """Says how many exports are being drawn."""
+        self._exports.setVisible(count > 0)
+        self._exports.setText("Drawing an export…" if count == 1 else f"Drawing {count} exports…")
+
+    def show_model(self, state: str) -> None:
+        """Shows the state of the model process."""
+        role, words = _MODEL_WORDS.get(state, ("outline", state))
+        self._dot.show_role(role)
+        self._model.setText(words)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        child = self.childAt(event.position().toPoint())
+        if any(slot is child or (child is not None and slot.isAncestorOf(child)) for slot in self._slots):
+            self.jobs_clicked.emit()
+
+    def _measure(self) -> None:
+        import psutil
+
+        used = psutil.virtual_memory()
+        in_use = (used.total - used.available) / 2**30
+        self._load.setText(f"CPU {psutil.cpu_percent():.0f} %   Memory {in_use:.1f} of {used.total / 2**30:.0f} GiB")
+
+    def _lay_out(self) -> None:
+        left = QWidget()
+        row = QHBoxLayout(left)
+        row.setContentsMargins(theme.INSIDE, 0, 0, 0)
+        row.setSpacing(theme.BETWEEN)
+        for widget in (*self._slots, self._more, self._exports):
+            row.addWidget(widget)
+        row.addStretch()
+        self.addWidget(left, 1)
+        model = QWidget()
+        row = QHBoxLayout(model)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self._dot)
+        row.addWidget(self._model)
+        for widget in (self._load, model, self._folder):
+            self.addPermanentWidget(widget)
+            widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
+        self.setFixedHeight(30)
+
+
+class _Job(QWidget):
+    """Name, bar and remaining time of one run."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._name, self._rest = QLabel(), QLabel()
+        for label in (self._name, self._rest):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self._bar = QProgressBar(textVisible=False)
+        self._bar.setFixedWidth(96)
+        self._bar.setRange(0, 1000)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.INSIDE)
+        for widget in (self._name, self._bar, self._rest):
+            row.addWidget(widget, alignment=Qt.AlignmentFlag.AlignVCenter)
+
+    def show_run(self, run: RunRow) -> None:
+        share = run.step / run.total_steps if run.total_steps else 0.0
+        self._name.setText(run.name if len(run.name) <= 28 else f"{run.name[:27]}…")
+        self._bar.setValue(round(1000 * share))
+        self._bar.setAccessibleName(f"Progress of {run.name}")
+        left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
+        self._rest.setText(f"{share:.0%}{left}" if run.status == "running" else run.status)
+        self.show()
+
+
+class _Dot(QWidget):
+    """A small disc in the colour of a state."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._role = "outline"
+        self.setFixedSize(8, 8)
+        theme.theme().changed.connect(self.update)
+
+    def show_role(self, role: str) -> None:
+        self._role = role
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour(self._role))
+        painter.drawEllipse(self.rect())
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person: `0:42`, `12:05`, `3:04:59`."""
+    whole = max(0, round(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def _short(folder: Path) -> str:
+    """The folder's last two parts, after `~` where it is the person's own."""
+    try:
+        text = str(Path("~") / folder.relative_to(Path.home()))
+    except ValueError:
+        text = str(folder)
+    return text if len(text) <= 40 else f"…{text[-39:]}"
