@@ -74,13 +74,11 @@ def end(workspace: Workspace, run: int, *, grace_s: float = 15.0) -> bool:
     Signals go only to the process that holds the run's lock and has the number, start and boot in its row; a
     number that another program has by now is left alone.
     """
-    if _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s):
-        return True
-    if workspace.is_alive(run):
-        _signal(workspace, run, hard=True)
-    gone = _gone(workspace, run, 5.0)
+    gone = _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s)
+    if not gone:
+        gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     workspace.reconcile()
-    return gone
+    return gone or not workspace.is_alive(run)
 
 
 def trainer_of(workspace: Workspace, run: int) -> Identity | None:

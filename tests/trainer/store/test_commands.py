@@ -1,0 +1,153 @@
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer.__main__ import main
+from trainer.store import RunLog, Workspace
+
+
+@pytest.fixture
+def call(workspace: Workspace, capsys: pytest.CaptureFixture[str]):
+    """Runs `trainer ...` on the workspace; gives its exit status, what it printed, and its complaint."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main([*arguments, "--workspace", str(workspace.folder)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def finished(workspace: Workspace, tiny) -> int:
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(1, {"val/image_to_text_R@1": 0.5, "train/loss": float("nan")})
+        log.headline(0.5, 0.75)
+        log.status("finished")
+    return number
+
+
+def test_runs_lists_what_there_is(call, finished):
+    status, said, _ = call("runs")
+    assert status == 0
+    assert said.splitlines()[1].split()[:5] == ["1", "tiny", "clip", "Scenes", "finished"]
+    assert "50.0 %" in said
+    document = json.loads(call("runs", "list", "--json")[1])
+    assert [(run["id"], run["best"]) for run in document] == [(1, 0.75)]
+
+
+def test_runs_shows_one_whole(call, finished):
+    assert "optimiser.batch_size = 256" in call("runs", "show", "tiny")[1]
+    document = json.loads(call("runs", "show", "1", "--json")[1])
+    assert document["last_values"] == {"train/loss": "nan", "val/image_to_text_R@1": 0.5}
+    assert document["config"]["objective"] == "clip"
+
+
+def test_runs_renames_deletes_restores_and_purges(call, finished, workspace):
+    assert call("runs", "rename", "tiny", "better")[0] == 0
+    assert call("runs", "delete", "better")[0] == 0
+    assert "No runs here" in call("runs")[1]
+    assert "better" in call("runs", "--deleted")[1]
+    assert call("runs", "restore", "better")[0] == 0
+    assert workspace.run("better").id == finished
+    assert json.loads(call("runs", "purge", "better", "--json")[1]) == {"id": 1, "purged": True}
+    assert workspace.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("runs", "show"), "Say which run"),
+        (("runs", "show", "nope"), "no run 'nope'"),
+        (("runs", "rename", "1"), "Say the new name"),
+        (("resume", "1"), "is finished"),
+        (("stop", "9"), "no run '9'"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence_and_status_2(call, finished, arguments, said):
+    status, _, complaint = call(*arguments)
+    assert status == 2
+    assert said in complaint
+
+
+def test_stop_waits_until_the_trainer_has_stopped(call, workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    hold(
+        number,
+        "print('held', flush=True)\nwhile log.asked() != 'stop': time.sleep(0.02)\n"
+        "log.status('stopped'); log.close(); sys.exit()",
+    )
+    status, said, _ = call("stop", "tiny", "--json")
+    assert status == 0
+    assert json.loads(said) == [{"id": 1, "name": "tiny", "status": "stopped", "step": 0, "ended": True}]
+
+
+def test_stop_says_when_a_trainer_does_not_listen_and_can_force_it(call, workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    hold(number)
+    status, _, complaint = call("stop", "tiny", "--timeout", "0.2")
+    assert status == 1
+    assert "--force" in complaint
+    started = time.monotonic()
+    status, said, _ = call("stop", "tiny", "--timeout", "0", "--force")
+    assert status == 0
+    assert "interrupted" in said
+    assert time.monotonic() - started < 5
+
+
+def _doctor(call, *arguments: str) -> tuple[int, dict[str, dict]]:
+    status, said, _ = call("doctor", "--json", *arguments)
+    return status, {finding["name"]: finding for finding in json.loads(said)}
+
+
+def test_doctor_finds_nothing_broken_in_a_sound_workspace(call, finished):
+    status, found = _doctor(call)
+    assert (status, {name for name, f in found.items() if f["state"] == "broken"}) == (0, set())
+    assert found["schema"]["value"] == "0001"
+    assert found["database"]["value"].endswith("check: ok")
+    assert found["torch"]["value"]
+
+
+def test_doctor_names_a_lost_database_and_rebuilds_it(call, finished, workspace):
+    workspace.close()
+    for path in workspace.folder.glob("explorer.db*"):
+        path.unlink()
+    status, found = _doctor(call)
+    assert status == 1
+    assert "doctor --rebuild" in found["database"]["next"]
+    status, found = _doctor(call, "--rebuild")
+    assert (status, found["rebuilt"]["value"][:6]) == (0, "1 runs")
+
+
+def test_doctor_names_a_damaged_database(call, finished, workspace):
+    workspace.close()
+    workspace.database_file.write_bytes(b"rubbish" * 1000)
+    status, found = _doctor(call)
+    assert status == 1
+    assert found["database"]["state"] == "broken"
+    assert _doctor(call, "--rebuild")[0] == 0
+    assert workspace.run(finished).best == 0.75
+
+
+def test_the_range_of_the_wal_bug_is_a_note_not_a_failure():
+    from trainer.commands.doctor import _sqlite
+
+    states = {v: _sqlite(v).state for v in [(3, 6, 9), (3, 7, 0), (3, 40, 1), (3, 51, 2), (3, 51, 3), (3, 53, 0)]}
+    assert list(states.values()) == ["ok", "note", "note", "note", "ok", "ok"]
+
+
+def test_the_help_and_the_store_load_nothing_heavy(tmp_path: Path):
+    code = (
+        "import sys\nfrom trainer.__main__ import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "from trainer.store import Workspace; from pathlib import Path; Workspace(Path('x'))\n"
+        "import trainer.launch, trainer.catalog, trainer.metrics\n"
+        "print([m for m in ('torch', 'sqlalchemy', 'alembic', 'pyarrow', 'matplotlib', 'psutil') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    assert said.splitlines()[-1] == "[]"
+    assert "doctor" in said

@@ -1,0 +1,126 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer import launch
+from trainer.store.life import identity
+
+STAND_IN = """#!{python}
+import os, sys, time
+from pathlib import Path
+print("arguments", *sys.argv[1:])
+print("leader", os.getsid(0) == os.getpid(), os.environ["PYTHONUNBUFFERED"], sys.stdin.read() == "")
+from trainer.store import RunLog, Workspace
+with RunLog.claim(Workspace(Path(sys.argv[-1])), int(sys.argv[4])) as log:
+    while log.asked() != "stop":
+        time.sleep(0.02)
+    log.status("stopped")
+"""
+
+
+def _wait(until, timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A program in Python's place that does what a trainer does with the store, and nothing else."""
+
+    def install(text: str = STAND_IN) -> None:
+        path = tmp_path / "python"
+        path.write_text(text.format(python=sys.executable))
+        path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(path))
+
+    return install
+
+
+def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_asked(workspace, tiny, stand_in):
+    stand_in()
+    number = workspace.create_run(tiny)
+    pid = launch.start_detached(workspace, number)
+    _wait(lambda: workspace.run(number).status == "running")
+    assert workspace.is_alive(number)
+    assert workspace.run(number).pid == pid
+    assert launch.trainer_of(workspace, number) == identity(pid)
+    with pytest.raises(launch.LaunchError, match="being trained already"):
+        launch.start_detached(workspace, number)
+    launch.stop(workspace, number)
+    assert launch.wait_until_ended(workspace, number, timeout_s=5)
+    row = workspace.run(number)
+    assert (row.status, row.pid) == ("stopped", None)
+    log = (row.folder / "log.txt").read_text().splitlines()
+    assert log[0] == f"arguments -m trainer fit {number} --workspace {workspace.folder}"
+    assert log[1] == "leader True 1 True"
+
+
+def test_a_trainer_that_dies_before_it_begins_is_interrupted_with_its_last_words(workspace, tiny, stand_in):
+    stand_in("#!{python}\nraise SystemExit('no such luck')\n")
+    number = workspace.create_run(tiny)
+    launch.start_detached(workspace, number)
+    _wait(lambda: workspace.reconcile() or workspace.run(number).status == "interrupted")
+    assert "no such luck" in workspace.run(number).reason
+
+
+def test_a_program_that_cannot_be_started_fails_the_run(workspace, tiny, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    number = workspace.create_run(tiny)
+    with pytest.raises(launch.LaunchError, match="could not be started"):
+        launch.start_detached(workspace, number)
+    assert workspace.run(number).status == "failed"
+
+
+def test_ending_terminates_the_trainer(workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    process = hold(number)
+    assert launch.end(workspace, number, grace_s=5)
+    assert process.wait() == -signal.SIGTERM
+    assert workspace.run(number).status == "interrupted"
+
+
+def test_ending_kills_a_trainer_that_does_not_listen(workspace, tiny, hold):
+    number = workspace.create_run(tiny)
+    process = hold(number, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    assert launch.end(workspace, number, grace_s=0.2)
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("forged", ["ticks", "boot", "pid"])
+def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, hold, forged):
+    number = workspace.create_run(tiny)
+    holder = hold(number)
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    try:
+        now = identity(bystander.pid)
+        values = {
+            "pid": {"pid": bystander.pid},
+            "ticks": {"pid": bystander.pid, "start_ticks": now.start_ticks + 1},
+            "boot": {"pid": bystander.pid, "start_ticks": now.start_ticks, "boot_id": "another"},
+        }[forged]
+        workspace.change_run(number, **values)
+        assert launch.trainer_of(workspace, number) is None
+        assert not launch._signal(workspace, number, hard=True)
+        time.sleep(0.05)
+        assert bystander.poll() is None
+        assert holder.poll() is None
+    finally:
+        os.kill(bystander.pid, signal.SIGKILL)
+        bystander.wait()
+
+
+def test_a_process_is_told_from_a_later_one_of_the_same_number():
+    mine = identity()
+    assert mine.pid == os.getpid()
+    assert mine == identity(os.getpid())
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    _wait(lambda: identity(child.pid) is None)
+    child.wait()
+    assert identity(child.pid) is None

@@ -1,0 +1,51 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer import catalog, config
+
+
+@pytest.fixture
+def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(catalog, "assets_dir", lambda: tmp_path)
+    for name in ("presets", "prompts"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_the_presets_that_ship_may_start():
+    for name, run in catalog.presets().items():
+        config.check(run)
+        assert catalog.preset(name) == run
+
+
+def test_the_prompt_suites_that_ship_have_classes_and_templates():
+    for suite in catalog.prompt_suites().values():
+        assert suite.classes
+        assert all(template.count("{}") == 1 for template in suite.templates)
+
+
+def test_an_unknown_preset_names_the_known_ones(assets):
+    (assets / "presets" / "one.toml").write_text(config.to_toml(config.Run()))
+    with pytest.raises(config.ConfigError, match="no preset 'two'; choose one of one"):
+        catalog.preset("two")
+    assert catalog.presets() == {"one": config.Run()}
+
+
+def test_a_suite_is_read_and_a_damaged_one_is_named(assets):
+    path = assets / "prompts" / "animals.json"
+    path.write_text(json.dumps({"classes": ["cat"], "templates": ["a {}."], "source": "us", "licence": "MIT"}))
+    assert catalog.prompt_suites() == {
+        "animals": catalog.PromptSuite("animals", ("cat",), ("a {}.",), "us", "MIT"),
+    }
+    path.write_text("[]")
+    with pytest.raises(catalog.CatalogError, match=r"animals\.json cannot be read"):
+        catalog.prompt_suites()
+
+
+def test_the_environment_chooses_the_workspace(monkeypatch, tmp_path):
+    monkeypatch.setenv(catalog.WORKSPACE_VARIABLE, str(tmp_path))
+    assert catalog.default_workspace() == tmp_path
+    monkeypatch.delenv(catalog.WORKSPACE_VARIABLE)
+    assert catalog.default_workspace().name == "contrastive-explorer"
