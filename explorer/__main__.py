@@ -55,6 +55,7 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
 
     from explorer import theme
     from explorer.hooks import Hooks
+    from explorer.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import THEME_KEY, Window
 
@@ -64,10 +65,12 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     application.setWindowIcon(QIcon(str(assets() / "icons" / "contrastive-explorer.svg")))
     hooks = Hooks(folder)
     hooks.install()
+    # Dressed first: widgets that are built before the fonts are there keep others.
+    mode = options.theme or Settings(folder).value(THEME_KEY)
+    theme.theme().apply(application, mode if mode in ("light", "dark") else "system")
     window = Window(folder, hooks)
     if options.reset:
         window.forget()
-    theme.theme().apply(application, options.theme or window.settings.value(THEME_KEY, "system"))
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
     # Ctrl-C in the terminal closes the window as its button would; the status bar's timer lets Python see it.

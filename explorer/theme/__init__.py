@@ -165,18 +165,21 @@ def class_colours(n: int) -> list[str]:
     return list(tokens.class_colours(n, theme().dark))
 
 
-def icon(name: str, size: int = 16, role: str = "text") -> QIcon:
-    """A Lucide icon in the colour of the token `role`; see `keep_icon` for one that follows the theme."""
-    now = theme().tokens
-    return icons.tinted(name, size, normal=colour(role).name(), disabled=now.disabled)
+def icon(name: str, size: int = 16, role: str = "text", checked: str = "") -> QIcon:
+    """A Lucide icon in the colour of the token `role`, or of `checked` where its button is checked.
+
+    It keeps its colours when the theme changes; see `keep_icon` for one that follows.
+    """
+    normal, active = colour(role).name(), colour(checked or role).name()
+    return icons.tinted(name, size, normal=normal, disabled=theme().tokens.disabled, active=active)
 
 
-def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text") -> None:
+def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", checked: str = "") -> None:
     """Gives a button or action an icon that follows the theme as long as it lives."""
     setter: Callable[[QIcon], None] = target.setIcon  # type: ignore[attr-defined]
-    setter(icon(name, size, role))
+    setter(icon(name, size, role, checked))
     previous = target.property("_icon_follows")
-    target.setProperty("_icon", [name, size, role])
+    target.setProperty("_icon", [name, size, role, checked])
     if not previous:
         target.setProperty("_icon_follows", True)
         follower = _IconFollower(target)
@@ -188,8 +191,8 @@ class _IconFollower(QObject):
 
     def refresh(self) -> None:
         target = self.parent()
-        name, size, role = target.property("_icon")
-        target.setIcon(icon(name, int(size), role))  # type: ignore[attr-defined]
+        name, size, role, checked = target.property("_icon")
+        target.setIcon(icon(name, int(size), role, checked))  # type: ignore[attr-defined]
 
 
 def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:

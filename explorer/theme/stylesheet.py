@@ -216,6 +216,9 @@ QTabBar::tab:focus { color: $text; border-bottom-color: $focus; }
 QStatusBar { background: $background; border-top: 1px solid $line; color: $secondary; font-size: ${small_px}px; }
 QStatusBar::item { border: none; }
 QStatusBar QLabel, QStatusBar QToolButton { color: $secondary; font-size: ${small_px}px; }
+QStatusBar QToolButton { min-height: 20px; padding: 0 4px; }
+QStatusBar QToolButton:hover { color: $text; }
+QStatusBar QProgressBar::chunk { background: $secondary; }
 
 #rail { background: $background; border-right: 1px solid $line; }
 #rail QToolButton { text-align: left; padding: 0 8px; min-height: 34px; color: $secondary; font-weight: 500; }

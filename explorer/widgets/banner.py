@@ -114,7 +114,7 @@ class Banner(QFrame):
         width = max(240, min(self.WIDTH, room.width() - 2 * theme.BETWEEN))
         self.setFixedWidth(width)
         self.layout().activate()
-        height = max(self.layout().heightForWidth(width), self.sizeHint().height() if width >= self.WIDTH else 0)
+        height = self.layout().heightForWidth(width)
         self.setGeometry((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
 
     def _lay_out(self) -> None:
@@ -125,7 +125,7 @@ class Banner(QFrame):
         words.addWidget(self.next)
         words.addStretch()
         row = QHBoxLayout(self)
-        row.setContentsMargins(theme.BETWEEN, theme.INSIDE, theme.INSIDE, theme.INSIDE)
+        row.setContentsMargins(theme.BETWEEN, theme.INSIDE + 2, theme.INSIDE, theme.INSIDE + 2)
         row.setSpacing(theme.INSIDE)
         row.addWidget(self._icon)
         row.addSpacing(theme.SPACE)

@@ -85,7 +85,7 @@ class Overlay(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         shade = theme.colour("shade")
-        shade.setAlphaF(0.5 if theme.theme().dark else 0.28)
+        shade.setAlphaF(0.45 if theme.theme().dark else 0.25)
         QPainter(self).fillRect(self.rect(), shade)
 
     def _cover(self) -> None:

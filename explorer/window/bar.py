@@ -48,7 +48,7 @@ class Bar(QWidget):
         self.dataset = Picker(name="dataset", words="Data of the snapshots", width=120)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
-        self.search = QPushButton("Commands", objectName="openPalette", accessibleName="Open the command palette")
+        self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
         self.search.setToolTip("Every command by its name (Ctrl+Shift+P)")
         theme.set_role(self.search, "quiet")
         theme.keep_icon(self.search, "search", 16, "secondary")

@@ -55,9 +55,10 @@ class Rail(QWidget):
 
 
 def _button(name: str, icon: str, words: str) -> QToolButton:
-    button = QToolButton(objectName=name, accessibleName=words, text=words)
+    # Qt puts icon and word 4 px apart and no stylesheet can change it.
+    button = QToolButton(objectName=name, accessibleName=words, text=f"  {words}")
     button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
     button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
     button.setIconSize(QSize(20, 20))
-    theme.keep_icon(button, icon, 20, "secondary")
+    theme.keep_icon(button, icon, 20, "secondary", checked="text")
     return button
