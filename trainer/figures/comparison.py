@@ -16,7 +16,7 @@ INTERVAL_NOTE = "In brackets: 95 % interval of the share (Wilson) over the pairs
 def as_text(table: Comparison) -> str:
     """The table for a terminal; `*` marks the best."""
     lines = [["", *(run.name for run in table.runs)], ["", *_subtitles(table)]]
-    for title, rows in _sections(table):
+    for title, rows in sections(table):
         lines += [[], [title]]
         for row in rows:
             marks = ["*" if i in row.best else " " for i in range(len(row.values))]
@@ -37,7 +37,7 @@ def as_markdown(table: Comparison) -> str:
     names = " | ".join(_escaped(run.name) for run in table.runs)
     lines = [f"| | {names} |", "|---|" + "---:|" * len(table.runs)]
     lines.append("| " + " | ".join(["", *_subtitles(table)]) + " |")
-    for title, rows in _sections(table):
+    for title, rows in sections(table):
         lines.append(f"| **{_escaped(title)}** |" + " |" * len(table.runs))
         for row in rows:
             cells = [f"**{_cell(row, i)}**" if i in row.best else _cell(row, i) for i in range(len(row.values))]
@@ -79,7 +79,8 @@ def _rows(table: Comparison) -> Iterator[tuple[Any, ...]]:
             yield *facts, row.n[place], row.values[place], low, high, int(place in row.best)
 
 
-def _sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
+def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
+    """Title and rows of each split, in order; the title counts the pairs."""
     for key in dict.fromkeys((row.dataset, row.split) for row in table.rows):
         rows = [row for row in table.rows if (row.dataset, row.split) == key]
         sizes = sorted({n for row in rows for n in row.n if n is not None})
@@ -91,12 +92,15 @@ def _subtitles(table: Comparison) -> list[str]:
     return [f"{objective_label(run.objective)}, step {run.step:,}" for run in table.runs]
 
 
+def value_text(row: ComparisonRow, place: int) -> tuple[str, str]:
+    """The value of the run at `place` as people read it, and its interval in brackets, or empty."""
+    interval = row.intervals[place]
+    bracket = "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+    return row.metric.text(row.values[place]), bracket
+
+
 def _cell(row: ComparisonRow, place: int) -> str:
-    text, interval = row.metric.text(row.values[place]), row.intervals[place]
-    if interval is None:
-        return text
-    low, high = (f"{100 * bound:.1f}" for bound in interval)
-    return f"{text} [{low}, {high}]"
+    return " ".join(part for part in value_text(row, place) if part)
 
 
 def _escaped(text: str) -> str:

@@ -60,12 +60,10 @@ def _draw_panel(axes: Axes, panel: Panel, chart: CurvesChart) -> None:
         _draw_series(axes, series, scale=100 if panel.percent else 1, smoothed=chart.smoothing > 0)
     detail = f"n = {panel.n:,} pairs" if panel.n else ""
     heading(axes, f"{panel.label} ({panel.unit})" if panel.unit else panel.label, detail)
-    seconds = chart.axis == "time"
-    axes.set_xlabel("Time since the start (min)" if seconds else "Step")
-    if seconds:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda s, _: f"{s / 60:g}"))
-        axes.xaxis.set_major_locator(_minutes(max(float(s.x.max()) for s in panel.series)))
+    if chart.axis == "time":
+        _time_axis(axes, max(float(series.x.max()) for series in panel.series))
     else:
+        axes.set_xlabel("Step")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -86,18 +84,22 @@ def _draw_series(axes: Axes, series: Series, *, scale: int, smoothed: bool) -> N
         axes.plot(series.x[kept], smooth[kept], color=colour)
 
 
-def _minutes(longest_s: float) -> Any:
-    from matplotlib.ticker import MultipleLocator
+def _time_axis(axes: Axes, longest_s: float) -> None:
+    """Ticks at round seconds, minutes or hours, whichever the longest curve calls for."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    for step_s in (6, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400):
-        if longest_s / step_s <= 6:
-            return MultipleLocator(step_s)
-    return MultipleLocator(longest_s / 6)
+    unit, seconds = ("s", 1) if longest_s < 180 else ("min", 60) if longest_s < 3 * 3600 else ("h", 3600)
+    ticks = np.array(MaxNLocator(6, steps=[1, 2, 3, 5, 10]).tick_values(0, longest_s / seconds))
+    axes.set_xticks(ticks[ticks <= 1.001 * longest_s / seconds] * seconds)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / seconds:g}"))
+    axes.set_xlabel(f"Training time ({unit})")
 
 
 def _legend(figure: Figure, chart: CurvesChart) -> None:
     from matplotlib.lines import Line2D
 
     runs = {series.index: series.name for panel in chart.panels for series in panel.series}
-    handles = [Line2D([], [], color=run_colour(index), linewidth=1.6) for index in sorted(runs)]
-    figure.legend(handles, [runs[index] for index in sorted(runs)], loc="outside upper left", ncols=min(len(runs), 4))
+    order = sorted(runs)
+    handles = [Line2D([], [], color=run_colour(index), linewidth=1.6) for index in order]
+    names = [runs[index] for index in order]
+    figure.legend(handles, names, loc="outside upper left", ncols=min(len(order), 4), borderaxespad=0.7)

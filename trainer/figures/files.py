@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,19 @@ def write_csv(path: Path, table: Rows) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.header)
         writer.writerows([_cell(value) for value in row] for row in table.rows)
+
+
+def json_text(values: Any, *, indent: int | None = None) -> str:
+    """`values` as strict JSON: numbers that are not finite become null, which every reader takes."""
+    return json.dumps(_strict(values), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _strict(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {str(key): _strict(value) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_strict(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 @in_style

@@ -33,9 +33,9 @@ MOST_VECTOR_POINTS: Final = 50_000
 """More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
 _MOST_LEGEND: Final = 20
 
-METHODS: Final = {
-    "pca": "First two principal components of images and texts together",
-    "umap": "UMAP of images and texts together; distances between clusters are no evidence",
+_METHODS: Final = {
+    "pca": ("First two principal components of images and texts together", ""),
+    "umap": ("UMAP of images and texts together", "; distances between clusters are no evidence"),
 }
 
 
@@ -45,7 +45,7 @@ def draw(charts: Sequence[MapChart]) -> Figure:
     columns = min(2, len(charts))
     lines = -(-len(charts) // columns)
     figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, hspace=0.05, wspace=0.05)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
     for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
@@ -114,15 +114,16 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
     handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
-    across = min(len(handles), (10 if len(charts) > 1 else 5) if len(classes) <= 8 else (7 if len(charts) > 1 else 4))
-    figure.legend(handles=handles, loc="outside upper left", ncols=across, columnspacing=1.2, handletextpad=0.2)
+    a_page = 10 if len(classes) <= 8 else 7
+    across = min(len(handles), a_page if len(charts) > 1 else a_page // 2)
+    placing: dict[str, Any] = {"loc": "outside upper left", "ncols": across, "borderaxespad": 0.7}
+    figure.legend(handles=handles, columnspacing=1.2, handletextpad=0.2, **placing)
 
 
 def _note(charts: Sequence[MapChart]) -> str:
     first = charts[0]
-    notes = [METHODS.get(first.method, first.method)]
-    if first.parameters:
-        notes[0] += f" ({first.parameters})"
+    what, caution = _METHODS.get(first.method, (first.method, ""))
+    notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if first.colour != MODALITY:
         notes.append(f"Coloured by {first.colour.replace('_', ' ')}")
     return ". ".join(notes) + "."

@@ -91,7 +91,7 @@ def _head(axes: Axes, run: SimilarityRun) -> None:
     data = (
         f"{objective_label(run.objective)}, step {run.step:,}, {run.dataset} {run.split}, n = {run.n:,}{sampled} pairs"
     )
-    separation = f"AUC {run.auc:.4f}    d′ {_signed(run.d_prime, 2)}    overlap {100 * run.overlap:.1f} %"
+    separation = f"AUC {run.auc:.4f} · d′ {_signed(run.d_prime, 2)} · overlap {100 * run.overlap:.1f} %"
     heading(axes, run.name, data, separation, swatch=run_colour(run.index), above_pt=24)
 
 

@@ -32,6 +32,8 @@ PAGE_IN: Final = 7.2
 
 _FONTS: Final = ("Inter", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC")
 
+_WEIGHTS: Final = {"Regular": 400, "SemiBold": 600}
+
 _STYLE: Final[dict[str, Any]] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
@@ -147,6 +149,7 @@ def footnote(figure: Figure, text: str) -> None:
 @lru_cache(maxsize=1)
 def _families() -> tuple[str, ...]:
     """Those of the wanted fonts that this machine has; our own copy of Inter wins over an installed one."""
+    import dataclasses
     import logging
 
     from matplotlib import font_manager
@@ -154,9 +157,12 @@ def _families() -> tuple[str, ...]:
     # The fall-back fonts lack a half-bold; matplotlib would tell on every figure that it takes the bold instead.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     manager = font_manager.fontManager
-    for file in sorted((assets_dir() / "fonts").glob("*.ttf")):
-        # Only TrueType outlines can be embedded in a PDF as text; installed copies are often OpenType.
-        manager.addfont(file)
-        manager.ttflist.insert(0, manager.ttflist.pop())
+    for name, weight in _WEIGHTS.items():
+        file = assets_dir() / "fonts" / f"Inter-{name}.ttf"
+        if file.is_file():
+            # Only TrueType outlines can be embedded in a PDF as text; installed copies are often OpenType. The file
+            # calls its half-bold a family of its own, which would never be found as a weight of Inter.
+            manager.addfont(file)
+            manager.ttflist.insert(0, dataclasses.replace(manager.ttflist.pop(), name="Inter", weight=weight))
     known = {entry.name for entry in manager.ttflist}
     return tuple(name for name in _FONTS if name in known)

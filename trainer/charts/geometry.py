@@ -1,0 +1,89 @@
+"""Where the embeddings of a run lie: gap, alignment, uniformity, spread, Ajne's statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
+from trainer.charts import ChartError
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Workspace, read_snapshot
+
+MOST_PAIRS: Final = 20_000
+"""More pairs than this are sampled: two of the measures compare every row with every other."""
+
+
+@dataclass(frozen=True)
+class GeometryRun:
+    """One run's measures; of each pair of values the first is of the images, the second of the texts.
+
+    Attributes:
+        n: Pairs measured; Ajne's statistic grows with it off uniformity.
+        pairs: Pairs of the snapshot; larger than `n` when sampled.
+        d: Width of the embeddings.
+    """
+
+    run: int
+    name: str
+    objective: str
+    step: int
+    dataset: str
+    split: str
+    n: int
+    pairs: int
+    d: int
+    modality_gap: float
+    alignment: float
+    uniformity: tuple[float, float]
+    effective_eigenvalues: tuple[int, int]
+    ajne: tuple[float, float]
+
+
+def geometry(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+) -> tuple[GeometryRun, ...]:
+    """The measures of one snapshot of each run; what is None is chosen as for every chart.
+
+    Raises:
+        ChartError: A run lacks such a snapshot, or embeds one modality only.
+        StoreError: No such run.
+    """
+    measured = []
+    for ref in runs:
+        row = workspace.run(ref)
+        chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
+        snapshot = read_snapshot(chosen.folder)
+        if snapshot.image is None or snapshot.text is None:
+            raise ChartError(f"Run {row.name} embeds only one modality; the gap needs images and texts.")
+        rows = np.arange(snapshot.n)
+        if snapshot.n > MOST_PAIRS:
+            rows = np.sort(np.random.default_rng(0).choice(snapshot.n, MOST_PAIRS, replace=False))
+        image, text = snapshot.image[rows], snapshot.text[rows]
+        measured.append(
+            GeometryRun(
+                run=row.id,
+                name=row.name,
+                objective=row.objective,
+                step=chosen.step,
+                dataset=chosen.dataset,
+                split=chosen.split,
+                n=len(rows),
+                pairs=snapshot.n,
+                d=snapshot.d,
+                modality_gap=modality_gap(image, text)[1],
+                alignment=alignment(image, text),
+                uniformity=(uniformity(image), uniformity(text)),
+                effective_eigenvalues=(effective_eigenvalues(image), effective_eigenvalues(text)),
+                ajne=(ajne(image), ajne(text)),
+            )
+        )
+    return tuple(measured)

@@ -1,0 +1,201 @@
+"""`trainer report`: figures, numbers and tables of runs in one folder, with a page that shows them all."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.commands import analyse, compare, export
+from trainer.problem import Problem
+
+if TYPE_CHECKING:
+    from trainer.charts.comparison import Comparison
+    from trainer.figures.report import ReportFigure
+    from trainer.store import RunRow, Workspace
+
+GROUP = "Share"
+HELP = "write a folder with figures, numbers and a page that compares runs"
+
+_CURVES = (
+    "val/image_to_text_R@1",
+    "val/text_to_image_R@1",
+    "combinations/image_to_text_R@1",
+    "val/zero_shot_acc1",
+    "val/auc",
+    "val/modality_gap",
+    "train/loss",
+)
+
+
+class ReportError(Problem):
+    """The report cannot be written; the message says where and what to choose."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs and the folder."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the folder and prints where it is."""
+    from trainer.figures.files import json_text
+
+    values = write_report(args.workspace, args.runs, args.out)
+    print(json_text(values) if args.json else args.out / "index.html")
+    return 0
+
+
+def write_report(workspace: Workspace, runs: Sequence[int | str], folder: Path, *, title: str = "") -> dict[str, Any]:
+    """Fills `folder` with the report; returns what `metrics.json` holds, and where the report is.
+
+    Raises:
+        ReportError: The folder cannot be written.
+    """
+    from trainer.charts.comparison import comparison
+    from trainer.figures.files import json_text
+    from trainer.figures.report import Report, page
+
+    folder = folder.absolute()
+    rows = [workspace.run(ref) for ref in runs]
+    table = comparison(workspace, runs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = _figures(workspace, rows, folder)
+        for name in ("comparison.md", "comparison.csv"):
+            compare.write_table(folder / name, table)
+        values = _metrics(workspace, rows, table)
+        (folder / "metrics.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
+        report = Report(
+            title=title or " against ".join(row.name for row in rows),
+            facts=[_facts(row) for row in rows],
+            differences=_differences(workspace, rows),
+            table=table,
+            figures=figures,
+            made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
+        )
+        (folder / "index.html").write_text(page(report, folder), encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+    return {"report": str(folder / "index.html"), **values}
+
+
+def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+    from trainer.figures.report import ReportFigure
+
+    refs = [row.id for row in rows]
+    logged = {name for row in rows for name in workspace.scalar_names(row.id)}
+    metrics = [name for name in _CURVES if name in logged]
+    figures = []
+    if metrics:
+        line = export.curves(workspace, refs, metrics, _files(folder, "curves"))
+        text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
+        figures.append(ReportFigure("curves", "Training curves", text, line))
+    line = export.similarity(workspace, refs, _files(folder, "similarity"), view=export.View())
+    text = (
+        "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
+        "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
+    )
+    figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
+    return figures + _maps(workspace, rows, folder)
+
+
+def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+    from trainer.figures.report import ReportFigure
+
+    titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
+    texts = {
+        "pca": "Images (discs) and texts (diamonds) in one plane; a gap between the modalities stays visible.",
+        "umap": "Neighbourhoods are kept, distances between clusters are not: they are no evidence.",
+    }
+    figures = []
+    colours = ["modality", *_class_column(workspace, rows)]
+    for method in ("pca", "umap"):
+        for colour in colours:
+            stem = f"map-{method}-{colour}".replace("/", "_")
+            placement = export.Placement(method=method, colour=colour)
+            line = export.embedding_map(
+                workspace, [row.id for row in rows], _files(folder, stem), view=export.View(), placement=placement
+            )
+            title = f"{titles[method]}, coloured by {colour.replace('_', ' ')}"
+            figures.append(ReportFigure(stem, title, texts[method], line))
+    return figures
+
+
+def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
+    """The column of classes, if every run's items have one that tells them apart."""
+    from trainer.charts.map import colour_columns
+    from trainer.charts.snapshots import choose_snapshot
+    from trainer.store import read_snapshot
+
+    columns = [colour_columns(read_snapshot(choose_snapshot(workspace, row).folder).items) for row in rows]
+    return ["label"] if all("label" in there for there in columns) else []
+
+
+def _files(folder: Path, stem: str) -> list[Path]:
+    return [folder / f"{stem}.{kind}" for kind in ("svg", "png", "csv")]
+
+
+def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
+    from trainer.figures.comparison import as_values
+
+    refs = [row.id for row in rows]
+    question = argparse.Namespace(workspace=workspace, runs=refs, step=None, dataset=None, split=None, k=10)
+    return {
+        "made": time.strftime("%Y-%m-%d %H:%M %Z"),
+        "version": importlib.metadata.version("contrastive-explorer"),
+        "runs": [_run_values(workspace, row) for row in rows],
+        "comparison": as_values(table),
+        "similarity": analyse.similarity_values(question),
+        "geometry": analyse.geometry_values(question),
+    }
+
+
+def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
+    from trainer import config
+
+    return {
+        "run": row.id,
+        "name": row.name,
+        "objective": row.objective,
+        "data": row.data,
+        "status": row.status,
+        "step": row.step,
+        "duration_s": row.duration_s,
+        "facts": row.facts,
+        "config": config.flatten(workspace.config_of(row.id)),
+        "evaluations": [
+            {"dataset": e.dataset, "split": e.split, "step": e.step, "metrics": e.metrics}
+            for e in workspace.evaluations(row.id)
+        ],
+    }
+
+
+def _facts(row: RunRow) -> dict[str, str]:
+    from trainer.charts import objective_label
+
+    duration = row.duration_s
+    return {
+        "Run": row.name,
+        "Objective": objective_label(row.objective),
+        "Data": row.data,
+        "Status": row.status,
+        "Steps": f"{row.step:,}",
+        "Training time": "–" if duration is None else f"{int(duration) // 60}:{int(duration) % 60:02d} min",
+    }
+
+
+def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ...]]:
+    from trainer import config
+
+    flat = [config.flatten(workspace.config_of(row.id)) for row in rows]
+    fields = dict.fromkeys(field for values in flat for field in values)
+    return [
+        (field, *(str(values.get(field, "–")) for values in flat))
+        for field in fields
+        if field != "name" and len({str(values.get(field)) for values in flat}) > 1
+    ]
