@@ -1,0 +1,401 @@
+"""The Classify view: what each model sees in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QSize, QStandardPaths, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.classify.asking import Asking, Prediction, Wanted
+from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
+from explorer.views.classify.sight import Sight, plain_label
+from explorer.views.classify.suites import suite_of
+from explorer.views.classify.verdict import ranking, verdict
+from explorer.views.view import Context, View, hairline
+from explorer.widgets.bars import Bars, Column
+from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from trainer import catalog
+from trainer.catalog import PromptSuite
+
+EXPORTED: Final = 200
+FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
+
+METHOD: Final = """\
+Zero-shot classification. Every label is put into every template; the sentences are embedded by the run's text \
+tower, averaged, and scaled to length 1: one vector w_c a label. The image is embedded by the image tower: x, \
+length 1.
+
+probability of c  =  exp(w_c·x / τ)  /  Σ exp(w_c'·x / τ)
+
+1/τ is the run's own: learned by CLIP, fixed for CLOOB. It decides how sharp the percentages are, so those of two \
+runs are not on one scale: compare which label comes first, and by how much it leads within a run. The \
+probabilities are among the labels given; a picture of none of them still gets some label.
+
+The time is what the run needed to read and embed the picture and to compare it, and to embed labels that are new.
+
+Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.
+https://arxiv.org/abs/2103.00020"""
+
+
+class ClassifyView(View):
+    """Pictures dropped on the window, and which label each run gives them."""
+
+    title = "Classify"
+    question = "What does each model see in this picture?"
+    icon = "image"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.questions = Questions()
+        self.asking = Asking(context.asker, self)
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.strip = ImageStrip(self.pictures.get)
+        self.bars = Bars()
+        self.bars.setObjectName("classifyBars")
+        self.sight = Sight(context.background, self.pictures.get)
+        self._look_first = ""
+        self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
+        self._browse.setShortcut(QKeySequence.StandardKey.Open)
+        self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._demo = QAction("Start the demo runs", self, triggered=context.jobs.start_demo)
+        self._again = QAction("Ask the models again", self, triggered=self.asking.ask_again)
+        self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
+        self.addAction(self._browse)
+        self._build()
+        self._connect()
+        self._restore_words()
+
+    # -- what the window calls ---------------------------------------------------------------------------------
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Adds image files (dropped, pasted or browsed) and looks at the first of them."""
+        new = [str(path) for path in paths]
+        if not new:
+            return
+        self._look_first = new[0]
+        selection = self.context.selection
+        selection.queries = [*selection.queries, *new]
+        self._show_images()
+        self._look_first = ""
+        self.strip.choose(new[0])
+        self.strip.setFocus()
+
+    def refresh(self) -> None:
+        """Shows the images and runs of the selection and asks what is not known yet."""
+        runs = self.context.selection.runs
+        if not any(self._row(run) for run in runs) and not self.context.jobs.runs:
+            self.show_empty(
+                "flask-conical",
+                "No model to ask yet",
+                "Train a run first. The demo runs take a few minutes; then drop any picture here and compare what "
+                "CLIP and CLOOB see in it.",
+                self._demo,
+            )
+            return
+        if runs:
+            self.context.asker.warm_up(runs)
+        if self.questions.suite == OF_THE_RUN:
+            self._fill_from_run()
+        self._show_images()
+
+    def command(self) -> list[str] | None:
+        """`classify` with the images shown, the one in sight first."""
+        runs, paths = self.context.selection.runs, self._paths
+        questions = self.questions
+        if not (runs and paths and questions.labels and questions.templates):
+            return None
+        current = self.strip.current or paths[0]
+        images = [current, *[path for path in paths if path != current]][:EXPORTED]
+        suite = catalog.prompt_suites().get(questions.suite)
+        words = ["--labels", *questions.labels, "--templates", *questions.templates]
+        if suite and (suite.classes, suite.templates) == (questions.labels, questions.templates):
+            words = ["--suite", suite.name]
+        return ["classify", *images, "--runs", *map(str, runs), *words]
+
+    def details(self) -> QWidget | None:
+        """The labels and templates."""
+        return self.questions
+
+    def actions_for_palette(self) -> list[QAction]:
+        """Browse, ask again, remove all."""
+        return [self._browse, self._again, self._clear]
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def browse(self) -> None:
+        """Lets the person choose files; the dialog opens at the pictures of Scenes if there are any."""
+        dialog = QFileDialog(self, "Choose images", self._start_folder(), FILTER)
+        dialog.setObjectName("classifyFiles")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(self.take)
+        dialog.open()
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        gone = set(paths)
+        self.context.selection.queries = [path for path in self._paths if path not in gone]
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    @property
+    def _paths(self) -> list[str]:
+        return [str(path) for path in self.context.selection.queries]
+
+    def _show_images(self) -> None:
+        if not self._paths:
+            self.show_empty(
+                "image-plus",
+                "Drop images here",
+                "Drop image files anywhere on this window, paste one from the clipboard, or browse. Each of the two "
+                "runs then says which of your labels fits best.",
+                self._browse,
+            )
+        else:
+            self.show_content()
+        self._ask()
+        self._show_strip()
+        self._show_current()
+
+    def _ask(self) -> None:
+        runs = self.context.selection.runs
+        wanted = Wanted(runs, self.questions.labels, self.questions.templates)
+        current, paths = self._look_first or self.strip.current, self._paths
+        first = [current] if current in paths else []
+        self.asking.want([*first, *[path for path in paths if path != current]], wanted)
+
+    def _show_strip(self, changed: Sequence[str] | None = None) -> None:
+        paths = self._paths
+        # A strip of a thousand images is not rebuilt for the one that was answered.
+        before = {item.path: item for item in self.strip.items} if changed is not None else {}
+        again = set(changed or ())
+        items = [before[path] if path in before and path not in again else self._strip_item(path) for path in paths]
+        self.strip.show_items(items)
+        self._count.setText(self._summary(items))
+        self._remove_button.setEnabled(bool(paths))
+
+    def _strip_item(self, path: str) -> StripItem:
+        problem = self.asking.problem(path)
+        runs = self.context.selection.runs
+        said = [self.asking.prediction(path, run) for run in runs]
+        lines = tuple(
+            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_colour(self._place(run)))
+            for run, prediction in zip(runs, said, strict=True)
+            if prediction is not None
+        )
+        found = verdict(said, self._names(runs))
+        mark = {True: "good", False: "warn", None: ""}[found.agree if found else None]
+        tip = "\n".join([Path(path).name, problem or (found.words if found else "")]).strip()
+        return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
+
+    def _summary(self, items: Sequence[StripItem]) -> str:
+        n = len(items)
+        words = [f"{n:,} image{'' if n == 1 else 's'}"]
+        judged = sum(bool(item.mark) for item in items)
+        if judged:
+            agree = sum(item.mark == "good" for item in items)
+            words.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
+        if broken := sum(bool(item.problem) for item in items):
+            words.append(f"{broken:,} could not be read")
+        return " · ".join(word for word in words if word)
+
+    def _show_current(self) -> None:
+        path = self.strip.current
+        self.sight.look_at(path)
+        self._show_bars(path)
+
+    def _show_bars(self, path: str) -> None:
+        runs = self.context.selection.runs
+        said = [self.asking.prediction(path, run) for run in runs]
+        order = ranking(said)
+        first = next((prediction for prediction in said if prediction is not None), None)
+        names = [first.labels[place] for place in order] if first else []
+        broken = bool(self.asking.problem(path))
+        columns = [] if broken else [self._column(run, p, order) for run, p in zip(runs, said, strict=True)]
+        self.bars.show_bars(names, columns, stale=self.asking.is_stale(path))
+        self._show_verdict(path, said)
+
+    def _column(self, run: int, prediction: Prediction | None, order: Sequence[int]) -> Column:
+        shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
+        note = self.asking.trouble(run)
+        if prediction:
+            note = f"step {prediction.step:,} · {prediction.milliseconds:,.0f} ms"
+        return Column(self._names([run])[0], note, theme.run_colour(self._place(run)), shares)
+
+    def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
+        runs = self.context.selection.runs
+        found = verdict(said, self._names(runs))
+        if problem := self.asking.problem(path):
+            self._tell("triangle-alert", "bad", problem)
+        elif not runs:
+            self._tell("info", "secondary", "Choose run A and run B above.")
+        elif not self.questions.labels or not self.questions.templates:
+            self._tell("info", "secondary", "Write labels and templates to choose from.")
+        elif found is not None:
+            sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
+                found.agree
+            ]
+            self._tell(sign, role, found.words)
+        elif self.asking.waiting:
+            state = self.context.asker.state("models")
+            self._tell("loader", "secondary", "Asking …" if state in ("warm", "busy") else "Warming up the models …")
+        else:
+            trouble = next((t for t in map(self.asking.trouble, runs) if t), "")
+            self._tell("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
+
+    def _tell(self, sign: str, role: str, words: str) -> None:
+        self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
+        self._verdict_sign.setVisible(bool(words))
+        self._verdict.setText(words)
+        self._sign_now = sign, role
+
+    # -- words and runs ----------------------------------------------------------------------------------------
+
+    def _fill_from_run(self) -> None:
+        self.context.background.run(
+            self, suite_of, self.context.workspace, self.context.selection.run_a, done=self._fill, key="suite"
+        )
+
+    def _fill(self, suite: PromptSuite | None) -> None:
+        if suite is not None and self.questions.suite == OF_THE_RUN:
+            self.questions.fill(suite)
+
+    def _suite_wanted(self, name: str) -> None:
+        if name == OF_THE_RUN:
+            self._fill_from_run()
+        elif name in (suites := catalog.prompt_suites()):
+            self.questions.fill(suites[name])
+
+    def _words_changed(self) -> None:
+        settings, questions = self.context.settings, self.questions
+        settings.set("classify/suite", questions.suite)
+        if questions.suite == OWN:
+            settings.set("classify/labels", questions.labels_edit.toPlainText())
+            settings.set("classify/templates", questions.templates_edit.toPlainText())
+        if self.isVisible():
+            self._ask()
+            self._show_current()
+
+    def _restore_words(self) -> None:
+        settings = self.context.settings
+        self.questions.show_suites(list(catalog.prompt_suites()))
+        suite = settings.value("classify/suite", OF_THE_RUN)
+        self.questions.choose(suite if isinstance(suite, str) else OF_THE_RUN)
+        if self.questions.suite == OWN:
+            written = [settings.value(f"classify/{what}", "") for what in ("labels", "templates")]
+            self.questions.write(*(text if isinstance(text, str) else "" for text in written))
+        else:
+            self._suite_wanted(self.questions.suite)
+
+    def _row(self, run: int) -> object | None:
+        return self.context.jobs.run(run)
+
+    def _names(self, runs: Sequence[int]) -> list[str]:
+        rows = [self.context.jobs.run(run) for run in runs]
+        return [row.name if row is not None else f"Run {run}" for run, row in zip(runs, rows, strict=True)]
+
+    def _place(self, run: int) -> int:
+        return 0 if run == self.context.selection.run_a else 1
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        selection, asker, jobs = self.context.selection, self.context.asker, self.context.jobs
+        self.questions.changed.connect(self._words_changed)
+        self.questions.suite_wanted.connect(self._suite_wanted)
+        self.asking.answered.connect(self._show_strip)
+        self.asking.changed.connect(lambda: self._show_bars(self.strip.current))
+        self.strip.current_changed.connect(self._current_changed)
+        self.strip.remove_asked.connect(self._remove)
+        self.pictures.arrived.connect(self.strip.picture_arrived)
+        selection.queries_changed.connect(self._refresh_if_visible)
+        selection.runs_changed.connect(self._refresh_if_visible)
+        asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
+        jobs.runs_changed.connect(self._runs_changed)
+        jobs.run_ended.connect(self._run_ended)
+        theme.theme().changed.connect(self._recolour)
+
+    def _current_changed(self, path: str) -> None:
+        if path and path in self._paths:
+            self._ask()
+        self._show_current()
+
+    def _refresh_if_visible(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _runs_changed(self, _rows: object) -> None:
+        # Names may have changed; the empty state may be over.
+        if self.isVisible() and self.is_empty:
+            self.refresh()
+        elif self.isVisible():
+            self._show_bars(self.strip.current)
+
+    def _run_ended(self, row: object) -> None:
+        if getattr(row, "id", None) in self.asking.wanted.runs:
+            self.asking.ask_again()
+
+    def _recolour(self) -> None:
+        self._tell(*self._sign_now, self._verdict.text())
+        self._show_strip()
+        self._show_bars(self.strip.current)
+
+    def _start_folder(self) -> str:
+        scenes = sorted((self.context.workspace.folder / "data").glob("scenes-*/renderings"))
+        return str(scenes[0]) if scenes else _pictures_folder()
+
+    def _build(self) -> None:
+        self._verdict = plain_label("classifyVerdict", "title")
+        self._verdict.setWordWrap(True)
+        self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
+        self._count = plain_label("classifyCount", "secondary")
+        self.strip.setObjectName("classifyStrip")
+        right = QWidget()
+        line = QHBoxLayout()
+        line.setSpacing(theme.INSIDE)
+        line.addWidget(self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop)
+        line.addWidget(self._verdict, 1)
+        column = QVBoxLayout(right)
+        column.setContentsMargins(theme.BETWEEN, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(line)
+        column.addSpacing(theme.INSIDE)
+        column.addWidget(self.bars, 1)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="classifySplitter")
+        self.splitter.setChildrenCollapsible(False)
+        for place, (part, stretch) in enumerate(((self.sight, 2), (right, 3))):
+            self.splitter.addWidget(part)
+            self.splitter.setStretchFactor(place, stretch)
+        self.splitter.restoreState(self.context.settings.state("classify/splitter"))
+        self.splitter.splitterMoved.connect(
+            lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
+        )
+        self.body.addWidget(self.splitter, 1)
+        self.body.addWidget(hairline())
+        self.body.addLayout(self._strip_head())
+        self.body.addWidget(self.strip)
+
+    def _strip_head(self) -> QHBoxLayout:
+        add = QPushButton("Add images…", objectName="classifyAdd")
+        theme.keep_icon(add, "image-plus")
+        add.clicked.connect(self.browse)
+        self._remove_button = QPushButton("Remove", objectName="classifyRemove", toolTip="Remove the image (Delete)")
+        theme.set_role(self._remove_button, "quiet")
+        theme.keep_icon(self._remove_button, "trash-2", role="secondary")
+        self._remove_button.clicked.connect(lambda: self._remove([self.strip.current]))
+        row = QHBoxLayout()
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self._count, 1)
+        row.addWidget(self._remove_button)
+        row.addWidget(add)
+        return row
+
+
+def _pictures_folder() -> str:
+    return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.PicturesLocation)

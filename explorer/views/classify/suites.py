@@ -1,0 +1,37 @@
+"""Labels and templates to begin with: those of a prompt suite, or those that fit a run's own data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trainer import catalog
+from trainer.catalog import PromptSuite
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+
+MOST_CLASSES: Final = 200
+"""A column with more different values is a caption, not a class."""
+PLAIN_TEMPLATE: Final = "a photo of a {}"
+
+
+def suite_of(workspace: Workspace, run: int | None) -> PromptSuite | None:
+    """The suite that fits what a run was trained on: of the same name, or made of its classes; None if it has none.
+
+    Without a run, the first suite there is.
+    """
+    suites = catalog.prompt_suites()
+    if run is None:
+        return next(iter(suites.values()), None)
+    kind = workspace.config_of(run).data.kind
+    if kind in suites:
+        return suites[kind]
+    snapshots = workspace.snapshots(run)
+    if not snapshots:
+        return None
+    from trainer.store.snapshot_files import read_snapshot
+
+    classes = tuple(sorted({label for label in read_snapshot(snapshots[-1].folder).items.label if label}))
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        return None
+    return PromptSuite(snapshots[-1].dataset, classes, (PLAIN_TEMPLATE,), "classes of the run's data", "")

@@ -1,0 +1,50 @@
+"""What the answers to one image amount to, in words: for the line over the bars and under each thumbnail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.views.classify.asking import Prediction
+
+LETTERS = ("A", "B")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Words and the mark that goes with them.
+
+    Attributes:
+        words: A short sentence.
+        agree: Whether the runs name the same label; None if fewer than two have answered.
+    """
+
+    words: str
+    agree: bool | None = None
+
+
+def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> Verdict | None:
+    """What the runs say of one image; None before the first answer.
+
+    Args:
+        predictions: Of run A and run B, or of the only run; None where one has not answered.
+        names: Of the runs.
+    """
+    said = [(place, p) for place, p in enumerate(predictions) if p is not None]
+    if not said:
+        return None
+    if len(said) < 2:
+        place, prediction = said[0]
+        return Verdict(f"{names[place]} says {prediction.label}")
+    if len({prediction.label for _, prediction in said}) == 1:
+        return Verdict(f"Both say {said[0][1].label}", True)
+    return Verdict(", ".join(f"{LETTERS[place]}: {prediction.label}" for place, prediction in said), False)
+
+
+def ranking(predictions: Sequence[Prediction | None]) -> list[int]:
+    """Places of the labels, the one with the largest mean probability first; empty if the labels differ."""
+    said = [prediction for prediction in predictions if prediction is not None]
+    if not said or any(prediction.labels != said[0].labels for prediction in said):
+        return []
+    mean = sum(prediction.probabilities for prediction in said) / len(said)
+    return sorted(range(len(said[0].labels)), key=lambda place: -mean[place])

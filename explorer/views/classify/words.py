@@ -1,0 +1,57 @@
+"""What a person types as labels and templates, made into what can be asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MOST_LABELS: Final = 5_000
+MOST_TEMPLATES: Final = 200
+LONGEST: Final = 300
+"""Characters of a label or template; models cut texts far earlier."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Usable entries in the order typed, and a remark on what was left out (empty if nothing was)."""
+
+    entries: tuple[str, ...]
+    remark: str
+
+
+def labels(text: str) -> Words:
+    """The labels in `text`, separated by commas or line ends; each once, none empty."""
+    pieces = [" ".join(piece.split()) for piece in re.split(r"[,\n]", text)]
+    # A trailing separator is how people type, not an empty label.
+    empty = sum(1 for i, piece in enumerate(pieces) if not piece and i < len(pieces) - 1)
+    return _words([piece for piece in pieces if piece], empty, "label", MOST_LABELS, [])
+
+
+def templates(text: str) -> Words:
+    """The templates in `text`, one a line; each once, and only those with a place for the label."""
+    lines = [(i, " ".join(line.split())) for i, line in enumerate(text.split("\n"), 1)]
+    without = [i for i, line in lines if line and "{}" not in line]
+    remarks = []
+    if without:
+        which = f"line {without[0]} has" if len(without) == 1 else f"{len(without)} lines have"
+        remarks = [f"{which} no {{}} where the label belongs"]
+    return _words([line for _, line in lines if "{}" in line], 0, "template", MOST_TEMPLATES, remarks)
+
+
+def _words(pieces: Iterable[str], empty: int, what: str, most: int, remarks: list[str]) -> Words:
+    pieces = [piece[:LONGEST] for piece in pieces]
+    unique = list(dict.fromkeys(pieces))
+    if twice := len(pieces) - len(unique):
+        remarks.append(_count(twice, f"double {what}"))
+    if empty:
+        remarks.append(_count(empty, f"empty {what}"))
+    if len(unique) > most:
+        remarks.append(f"only the first {most:,} are asked")
+    remark = ", ".join(remarks)
+    return Words(tuple(unique[:most]), f"Left out: {remark}." if remark else "")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,211 @@
+"""Horizontal bars of several columns beside shared row names: who gives how much to what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from explorer import theme
+
+ROW: Final = 32
+HEAD: Final = 52
+BAR: Final = 14
+DOT: Final = 10
+NAME_SHARE: Final = 0.28
+NAME_LEAST: Final = 72
+NAME_MOST: Final = 220
+PALE: Final = 0.38
+"""Opacity of a bar that is not the largest of its column."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of bars.
+
+    Attributes:
+        title: Over the column, beside the swatch.
+        note: Under the title, small.
+        colour: `#rrggbb` of the swatch and the bars.
+        shares: One share in [0, 1] for every row; empty while there is none.
+    """
+
+    title: str
+    note: str
+    colour: str
+    shares: tuple[float, ...] = ()
+
+    @property
+    def top(self) -> int | None:
+        """Row of the largest share."""
+        return max(range(len(self.shares)), key=self.shares.__getitem__) if self.shares else None
+
+
+class Bars(QWidget):
+    """Rows with a name on the left and a bar with its percentage in each column; the largest of a column stands out.
+
+    Rows that do not fit are summed up in a line at the end.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._names: tuple[str, ...] = ()
+        self._columns: tuple[Column, ...] = ()
+        self._stale = False
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Probabilities")
+        theme.theme().changed.connect(self.update)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Row names from top to bottom, those that do not fit included."""
+        return self._names
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns from left to right."""
+        return self._columns
+
+    def show_bars(self, names: Sequence[str], columns: Sequence[Column], *, stale: bool = False) -> None:
+        """Shows these rows and columns.
+
+        Args:
+            names: Of the rows, the first on top.
+            columns: Each with one share a row, or with none yet.
+            stale: The answer to a newer question is on its way: drawn paler.
+        """
+        self._names, self._columns, self._stale = tuple(names), tuple(columns), stale
+        self.setAccessibleDescription(self._in_words())
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(480, HEAD + ROW * max(4, min(len(self._names), 10)) + 4)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(300, HEAD + 3 * ROW)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self._row_in_words(event.pos().y()), self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        fitting = self._fitting()
+        name_width, lanes = self._lanes()
+        for column, lane in zip(self._columns, lanes, strict=True):
+            self._paint_head(painter, lane, column)
+        if not self._columns:
+            return
+        painter.setPen(theme.colour("line"))
+        painter.drawLine(QPointF(0, HEAD - 4.5), QPointF(self.width(), HEAD - 4.5))
+        if self._stale:
+            painter.setOpacity(0.5)
+        for row in range(fitting):
+            top = HEAD + row * ROW
+            tops = [column for column in self._columns if column.top == row]
+            painter.setFont(_font(strong=bool(tops)))
+            painter.setPen(theme.colour("text" if tops else "secondary"))
+            room = QRectF(0, top, name_width, ROW)
+            _draw_elided(painter, room, self._names[row], Qt.AlignmentFlag.AlignLeft)
+            for column, lane in zip(self._columns, lanes, strict=True):
+                if column.shares:
+                    self._paint_bar(painter, QRectF(lane.left(), top, lane.width(), ROW), column, row)
+        self._paint_rest(painter, fitting, name_width, lanes)
+
+    def _fitting(self) -> int:
+        """How many rows are drawn; if not all fit, the last place is for the line that sums up the others."""
+        room = max(0, (self.height() - HEAD) // ROW)
+        return len(self._names) if len(self._names) <= room else max(0, room - 1)
+
+    def _lanes(self) -> tuple[float, list[QRectF]]:
+        metrics = QFontMetricsF(_font(strong=True))
+        widest = max((metrics.horizontalAdvance(name) for name in self._names), default=0.0) + 2
+        name_width = min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
+        n = max(1, len(self._columns))
+        left = name_width + theme.BETWEEN
+        width = (self.width() - left - (n - 1) * theme.AROUND) / n
+        return name_width, [
+            QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))
+        ]
+
+    def _paint_head(self, painter: QPainter, lane: QRectF, column: Column) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour(column.colour))
+        painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
+        painter.setPen(theme.colour("text"))
+        painter.setFont(_font(strong=True))
+        title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
+        _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
+        painter.setPen(theme.colour("secondary"))
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
+
+    def _paint_bar(self, painter: QPainter, room: QRectF, column: Column, row: int) -> None:
+        share, is_top = column.shares[row], column.top == row
+        number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
+        track = QRectF(room.left(), room.center().y() - BAR / 2, room.width() - number - theme.INSIDE, BAR)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("sunken"))
+        painter.drawRoundedRect(track, 3, 3)
+        fill = theme.colour(column.colour)
+        fill.setAlphaF(1.0 if is_top else PALE)
+        painter.setBrush(fill)
+        if share * track.width() >= 0.5:
+            painter.drawRoundedRect(QRectF(track.left(), track.top(), share * track.width(), BAR), 3, 3)
+        painter.setPen(theme.colour("text" if is_top else "secondary"))
+        painter.setFont(_font(strong=is_top))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), percent(share))
+
+    def _paint_rest(self, painter: QPainter, fitting: int, name_width: float, lanes: list[QRectF]) -> None:
+        hidden = len(self._names) - fitting
+        if hidden <= 0:
+            return
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
+        _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
+        for column, lane in zip(self._columns, lanes, strict=True):
+            if column.shares:
+                room = QRectF(lane.left(), room.top(), lane.width(), ROW)
+                words = percent(sum(column.shares[fitting:]))
+                painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), words)
+
+    def _row_in_words(self, y: float) -> str:
+        row = int((y - HEAD) // ROW)
+        if not 0 <= row < self._fitting():
+            return ""
+        shares = [f"{column.title}: {percent(column.shares[row])}" for column in self._columns if column.shares]
+        return "\n".join([self._names[row], *shares])
+
+    def _in_words(self) -> str:
+        tops = [
+            f"{column.title} gives {percent(column.shares[column.top])} to {self._names[column.top]}"
+            for column in self._columns
+            if column.top is not None
+        ]
+        return "; ".join(tops)
+
+
+def percent(share: float) -> str:
+    """A share in percent with one digit; what is not quite nothing or everything is not written as such."""
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return f"{100 * share:.1f} %"
+
+
+def _font(*, strong: bool) -> QFont:
+    return theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
+
+
+def _draw_elided(painter: QPainter, room: QRectF, words: str, side: Qt.AlignmentFlag) -> None:
+    shown = QFontMetricsF(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, room.width())
+    painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)

@@ -1,0 +1,265 @@
+"""A strip of thumbnails with a few words under each; only those in sight are decoded and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPainterPath, QPen, QPixmap, QWheelEvent
+from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer import theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+PICTURE: Final = 104
+LINE: Final = 18
+LINES: Final = 2
+PAD: Final = 6
+DOT: Final = 8
+MARK: Final = 18
+
+
+@dataclass(frozen=True)
+class StripItem:
+    """One picture of the strip.
+
+    Attributes:
+        path: Of the image file; also its identity.
+        lines: Words under it, each with the colour of its dot (`#rrggbb`).
+        mark: `good`, `warn`, or nothing: the sign in the corner.
+        problem: Why there is no picture or no answer, in three words; shown in place of the lines.
+        tip: What hovering tells.
+    """
+
+    path: str
+    lines: tuple[tuple[str, str], ...] = ()
+    mark: str = ""
+    problem: str = ""
+    tip: str = ""
+
+
+class StripModel(QAbstractListModel):
+    """The items of a strip; `UserRole` gives the whole `StripItem`."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.items: tuple[StripItem, ...] = ()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
+        return 0 if parent.isValid() else len(self.items)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self.items):
+            return None
+        item = self.items[index.row()]
+        if role == Qt.ItemDataRole.UserRole:
+            return item
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return item.tip
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return "; ".join([item.path.rpartition("/")[2], *([item.problem] if item.problem else _words(item))])
+        return None
+
+    def replace(self, items: Sequence[StripItem]) -> None:
+        """Shows these items; where only words changed the view keeps its place."""
+        new = tuple(items)
+        if [item.path for item in new] == [item.path for item in self.items]:
+            changed = [row for row, (old, now) in enumerate(zip(self.items, new, strict=True)) if old != now]
+            self.items = new
+            if changed:
+                self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
+            return
+        self.beginResetModel()
+        self.items = new
+        self.endResetModel()
+
+
+class ImageStrip(QListView):
+    """Thumbnails in one row. Arrow keys move, Delete removes, Home and End jump.
+
+    Signals:
+        current_changed: The path of the current picture; empty if there is none.
+        remove_asked: The paths a person wants to take out.
+    """
+
+    current_changed = Signal(str)
+    remove_asked = Signal(list)
+
+    def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
+        """Builds an empty strip; `picture` gives the thumbnail of a path, or None while there is none."""
+        super().__init__(parent)
+        self._model = StripModel(self)
+        self.setModel(self._model)
+        self.setItemDelegate(_Cell(picture, self))
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(False)
+        self.setUniformItemSizes(True)
+        self.setSpacing(0)
+        self.setMouseTracking(True)
+        self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFixedHeight(cell_size().height() + 14)
+        self.setAcceptDrops(False)
+        self.setAccessibleName("Images")
+        self.selectionModel().currentChanged.connect(lambda now, _: self.current_changed.emit(self._path(now)))
+        theme.theme().changed.connect(self.viewport().update)
+
+    @property
+    def items(self) -> tuple[StripItem, ...]:
+        """What is shown, from left to right."""
+        return self._model.items
+
+    @property
+    def current(self) -> str:
+        """Path of the current picture; empty if there is none."""
+        return self._path(self.currentIndex())
+
+    def show_items(self, items: Sequence[StripItem]) -> None:
+        """Shows these; the current picture stays current, or its neighbour if it is gone."""
+        before, row = self.current, self.currentIndex().row()
+        self._model.replace(items)
+        if not items or self.current:
+            if not items:
+                self.current_changed.emit("")
+            return
+        paths = [item.path for item in items]
+        self.choose(before if before in paths else paths[min(max(row, 0), len(paths) - 1)])
+
+    def choose(self, path: str) -> None:
+        """Makes this picture the current one and brings it into sight."""
+        for row, item in enumerate(self.items):
+            if item.path == path:
+                index = self._model.index(row)
+                self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+                self.scrollTo(index)
+                return
+
+    def picture_arrived(self, path: str) -> None:
+        """Draws a picture that can be had now."""
+        for row, item in enumerate(self.items):
+            if item.path == path:
+                self.update(self._model.index(row))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Delete) or event.key() == Qt.Key.Key_Backspace:
+            if chosen := [self._path(index) for index in self.selectedIndexes()]:
+                self.remove_asked.emit(chosen)
+            return
+        super().keyPressEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Turns the wheel's up and down into left and right: there is nothing above or below."""
+        delta = event.angleDelta()
+        move = event.pixelDelta() if not event.pixelDelta().isNull() else QPoint(delta.x() // 2, delta.y() // 2)
+        bar = self.horizontalScrollBar()
+        bar.setValue(bar.value() - (move.x() or move.y()))
+        event.accept()
+
+    def _path(self, index: Index) -> str:
+        item = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else None
+        return item.path if item else ""
+
+
+class _Cell(QStyledItemDelegate):
+    """Paints one picture with its words."""
+
+    def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._picture = picture
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return cell_size()
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        item: StripItem = index.data(Qt.ItemDataRole.UserRole)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        cell = option.rect.adjusted(2, 2, -2, -2)
+        self._paint_ground(painter, QRectF(cell), option)
+        square = QRect(cell.left() + PAD, cell.top() + PAD, PICTURE, PICTURE)
+        self._paint_picture(painter, square, item)
+        if item.mark:
+            self._paint_mark(painter, square, item.mark)
+        words = QRect(square.left(), square.bottom() + 5, PICTURE, LINES * LINE)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        if item.problem:
+            painter.setPen(theme.colour("bad"))
+            text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, PICTURE)
+            painter.drawText(words.adjusted(0, 0, 0, -LINE), int(Qt.AlignmentFlag.AlignVCenter), text)
+        else:
+            self._paint_lines(painter, words, item)
+        painter.restore()
+
+    def _paint_ground(self, painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
+        if not (selected or hovered or focused):
+            return
+        painter.setPen(QPen(theme.colour("focus"), 2) if focused else Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("selection" if selected else "hover"))
+        painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
+
+    def _paint_picture(self, painter: QPainter, square: QRect, item: StripItem) -> None:
+        clip = QPainterPath()
+        clip.addRoundedRect(QRectF(square), 4, 4)
+        painter.save()
+        painter.setClipPath(clip)
+        painter.fillRect(square, theme.colour("sunken"))
+        picture = self._picture(item.path)
+        if picture is not None:
+            painter.drawPixmap(square, picture, _middle(picture))
+        else:
+            sign = "triangle-alert" if item.problem else "image"
+            role = "bad" if item.problem else "disabled"
+            theme.icon(sign, 24, role).paint(painter, square)
+        painter.restore()
+
+    def _paint_mark(self, painter: QPainter, square: QRect, mark: str) -> None:
+        place = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("surface"))
+        painter.drawEllipse(place)
+        sign = {"good": "check", "warn": "x"}[mark]
+        theme.icon(sign, 12, mark).paint(painter, place.adjusted(3, 3, -3, -3).toRect())
+
+    def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
+        for place, (text, dot) in enumerate(item.lines[:LINES]):
+            line = QRect(room.left(), room.top() + place * LINE, room.width(), LINE)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.colour(dot))
+            painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
+            painter.setPen(theme.colour("text"))
+            line.setLeft(line.left() + DOT + 6)
+            shown = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, line.width())
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+
+
+def cell_size() -> QSize:
+    """Of one picture with its words."""
+    return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + LINES * LINE + 10)
+
+
+def _middle(picture: QPixmap) -> QRect:
+    side = min(picture.width(), picture.height())
+    return QRect((picture.width() - side) // 2, (picture.height() - side) // 2, side, side)
+
+
+def _words(item: StripItem) -> list[str]:
+    return [text for text, _ in item.lines]

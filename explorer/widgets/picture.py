@@ -1,0 +1,59 @@
+"""One picture, as large as fits, or a sign while there is none."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+MOST_ENLARGED = 4.0
+"""Small pictures are drawn larger, but not until only blocks are seen."""
+
+
+class Picture(QWidget):
+    """Shows a pixmap whole, in its own proportions, on a quiet ground."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pixmap: QPixmap | None = None
+        self._sign, self._role = "image", "disabled"
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(160, 120)
+        self.setAccessibleName("Picture")
+        theme.theme().changed.connect(self.update)
+
+    @property
+    def pixmap(self) -> QPixmap | None:
+        """What is shown."""
+        return self._pixmap
+
+    def show_picture(self, pixmap: QPixmap | None, *, broken: bool = False) -> None:
+        """Shows a pixmap; without one a sign, of damage if `broken`."""
+        self._pixmap = pixmap
+        self._sign, self._role = ("triangle-alert", "bad") if broken else ("image", "disabled")
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(360, 360)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        ground = QPainterPath()
+        ground.addRoundedRect(QRectF(self.rect()), theme.RADIUS, theme.RADIUS)
+        painter.fillPath(ground, theme.colour("background"))
+        if self._pixmap is None or self._pixmap.isNull():
+            theme.icon(self._sign, 40, self._role).paint(painter, self.rect())
+            return
+        room = QRectF(self.rect()).adjusted(theme.INSIDE, theme.INSIDE, -theme.INSIDE, -theme.INSIDE)
+        size = self._pixmap.size()
+        scale = min(room.width() / size.width(), room.height() / size.height(), MOST_ENLARGED)
+        shown = QRectF(0, 0, size.width() * scale, size.height() * scale)
+        shown.moveCenter(room.center())
+        clip = QPainterPath()
+        clip.addRoundedRect(shown, 4, 4)
+        painter.setClipPath(clip)
+        painter.drawPixmap(shown, self._pixmap, QRectF(self._pixmap.rect()))
