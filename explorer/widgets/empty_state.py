@@ -45,8 +45,6 @@ class EmptyState(QWidget):
         self._text.ensurePolished()
         # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few.
         self._text.setMinimumHeight(self._text.heightForWidth(self._text.width()))
-        # A wrapped label inside stretches asks for one line only.
-        self._text.setMinimumHeight(self._text.heightForWidth(self._text.width()))
         for button, does in ((self.button, action), (self.other, other)):
             button.setVisible(does is not None)
             if does is not None:
