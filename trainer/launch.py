@@ -11,7 +11,7 @@ import time
 from typing import IO, Any, Final
 
 from trainer.problem import Problem
-from trainer.store import Workspace
+from trainer.store import RunRow, Workspace
 from trainer.store.life import Identity, identity
 
 POLL_S: Final = 0.05
@@ -29,12 +29,10 @@ def start_detached(workspace: Workspace, run: int) -> int:
     Raises:
         LaunchError: The run is being trained already, or the process could not be started.
     """
+    workspace.reconcile()
     row = workspace.run(run)
-    if workspace.is_alive(run):
-        raise LaunchError(f"The run {row.name!r} is being trained already (pid {row.pid}).")
-    workspace.change_run(
-        run, status="starting", asked="", reason="", launched_pid=None, launched_ticks=None, launched_at=time.time()
-    )
+    if workspace.is_alive(run) or not workspace.begin_launch(run):
+        raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = [sys.executable, "-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
     try:
         with (row.folder / "log.txt").open("ab") as log:
@@ -53,8 +51,9 @@ def start_detached(workspace: Workspace, run: int) -> int:
 
 
 def stop(workspace: Workspace, run: int) -> None:
-    """Asks the run's trainer to stop after the step it is in, leaving a checkpoint."""
-    workspace.ask(run, "stop")
+    """Asks the run's trainer to stop after the step it is in, leaving a checkpoint; a queued run just stops waiting."""
+    if not workspace.unqueue(run):
+        workspace.ask(run, "stop")
 
 
 def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
@@ -87,6 +86,12 @@ def trainer_of(workspace: Workspace, run: int) -> Identity | None:
     if claimed is None or not workspace.is_alive(run):
         return None
     return claimed if identity(claimed.pid) == claimed else None
+
+
+def _state(row: RunRow) -> str:
+    if row.deleted_at is not None:
+        return "deleted"
+    return f"being trained (pid {row.pid})" if row.pid is not None else "starting"
 
 
 def _spawn(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:

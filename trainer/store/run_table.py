@@ -17,7 +17,7 @@ from trainer.store import schema
 from trainer.store.database import Database
 from trainer.store.files import write_text
 from trainer.store.life import Identity
-from trainer.store.rows import ACTIVE, RunRow, StoreError
+from trainer.store.rows import ACTIVE, ENDED, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 
 _RUN = schema.run.c
@@ -48,7 +48,6 @@ class RunTable:
                     parent=parent,
                     status=status,
                     created_at=time.time(),
-                    launched_at=time.time(),
                     metric=HEADLINE,
                 )
             )
@@ -141,6 +140,19 @@ class RunTable:
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
             write_run_file(connection, self.folder, run)
 
+    def begin_launch(self, run: int) -> bool:
+        """Marks the run as starting; False when somebody else starts or trains it already."""
+        idle = _RUN.status.in_([*ENDED, "queued"]) | ((_RUN.status == "starting") & _RUN.launched_at.is_(None))
+        values = {"status": "starting", "asked": "", "reason": "", "launched_at": time.time()}
+        values |= {"launched_pid": None, "launched_ticks": None}
+        return self._change_if(run, idle & _RUN.deleted_at.is_(None), values)
+
+    def unqueue(self, run: int) -> bool:
+        """Marks a run that waits for its turn as stopped; False when it does not wait."""
+        reason = "Taken out of the queue before its turn."
+        values = {"status": "stopped", "asked": "", "reason": reason, "ended_at": time.time()}
+        return self._change_if(run, _RUN.status == "queued", values)
+
     def ask(self, run: int, what: str) -> None:
         """Sets the flag that the trainer reads each step."""
         with self._database.write() as connection:
@@ -183,17 +195,19 @@ class RunTable:
         """Marks a run whose process has ended; False when somebody claimed it since `expected` was read."""
         ended_at = expected["heartbeat_at"] or time.time()
         sitting_s = max(ended_at - expected["sitting_at"], 0.0) if expected["sitting_at"] else 0.0
+        same = (_RUN.status == expected["status"]) & _RUN.pid.is_not_distinct_from(expected["pid"])
+        same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"])
+        values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
+        values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
+        return self._change_if(run, same, values)
+
+    def _change_if(self, run: int, condition: Any, values: Mapping[str, Any]) -> bool:
         with self._database.write() as connection:
-            same = (_RUN.status == expected["status"]) & (
-                _RUN.launched_at.is_not_distinct_from(expected["launched_at"])
-            )
-            same &= _RUN.pid.is_not_distinct_from(expected["pid"])
-            values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
-            values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
-            changed = connection.execute(update(schema.run).where((_RUN.id == run) & same).values(**values)).rowcount
+            statement = update(schema.run).where((_RUN.id == run) & condition).values(**values)
+            changed = bool(connection.execute(statement).rowcount)
             if changed:
                 write_run_file(connection, self.folder, run)
-        return bool(changed)
+        return changed
 
     def _conditions(self, text: str) -> list[Any]:
         found: list[Any] = [_RUN.id == int(text)] if text.isascii() and text.isdigit() else []

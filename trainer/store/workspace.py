@@ -130,6 +130,14 @@ class Workspace:
         """Sets columns of the run's row and refreshes its `run.json`. For the trainer and the launcher."""
         self._runs.change(run, durable=durable, **values)
 
+    def begin_launch(self, run: int) -> bool:
+        """Marks the run as starting for the one who starts it; False when it starts or trains already."""
+        return self._runs.begin_launch(run)
+
+    def unqueue(self, run: int) -> bool:
+        """Takes a run out of the queue, as stopped; False when it does not wait there."""
+        return self._runs.unqueue(run)
+
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Adds to what the run says of itself."""
         self._runs.add_facts(run, facts)

@@ -51,7 +51,7 @@ def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_
     assert workspace.is_alive(number)
     assert workspace.run(number).pid == pid
     assert launch.trainer_of(workspace, number) == identity(pid)
-    with pytest.raises(launch.LaunchError, match="being trained already"):
+    with pytest.raises(launch.LaunchError, match="it is being trained"):
         launch.start_detached(workspace, number)
     launch.stop(workspace, number)
     assert launch.wait_until_ended(workspace, number, timeout_s=5)
@@ -76,6 +76,27 @@ def test_a_program_that_cannot_be_started_fails_the_run(workspace, tiny, monkeyp
     with pytest.raises(launch.LaunchError, match="could not be started"):
         launch.start_detached(workspace, number)
     assert workspace.run(number).status == "failed"
+
+
+def test_of_two_windows_that_start_a_queued_run_one_does(workspace, tiny):
+    number = workspace.create_run(tiny, status="queued")
+    assert [workspace.begin_launch(number), workspace.begin_launch(number)] == [True, False]
+    with pytest.raises(launch.LaunchError, match="it is starting"):
+        launch.start_detached(workspace, number)
+
+
+def test_stopping_a_queued_run_takes_it_out_of_the_queue(workspace, tiny):
+    number = workspace.create_run(tiny, status="queued")
+    launch.stop(workspace, number)
+    assert workspace.run(number).status == "stopped"
+    assert workspace.run(number).asked == ""
+
+
+def test_a_deleted_run_is_not_started(workspace, tiny):
+    number = workspace.create_run(tiny, status="queued")
+    workspace.delete(number)
+    with pytest.raises(launch.LaunchError, match="it is deleted"):
+        launch.start_detached(workspace, number)
 
 
 def test_ending_terminates_the_trainer(workspace, tiny, hold):
