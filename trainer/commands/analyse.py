@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainer.commands.export import add_view_arguments, view_of
+from trainer.commands.export import View, add_view_arguments, view_of
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
 
 GROUP = "Look"
 HELP = "print how well matched pairs stand out (similarity) or where embeddings lie (geometry)"
@@ -25,7 +28,10 @@ def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
     from trainer.figures.files import json_text
 
-    values = similarity_values(args) if args.analysis == "similarity" else geometry_values(args)
+    if args.analysis == "similarity":
+        values = similarity_values(args.workspace, args.runs, view=view_of(args), k=args.k)
+    else:
+        values = geometry_values(args.workspace, args.runs, view=view_of(args))
     if args.json:
         print(json_text({"analysis": args.analysis, "runs": values}))
         return 0
@@ -33,23 +39,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def similarity_values(args: argparse.Namespace) -> list[dict[str, Any]]:
+def similarity_values(
+    workspace: Workspace, runs: Sequence[int | str], *, view: View, k: int = 10
+) -> list[dict[str, Any]]:
     """Facts and separation of each run."""
     from trainer.charts.similarity import similarity
     from trainer.figures.similarity import numbers
 
-    view = view_of(args)
-    chart = similarity(args.workspace, args.runs, step=view.step, dataset=view.dataset, split=view.split, k=args.k)
+    chart = similarity(workspace, runs, step=view.step, dataset=view.dataset, split=view.split, k=k)
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
     return [{name: getattr(run, name) for name in facts} | {"k": chart.k} | numbers(run) for run in chart.runs]
 
 
-def geometry_values(args: argparse.Namespace) -> list[dict[str, Any]]:
+def geometry_values(workspace: Workspace, runs: Sequence[int | str], *, view: View) -> list[dict[str, Any]]:
     """Facts and geometry of each run; measures of one modality are named after it."""
     from trainer.charts.geometry import geometry
 
-    view = view_of(args)
-    measured = geometry(args.workspace, args.runs, step=view.step, dataset=view.dataset, split=view.split)
+    measured = geometry(workspace, runs, step=view.step, dataset=view.dataset, split=view.split)
     return [_flat(dataclasses.asdict(run)) for run in measured]
 
 

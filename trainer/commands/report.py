@@ -144,14 +144,13 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
     from trainer.figures.comparison import as_values
 
     refs = [row.id for row in rows]
-    question = argparse.Namespace(workspace=workspace, runs=refs, step=None, dataset=None, split=None, k=10)
     return {
         "made": time.strftime("%Y-%m-%d %H:%M %Z"),
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
-        "similarity": analyse.similarity_values(question),
-        "geometry": analyse.geometry_values(question),
+        "similarity": analyse.similarity_values(workspace, refs, view=export.View()),
+        "geometry": analyse.geometry_values(workspace, refs, view=export.View()),
     }
 
 

@@ -58,7 +58,8 @@ def _draw_panel(axes: Axes, panel: Panel, chart: CurvesChart) -> None:
 
     for series in panel.series:
         _draw_series(axes, series, scale=100 if panel.percent else 1, smoothed=chart.smoothing > 0)
-    detail = f"n = {panel.n:,} pairs" if panel.n else ""
+    # A blank line where n is not known keeps the titles of a row on one height.
+    detail = f"n = {panel.n:,} pairs" if panel.n else " " if any(other.n for other in chart.panels) else ""
     heading(axes, f"{panel.label} ({panel.unit})" if panel.unit else panel.label, detail)
     if chart.axis == "time":
         _time_axis(axes, max(float(series.x.max()) for series in panel.series))

@@ -83,10 +83,8 @@ def page(report: Report, folder: Path) -> str:
         parts += ["<h2>What differs</h2>", _plain_table(["Field", *names], report.differences)]
     parts += ["<h2>Held-out numbers</h2>", _comparison(report.table), f'<p class="quiet">{INTERVAL_NOTE}</p>']
     parts += [_figure(figure, folder) for figure in report.figures]
-    parts.append(
-        '<footer>Numbers: <a href="metrics.json">metrics.json</a>, <a href="comparison.csv">comparison.csv</a>,'
-    )
-    parts.append('<a href="comparison.md">comparison.md</a>. Figures: SVG, PNG and CSV beside this page.</footer>')
+    links = ", ".join(f'<a href="{name}">{name}</a>' for name in ("metrics.json", "comparison.csv", "comparison.md"))
+    parts.append(f"<footer>Numbers: {links}. Figures: SVG, PNG and CSV beside this page.</footer>")
     head = f'<meta charset="utf-8"><title>{_text(report.title)}</title><style>{_STYLE}</style>'
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join(parts)
