@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -81,15 +81,14 @@ class HoverCard(QFrame):
         labels = self.findChildren(QLabel)
         return "\n".join(label.text() for label in labels if label.text())
 
-    def show_at(self, place: QPoint) -> None:
-        """Shows the card beside `place`, which is in the parent's coordinates."""
+    def show_at(self, place: QPoint, room: QRect) -> None:
+        """Shows the card below `place`, or above it where there is more room, inside `room` of the parent."""
         self.adjustSize()
-        room = self.parentWidget().rect()
-        x = place.x() + AWAY_PX
-        if x + self.width() > room.right():
-            x = place.x() - AWAY_PX - self.width()
-        y = min(max(place.y() - self.height() // 2, 0), max(room.height() - self.height(), 0))
-        self.move(max(x, 0), y)
+        room = room if room.width() >= self.width() else self.parentWidget().rect()
+        below = place.y() + AWAY_PX
+        y = below if below + self.height() <= room.bottom() else place.y() - AWAY_PX - self.height()
+        x = min(max(place.x() - self.width() // 2, room.left()), room.right() - self.width())
+        self.move(max(x, 0), max(y, 0))
         self.show()
         self.raise_()
 

@@ -58,7 +58,8 @@ class Plot(pg.PlotWidget):
         for side, words in self._labels.items():
             axis = self.getPlotItem().getAxis(side)
             if words:
-                axis.setLabel(words, **style)
+                # enableAutoSIPrefix(False) alone still scales: a second call shows 0.4 as 400 (pyqtgraph 0.14).
+                axis.setLabel(words, siPrefixEnableRanges=((0.0, 0.0),), **style)
                 axis.enableAutoSIPrefix(False)
             else:
                 axis.showLabel(False)

@@ -72,11 +72,12 @@ class Toolbar(QWidget):
         self.neighbours = _Count(
             objectName="map-neighbours", accessibleName="Neighbours of UMAP", minimum=2, maximum=200
         )
-        self.neighbours.setPrefix("neighbours ")
         self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
-        self.min_dist.setPrefix("min. distance ")
         self.min_dist.setSingleStep(0.05)
-        self.colour = Picker(name="map-colour", words="Colour by", width=132)
+        self._form = (_label("Neighbours"), self.neighbours, _label("Min. distance"), self.min_dist)
+        for box in (self.neighbours, self.min_dist):
+            box.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.colour = Picker(name="map-colour", words="Colour by", width=168)
         self.images, self.texts = _choice("map-images", "Images"), _choice("map-texts", "Texts")
         for button, sign in ((self.images, "circle"), (self.texts, "type")):
             button.setChecked(True)
@@ -117,14 +118,14 @@ class Toolbar(QWidget):
         )
 
     def _show_form(self) -> None:
-        for widget in (self.neighbours, self.min_dist):
+        for widget in self._form:
             widget.setVisible(self.umap.isChecked())
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap, self.neighbours, self.min_dist):
+        for widget in (self.pca, self.umap, *self._form):
             row.addWidget(widget)
         row.addSpacing(theme.INSIDE)
         row.addWidget(self.progress, 1)
@@ -193,6 +194,13 @@ class _Share(QDoubleSpinBox):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
+
+
+def _label(words_: str) -> QLabel:
+    label = QLabel(words_)
+    theme.set_role(label, "small")
+    label.setContentsMargins(theme.INSIDE, 0, 0, 0)
+    return label
 
 
 def _choice(name: str, text: str) -> QToolButton:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.models.pictures import Pictures
-from explorer.theme import run_colour, theme
+from explorer.theme import BETWEEN, theme
 from explorer.views.map.colouring import CLASS, MODALITY, Colouring, choices, colouring
 from explorer.views.map.details import MapDetails
 from explorer.views.map.panel import MapPanel
@@ -63,12 +63,12 @@ class MapView(View):
         self._projecting = Projecting(context.asker, context.background, self)
         self._colours: Colouring | None = None
         self._card_pair: int | None = None
-        self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="map-splitter", childrenCollapsible=False)
+        side_by_side = QHBoxLayout()
+        side_by_side.setSpacing(BETWEEN)
         for panel in self.panels:
-            self.splitter.addWidget(panel)
-        self.splitter.setHandleWidth(9)
+            side_by_side.addWidget(panel, 1)
         self.body.addWidget(self.toolbar)
-        self.body.addWidget(self.splitter, 1)
+        self.body.addLayout(side_by_side, 1)
         self._actions = self._make_actions()
         self._remembered()
         self._connect()
@@ -325,7 +325,9 @@ class MapView(View):
         self._card_pair = side.pair_of(point)
         self._card_side = index
         self._fill_card()
-        self.card.show_at(self.mapFromGlobal(place))
+        panel = self.panels[index]
+        room = QRect(panel.mapTo(self, QPoint(0, 0)), panel.size())
+        self.card.show_at(self.mapFromGlobal(place), room)
 
     def _hide_card(self) -> None:
         self._card_pair = None
@@ -339,7 +341,7 @@ class MapView(View):
             self._hide_card()
             return
         marked = self._sides_of(self._card_side)
-        rows = [Row("AB"[p.index], run_colour(p.index), _numbers(p.numbers, row, p.side.n)) for p in marked if p.side]
+        rows = [Row("AB"[p.index], _ink(p.index), _numbers(p.numbers, row, p.side.n)) for p in marked if p.side]
         path = side.items.path[row]
         self.card.tell(side.items.caption[row], side.items.label[row], ("cosine", "rank of its caption"), rows)
         self.card.set_picture(self.pictures.get(path), instead="no image" if self.pictures.problem(path) else "")
@@ -422,6 +424,11 @@ class MapView(View):
             for index, shown in enumerate((selection.run_a, selection.run_b)):
                 if shown == run:
                     self._read(index)
+
+
+def _ink(index: int) -> str:
+    """The colour of words about run A or B."""
+    return (theme().tokens.run_a_text, theme().tokens.run_b_text)[index]
 
 
 def _numbers(numbers: PairNumbers | None, row: int, n: int) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -101,6 +102,15 @@ class PointLayer(pg.GraphicsObject):
         """The colour the points stand on, drawn thinly around each, and the grey of dimmed points."""
         self._halo, self._grey = halo, grey
         self._arrange()
+
+    def load_kernels(self) -> None:
+        """Loads the compiled kernels on a thread of their own, then draws again with them."""
+        if raster.kernels_loaded():
+            return
+        courier = _Courier()
+        courier.arrived.connect(self._deliver)
+        work = (_carry, raster.load_kernels, lambda _module: self._redraw(), courier)
+        threading.Thread(target=work[0], args=work[1:], name="point-map-kernels", daemon=True).start()
 
     @property
     def shown(self) -> Bool[np.ndarray, " n"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,6 @@ from PySide6.QtGui import QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import TRANSITION_MS, colour, theme
-from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import Marks
@@ -171,7 +169,7 @@ class PointMap(pg.GraphicsView):
 
     def showEvent(self, ev: QShowEvent) -> None:
         super().showEvent(ev)
-        QTimer.singleShot(0, self, self._load_kernels)
+        QTimer.singleShot(0, self.layer, self.layer.load_kernels)
 
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)
@@ -234,11 +232,6 @@ class PointMap(pg.GraphicsView):
         self.setBackground(colour("surface"))
         self.layer.set_ground(halo=colour("surface"), grey=colour("unselected"))
         self.marks.update()
-
-    def _load_kernels(self) -> None:
-        """Compiles on a thread of its own, after the window is painted; the next pictures are drawn with it."""
-        if not raster.kernels_loaded():
-            threading.Thread(target=raster.load_kernels, name="point-map-kernels", daemon=True).start()
 
 
 def _unit(xy: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:

@@ -1,0 +1,99 @@
+"""The histograms of one run."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.histogram import Bars, Histogram
+from explorer.widgets.legend import Legend, LegendEntry
+from explorer.widgets.pickers import Badge
+from trainer.charts.similarity import SimilarityRun
+
+RUN_TOKENS = ("run_a", "run_b")
+
+
+class SimilarityPanel(QFrame):
+    """Matched cosines in the run's colour, the most similar unmatched ones in grey."""
+
+    def __init__(self, index: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.index = index
+        self.run: SimilarityRun | None = None
+        self.setObjectName(f"similarity-panel-{'ab'[index]}")
+        self.title, self.note = QLabel(), QLabel()
+        for label, role in ((self.title, "strong"), (self.note, "small")):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            theme.set_role(label, role)
+        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.plot = Histogram(x_label="cosine of image and text")
+        self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}")
+        self.plot.setMinimumHeight(120)
+        self.legend, self.empty = Legend(), EmptyState()
+        self._k = 0
+        self._lay_out()
+        self.plot.pointed.connect(self._tell_bin)
+        theme.theme().changed.connect(self._tell_legend)
+
+    def show_run(self, run: SimilarityRun, k: int, edges: np.ndarray, *, top: float | None) -> None:
+        """Draws one run's cosines over these bins; `top` is the greatest share on the axis."""
+        self.run, self._k = run, k
+        matched, unmatched = (np.histogram(values, edges)[0] for values in (run.matched, run.unmatched))
+        bars = (
+            Bars("unmatched", "secondary", unmatched, run.mean_unmatched, filled=False),
+            Bars("matched", RUN_TOKENS[self.index], matched, run.mean_matched),
+        )
+        self.plot.show_bars(edges, bars, top=top)
+        self.title.setText(f"{run.name} · step {run.step:,}")
+        self._tell_bin(-1)
+        self._tell_legend()
+        self._pages.setCurrentIndex(0)
+
+    def show_nothing(self, icon: str, title: str, text: str) -> None:
+        """Shows why there is no histogram, and what to do."""
+        self.run = None
+        self.title.setText("")
+        self.note.setText("")
+        self.legend.show_entries([])
+        self.empty.tell(icon, title, text)
+        self._pages.setCurrentIndex(1)
+
+    def _tell_bin(self, number: int) -> None:
+        if self.run is None:
+            return
+        sampled = f" of {self.run.pairs:,}, sampled" if self.run.sampled else ""
+        words = f"{self.run.n:,} pairs{sampled} · {self.run.dataset}, {self.run.split}"
+        self.note.setText(self.plot.bin_words(number) if number >= 0 else words)
+
+    def _tell_legend(self) -> None:
+        if self.run is None:
+            return
+        run_colour = theme.colour(RUN_TOKENS[self.index]).name()
+        grey = theme.colour("outline").name()
+        matched = LegendEntry(f"matched, mean {self.run.mean_matched:.3f}", run_colour, "square")
+        words = f"{self._k} most similar unmatched, mean {self.run.mean_unmatched:.3f}"
+        self.legend.show_entries([matched, LegendEntry(words, grey, "square")])
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(Badge("AB"[self.index], self.index))
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
+        content = QWidget()
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.legend)
+        column.addWidget(self.plot, 1)
+        self._pages = QStackedLayout()
+        self._pages.addWidget(content)
+        self._pages.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(head)
+        column.addLayout(self._pages, 1)

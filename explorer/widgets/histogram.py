@@ -1,0 +1,130 @@
+"""Histograms over shared bins: filled and outlined, with mean lines and the counts of the bin under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyqtgraph as pg
+from jaxtyping import Float, Int
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+from explorer.widgets.plot import Plot
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One distribution: counts per bin, drawn as shares of their sum so that unlike numbers compare.
+
+    Attributes:
+        colour: A token (`run_a`) or `#rrggbb`; asked again when the theme changes.
+        filled: In full colour, or as an outline over a pale ground.
+        mean: Where the dashed line stands; NaN for none.
+    """
+
+    name: str
+    colour: str
+    counts: Int[np.ndarray, " bins"]
+    mean: float
+    filled: bool = True
+
+    @property
+    def shares(self) -> Float[np.ndarray, " bins"]:
+        """Percent of all counts in each bin."""
+        return 100 * self.counts / max(int(self.counts.sum()), 1)
+
+
+class Histogram(Plot):
+    """Distributions over the same bins, one in front of the other.
+
+    Signals:
+        pointed: Number of the bin under the pointer, -1 for none.
+    """
+
+    pointed = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None, *, x_label: str = "") -> None:
+        self._edges: Float[np.ndarray, " bins+1"] = np.zeros(0)
+        self._bars: tuple[Bars, ...] = ()
+        self._bin = -1
+        super().__init__(parent, x_label=x_label, y_label="share of pairs (%)")
+        self.setMouseTracking(True)
+        self.setMouseEnabled(x=False, y=False)
+        self.getPlotItem().setMouseEnabled(x=False, y=False)
+
+    @property
+    def bars(self) -> tuple[Bars, ...]:
+        """What is drawn."""
+        return self._bars
+
+    def show_bars(self, edges: Float[np.ndarray, " bins+1"], bars: Sequence[Bars], *, top: float | None = None) -> None:
+        """Draws these distributions over the bins, the last one in front.
+
+        Args:
+            edges: Ends of the bins, ascending.
+            bars: At least one count array of the bins.
+            top: Greatest share on the axis, to compare plots; None fits it.
+        """
+        self._edges, self._bars = np.asarray(edges, np.float64), tuple(bars)
+        self.recolour()
+        if len(self._edges):
+            highest = top or max((float(b.shares.max(initial=0)) for b in self._bars), default=1.0)
+            self.setXRange(self._edges[0], self._edges[-1], padding=0.01)
+            self.setYRange(0, max(highest, 1e-9) * 1.06, padding=0)
+
+    def bin_at(self, x: float) -> int:
+        """Number of the bin that holds `x`, -1 outside."""
+        if not len(self._edges) or not self._edges[0] <= x <= self._edges[-1]:
+            return -1
+        return min(int(np.searchsorted(self._edges, x, side="right")) - 1, len(self._edges) - 2)
+
+    def bin_words(self, number: int) -> str:
+        """Bounds and counts of a bin: `0.31 to 0.33: matched 24 (2.3 %), unmatched 103 (1.0 %)`."""
+        parts = [f"{b.name} {int(b.counts[number]):,} ({b.shares[number]:.1f} %)" for b in reversed(self._bars)]
+        return f"{self._edges[number]:.3f} to {self._edges[number + 1]:.3f}: {', '.join(parts)}"
+
+    def recolour(self) -> None:
+        super().recolour()
+        self.clear()
+        for bars in self._bars:
+            self._draw(bars)
+        for bars in self._bars:
+            if np.isfinite(bars.mean):
+                ink = theme.colour("text" if bars.filled else "secondary")
+                pen = pg.mkPen(ink, width=1.5, style=Qt.PenStyle.DashLine)
+                self.addItem(pg.InfiniteLine(bars.mean, angle=90, pen=pen))
+        self._light(self._bin)
+
+    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
+        super().mouseMoveEvent(ev)
+        place = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
+        self._point_at(self.bin_at(place.x()))
+
+    def leaveEvent(self, ev: QEvent) -> None:
+        super().leaveEvent(ev)
+        self._point_at(-1)
+
+    def _point_at(self, number: int) -> None:
+        if number != self._bin:
+            self._bin = number
+            self.recolour()
+            self.pointed.emit(number)
+
+    def _draw(self, bars: Bars) -> None:
+        fill = QColor(theme.colour(bars.colour))
+        fill.setAlphaF(0.78 if bars.filled else 0.28)
+        pen = None if bars.filled else pg.mkPen(theme.colour("secondary"), width=1)
+        curve = pg.PlotCurveItem(self._edges, bars.shares, stepMode="center", fillLevel=0, brush=fill, pen=pen)
+        self.addItem(curve)
+
+    def _light(self, number: int) -> None:
+        if 0 <= number < len(self._edges) - 1:
+            ground = QColor(theme.colour("text"))
+            ground.setAlphaF(0.08)
+            left, right = self._edges[number : number + 2]
+            top = self.getPlotItem().getViewBox().viewRange()[1][1]
+            self.addItem(pg.BarGraphItem(x0=[left], x1=[right], y0=[0], y1=[top], brush=ground, pen=None))
