@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,6 @@ from trainer.data.scenes.words import COLOURS, FAVOURITE_COLOURS, FAVOURITE_GROU
 Choice = TypeVar("Choice")
 
 SPLITS: Final = ("train", "renderings", "combinations")
-
-_ATTEMPTS_PER_PAIR: Final = 50
-"""Draws of a distinct caption before the words are taken to be exhausted."""
 
 
 @dataclass(frozen=True)
@@ -124,18 +122,15 @@ def _renderings(scenes: config.Scenes, train: list[Scene]) -> list[Scene]:
 
 def _combinations(scenes: config.Scenes, unseen: frozenset[Thing]) -> list[Scene]:
     subjects = sorted(unseen, key=lambda thing: (thing.shape, thing.colour))
-    distinct: dict[Scene, None] = {}
-    for attempt in range(_ATTEMPTS_PER_PAIR * scenes.heldout_pairs):
-        generator = random(scenes.seed, "combinations", attempt, "scene")
-        other = _thing(generator, 0.0, unseen)
-        ground = _one_of(generator, tuple(GROUNDS))
-        distinct.setdefault(Scene(_one_of(generator, subjects), other, _one_of(generator, RELATIONS), ground))
-        if len(distinct) == scenes.heldout_pairs:
-            return list(distinct)
-    raise DataError(
-        f"Scenes: there are only {len(distinct):,} different captions of unseen combinations, fewer than the "
-        f"{scenes.heldout_pairs:,} held-out pairs asked for. Lower the held-out pairs."
-    )
+    seen = [thing for shape in SHAPES for colour in COLOURS if (thing := Thing(colour, shape)) not in unseen]
+    possible = [Scene(*words) for words in itertools.product(subjects, seen, RELATIONS, GROUNDS)]
+    if len(possible) < scenes.heldout_pairs:
+        raise DataError(
+            f"Scenes: there are only {len(possible):,} different captions of unseen combinations, fewer than the "
+            f"{scenes.heldout_pairs:,} held-out pairs asked for. Lower the held-out pairs."
+        )
+    chosen = random(scenes.seed, "combinations").permutation(len(possible))[: scenes.heldout_pairs]
+    return [possible[row] for row in chosen]
 
 
 def _one_of(generator: np.random.Generator, choices: Sequence[Choice]) -> Choice:

@@ -7,7 +7,7 @@ from typing import Final
 COLOURS: Final[dict[str, tuple[int, int, int]]] = {
     "red": (214, 45, 48),
     "orange": (243, 134, 32),
-    "yellow": (250, 211, 56),
+    "yellow": (252, 220, 50),
     "green": (48, 158, 68),
     "turquoise": (48, 200, 190),
     "blue": (42, 92, 214),

@@ -17,7 +17,7 @@ from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Raised when pictures are drawn differently, so that older folders are not taken for them."""
 
 _CHUNK: Final = 192
