@@ -15,14 +15,13 @@ Index = QModelIndex | QPersistentModelIndex
 
 BAR_HEIGHT = 6
 DOT = 10
+LETTERED = 16
 
 
 class ProgressCell(QStyledItemDelegate):
     """A bar as long as the share done, and the cell's text right of it; no bar while the share is None."""
 
-    def __init__(
-        self, *, share_role: int, tone_role: int, text_width: int = 104, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, *, share_role: int, tone_role: int, text_width: int = 76, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._share_role, self._tone_role, self._text_width = share_role, tone_role, text_width
 
@@ -34,7 +33,8 @@ class ProgressCell(QStyledItemDelegate):
         painter.setPen(colour("text"))
         painter.setFont(option.font)
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
-        track = room.adjusted(0, 0, -self._text_width - INSIDE, 0)
+        words = max(self._text_width, option.fontMetrics.horizontalAdvance(text) + SPACE)
+        track = room.adjusted(0, 0, -words - INSIDE, 0)
         if share is not None and track.width() > 4 * BAR_HEIGHT:
             track = QRectF(track.left(), track.center().y() - BAR_HEIGHT / 2, track.width(), BAR_HEIGHT)
             self._paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
@@ -73,7 +73,7 @@ class SwatchCell(QStyledItemDelegate):
         for swatch in swatches:
             left += self._paint_swatch(painter, left, room.center().y(), swatch) + SPACE
         # Names line up whether or not a run has a dot.
-        room.setLeft(max(left + (SPACE if swatches else 0), room.left() + DOT + INSIDE))
+        room.setLeft(max(left + SPACE, room.left() + LETTERED + INSIDE))
         painter.setPen(colour("text"))
         painter.setFont(option.font)
         text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, int(room.width()))
@@ -93,8 +93,8 @@ class SwatchCell(QStyledItemDelegate):
 
     def _paint_swatch(self, painter: QPainter, left: float, middle: float, swatch: str) -> float:
         letter = self._letters(swatch)
-        size = DOT + 6 if letter else DOT
-        spot = QRectF(left, middle - size / 2, size, size)
+        size = LETTERED if letter else DOT
+        spot = QRectF(left + (LETTERED - size) / 2, middle - size / 2, size, size)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour(swatch))
         painter.drawEllipse(spot)
@@ -105,7 +105,7 @@ class SwatchCell(QStyledItemDelegate):
             painter.setFont(font)
             painter.setPen(colour(_ink(swatch)))
             painter.drawText(spot, int(Qt.AlignmentFlag.AlignCenter), letter)
-        return size
+        return LETTERED
 
 
 def _ink(ground: str) -> str:

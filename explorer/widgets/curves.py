@@ -18,7 +18,7 @@ from explorer.theme import BETWEEN, INSIDE, SPACE, colour, set_role, theme
 from explorer.widgets.plot import Plot
 
 RAW_ALPHA = 70
-FEW_POINTS = 40
+FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
@@ -69,9 +69,11 @@ class CurvePlot(QWidget):
 
     Signals:
         hovered: The x under the pointer, or NaN when it has left.
+        zoomed: The person dragged or turned the wheel over the plot.
     """
 
     hovered = Signal(float)
+    zoomed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,6 +87,9 @@ class CurvePlot(QWidget):
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)
+        self.plot.enableAutoRange(x=False, y=True)
+        self.plot.setAutoVisible(y=True)
+        self.plot.getViewBox().sigRangeChangedManually.connect(lambda _: self.zoomed.emit())
         self.plot.scene().sigMouseMoved.connect(self._moved)
         self.plot.viewport().installEventFilter(self)
         self._cross = pg.InfiniteLine(angle=90, movable=False)
@@ -177,15 +182,21 @@ class CurvePlot(QWidget):
         )
 
     def _place_readout(self, x: float) -> None:
-        """Keeps the readout inside the plot, on the side where the crosshair is not."""
+        """Keeps the readout inside the plot, on the side where the crosshair is not, away from the curves there."""
         self.readout.adjustSize()
-        box = self.plot.getViewBox()
-        left, right = box.viewRange()[0]
-        room = self.plot.geometry()
-        on_the_left = x < (left + right) / 2
-        edge = room.right() - self.readout.width() - INSIDE
+        box, room = self.plot.getViewBox(), self.plot.geometry()
+        (left, right), (low, high) = box.viewRange()
+        middle = (left + right) / 2
+        to_the_right = x < middle
         axis = int(self.plot.getPlotItem().getAxis("left").width())
-        self.readout.move(edge if on_the_left else room.left() + axis + INSIDE, room.top() + INSIDE)
+        beside = room.right() - self.readout.width() - INSIDE if to_the_right else room.left() + axis + INSIDE
+        halves = [line.smooth[(line.x > middle) == to_the_right] for line in self.panel.lines] if self.panel else []
+        there = np.concatenate(halves) if halves else np.zeros(0)
+        there = there[np.isfinite(there)]
+        upper = not len(there) or there.mean() < (low + high) / 2
+        ground = int(self.plot.getPlotItem().getAxis("bottom").height())
+        below = room.bottom() - ground - self.readout.height() - INSIDE
+        self.readout.move(beside, room.top() + INSIDE if upper else below)
         self.readout.raise_()
 
     def _build(self) -> None:
@@ -222,6 +233,7 @@ class CurveGrid(QWidget):
         self._plots: dict[str, CurvePlot] = {}
         self._order: tuple[str, ...] = ()
         self._columns = 0
+        self._zoomed = False
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(BETWEEN)
@@ -248,12 +260,16 @@ class CurveGrid(QWidget):
         if wanted != self._order:
             self._order, self._columns = wanted, 0
             self._link()
+        if not self._zoomed:
+            self._show_all()
         self._arrange()
 
     def reset_zoom(self) -> None:
-        """Shows all of every curve again."""
+        """Shows all of every curve again, and goes on doing so while they grow."""
+        self._zoomed = False
         for shown in self._plots.values():
-            shown.plot.enableAutoRange()
+            shown.plot.enableAutoRange(x=False, y=True)
+        self._show_all()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -262,7 +278,24 @@ class CurveGrid(QWidget):
     def _new_plot(self) -> CurvePlot:
         shown = CurvePlot(self)
         shown.hovered.connect(self._point_at)
+        shown.zoomed.connect(self._keep_zoom)
         return shown
+
+    def _keep_zoom(self) -> None:
+        self._zoomed = True
+
+    def _show_all(self) -> None:
+        """From the first to the last point of any panel: linked axes would follow the first panel's curves only."""
+        ends = [
+            (line.x[0], line.x[-1])
+            for shown in self._plots.values()
+            if shown.panel is not None
+            for line in shown.panel.lines
+            if len(line.x)
+        ]
+        if ends and self._order:
+            first, last = min(a for a, _ in ends), max(b for _, b in ends)
+            self._plots[self._order[0]].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
 
     def _point_at(self, x: float) -> None:
         for shown in self._plots.values():
@@ -275,7 +308,7 @@ class CurveGrid(QWidget):
             self._plots[key].plot.setXLink(None if self._plots[key].plot is first else first)
 
     def _arrange(self) -> None:
-        columns = max(1, min(len(self._order), self.width() // PANEL_WIDTH))
+        columns = columns_for(len(self._order), self.width())
         if columns == self._columns:
             return
         self._columns = columns
@@ -287,6 +320,13 @@ class CurveGrid(QWidget):
         for row in range(self._grid.rowCount()):
             self._grid.setRowMinimumHeight(row, PANEL_HEIGHT if row < rows else 0)
             self._grid.setRowStretch(row, 1 if row < rows else 0)
+
+
+def columns_for(panels: int, width: int) -> int:
+    """How many panels stand in a row of `width` pixels: as many as fit, but rows are filled evenly."""
+    fit = max(1, min(panels, width // PANEL_WIDTH))
+    rows = -(-panels // fit)
+    return max(1, -(-panels // max(1, rows)))
 
 
 def read_at(line: Line, x: float) -> tuple[float, float] | None:

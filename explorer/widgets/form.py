@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_role
+from explorer.widgets.fold import Fold
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.switch import Switch
 
@@ -117,16 +117,11 @@ class Form(QWidget):
         """Replaces the help beside a field; empty brings its own help back."""
         self._rows[name].set_note(note)
 
-    def _make_fold(self, advanced: QWidget) -> QToolButton:
-        fold = QToolButton(self)
-        fold.setText("Advanced")
-        fold.setCheckable(True)
-        fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+    def _make_fold(self, advanced: QWidget) -> Fold:
+        fold = Fold("Advanced", parent=self)
         fold.setObjectName(f"{self.kind.__name__.lower()}-advanced")
         fold.setAccessibleName(f"Advanced fields of {self.kind.__name__}")
-        keep_icon(fold, "chevron-right")
         fold.toggled.connect(advanced.setVisible)
-        fold.toggled.connect(lambda on: keep_icon(fold, "chevron-down" if on else "chevron-right"))
         return fold
 
 
@@ -211,6 +206,8 @@ class Row(QWidget):
 
     def set_problem(self, sentence: str) -> None:
         """Shows the sentence under the editor and marks the editor; empty takes both away."""
+        if sentence and isinstance(self.editor, NumberBox) and isinstance(self.editor.value(), str):
+            sentence = f"{self.label.text()}: type a {'whole ' * (self._hint is int)}number."
         self.problem.setText(sentence)
         self.problem.setVisible(bool(sentence))
         if bool(self.editor.property("invalid")) != bool(sentence):

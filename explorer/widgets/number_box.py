@@ -37,12 +37,15 @@ class NumberBox(QAbstractSpinBox):
         self._whole = whole
         self._low = -math.inf if low is None else low
         self._high = math.inf if high is None else high
+        self._exact: tuple[str, int | float] | None = None
         self.setAccelerated(True)
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.lineEdit().textChanged.connect(self.edited)
 
     def value(self) -> int | float | str:
         """The number, or the text itself while it is none."""
+        if self._exact is not None and self._exact[0] == self.text():
+            return self._exact[1]
         text = self.text().strip().replace("_", "").replace(" ", "")
         try:
             return int(text) if self._whole else float(text.replace(",", "."))
@@ -50,7 +53,8 @@ class NumberBox(QAbstractSpinBox):
             return self.text()
 
     def set_value(self, value: int | float) -> None:
-        """Shows `value` with as many digits as it takes to read the same number back."""
+        """Shows `value` with up to 6 digits; until somebody types, `value()` has all of them."""
+        self._exact = (written(value), value)
         self.lineEdit().setText(written(value))
 
     # -- Qt's side ---------------------------------------------------------------------------------------------
@@ -91,11 +95,8 @@ class NumberBox(QAbstractSpinBox):
 
 
 def written(value: int | float) -> str:
-    """The shortest text that reads back as exactly `value`: `256`, `0.001`, `1e-06`."""
-    if isinstance(value, int) or not math.isfinite(value):
-        return str(value)
-    text = repr(value)
-    return text[:-2] if text.endswith(".0") else text
+    """A number as a person would type it: `256`, `0.001`, `1e-06`, `14.2857`."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def step_size(value: int | float, *, whole: bool) -> float:

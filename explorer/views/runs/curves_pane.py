@@ -234,7 +234,7 @@ class CurvesPane(QWidget):
         fit.clicked.connect(self.grid.reset_zoom)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
-        row.addWidget(self.legend, 1)
+        row.addWidget(self.legend, 1, Qt.AlignmentFlag.AlignVCenter)
         for widget in (_small("Smoothing"), self.slider, self.weight, self.by_step, self.by_time):
             row.addWidget(widget)
         row.addWidget(self.metrics_button)

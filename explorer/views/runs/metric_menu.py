@@ -28,10 +28,10 @@ class MetricMenu(QMenu):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names of the metrics chosen, in catalogue order, unknown ones last."""
+        """Names of the metrics chosen: those of validation first, then in catalogue order, unknown ones last."""
         order = {name: place for place, name in enumerate(METRICS)}
         names = [name for name, action in self._actions.items() if action.isChecked()]
-        return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
+        return tuple(sorted(names, key=lambda n: (not n.startswith("val/"), order.get(n, len(order)), n)))
 
     def offer(self, names: Iterable[str]) -> None:
         """Adds the metrics that are not there yet."""

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -28,6 +27,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.background import Background
 from explorer.views.view import hairline
+from explorer.widgets.fold import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from trainer import config
 
@@ -140,7 +140,7 @@ class NewRun(QDialog):
     def _check(self) -> None:
         self._later.stop()
         run = self.run()
-        found = config.problems(run)
+        found = {key: _in_labels(key, text, run) for key, text in config.problems(run).items()}
         self.top.set_problems({name: text for name, text in found.items() if "." not in name})
         for name, form in self._sections.items():
             own = {key.partition(".")[2]: text for key, text in found.items() if key.startswith(f"{name}.")}
@@ -272,7 +272,8 @@ class SectionForm(QWidget):
         self.kind = QComboBox(self)
         self.kind.setObjectName(f"{name}-kind")
         self.kind.setAccessibleName(f"Kind of {TITLES[name].lower()}")
-        self.kind.setFixedWidth(EDITOR_WIDTH)
+        self.kind.setMinimumWidth(EDITOR_WIDTH)
+        self.kind.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         for kind in self._kinds:
             self.kind.addItem(getattr(kind, "label", kind.__name__), kind)
         self.kind.setVisible(len(self._kinds) > 1)
@@ -310,26 +311,17 @@ class SectionForm(QWidget):
             self.fold.setChecked(True)
 
     def _head(self) -> QHBoxLayout:
-        self.fold = QToolButton(self)
-        self.fold.setText(TITLES[self.name])
-        self.fold.setCheckable(True)
+        self.fold = Fold(TITLES[self.name], strong=True, parent=self)
         self.fold.setObjectName(f"{self.name}-fold")
         self.fold.setAccessibleName(f"Fields of {TITLES[self.name]}")
-        self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.fold.setProperty("role", "section")
         self.fold.setFixedWidth(LABEL_WIDTH)
-        theme.keep_icon(self.fold, "chevron-right")
-        self.fold.toggled.connect(self._inside_shown)
+        self.fold.toggled.connect(self._inside.setVisible)
         row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
         row.addWidget(self.fold)
         row.addWidget(self.kind)
         row.addStretch(1)
         return row
-
-    def _inside_shown(self, shown: bool) -> None:
-        self._inside.setVisible(shown)
-        theme.keep_icon(self.fold, "chevron-down" if shown else "chevron-right")
 
     def _show_kind(self) -> None:
         kind = self.kind.currentData()
@@ -341,6 +333,15 @@ class SectionForm(QWidget):
         for known, form in self._forms.items():
             form.setVisible(known is kind)
         self.changed.emit()
+
+
+def _in_labels(key: str, sentence: str, run: config.Run) -> str:
+    """The sentence with the label of the field instead of its dotted name, as the form shows it."""
+    section, _, name = key.rpartition(".")
+    owner = getattr(run, section) if section in config.SECTIONS else run
+    fields = {field.name: field for field in dataclasses.fields(owner)}
+    label = fields[name].metadata.get("label", name) if name in fields else key
+    return sentence.replace(key, label, 1)
 
 
 def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) -> list[str]:

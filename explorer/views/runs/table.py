@@ -11,16 +11,16 @@ from explorer.widgets.cells import ProgressCell, SwatchCell
 from trainer.store import RunRow
 
 WIDTHS = {
-    Column.NAME: 220,
-    Column.STATUS: 116,
-    Column.OBJECTIVE: 90,
-    Column.DATA: 110,
-    Column.PROGRESS: 210,
-    Column.ETA: 100,
-    Column.BEST: 84,
-    Column.LAST: 84,
-    Column.DURATION: 108,
-    Column.STARTED: 130,
+    Column.NAME: 200,
+    Column.STATUS: 110,
+    Column.OBJECTIVE: 88,
+    Column.DATA: 100,
+    Column.PROGRESS: 190,
+    Column.ETA: 96,
+    Column.BEST: 80,
+    Column.LAST: 80,
+    Column.DURATION: 96,
+    Column.STARTED: 118,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
 
@@ -109,6 +109,9 @@ class RunsTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
+        # Names and bars share what is left: no column is cut off, no empty ground at the right.
+        for column in (Column.NAME, Column.PROGRESS):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         header.setStretchLastSection(False)
         self.setSortingEnabled(True)
         self.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)

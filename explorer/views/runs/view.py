@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSplitter,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -28,6 +27,7 @@ from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.table import RunsTable
 from explorer.views.view import Context, View, hairline
 from explorer.widgets.banner import Banner
+from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
 from trainer.problem import Problem
@@ -96,11 +96,13 @@ class RunsView(View):
         self._show_runs(list(self.context.jobs.runs))
 
     def drawn(self) -> list[RunRow]:
-        """The runs shown below the table: the chosen ones, else A and B, else the newest."""
+        """The runs shown below the table, A and B first: the chosen ones, else A and B, else the newest."""
+        selection = self.context.selection
         chosen = self.table.chosen()
         if chosen:
-            return chosen
-        selected = matching(self.table.runs.runs, self.context.selection.runs)
+            place = {selection.run_b: 1, selection.run_a: 0}
+            return sorted(chosen, key=lambda run: (place.get(run.id, 2), run.id))
+        selected = matching(self.table.runs.runs, selection.runs)
         return selected or list(self.table.runs.runs[-1:])
 
     # -- what a person does ------------------------------------------------------------------------------------
@@ -236,15 +238,14 @@ class RunsView(View):
         column.addLayout(self._toolbar())
         column.addWidget(hairline())
         column.addWidget(self.table, 1)
-        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("runs-splitter")
-        self.splitter.setChildrenCollapsible(False)
-        self.splitter.setHandleWidth(9)
         self.splitter.addWidget(top)
         self.splitter.addWidget(self.tabs)
-        self.splitter.setSizes([260, 420])
+        self.splitter.setSizes([300, 400])
         self.splitter.setStretchFactor(1, 1)
         self.body.addWidget(self.splitter, 1)
+        self.setFocusProxy(self.table)
 
     def _toolbar(self) -> QHBoxLayout:
         new = QPushButton(self.actions_of_runs["new"].text())

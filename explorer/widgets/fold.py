@@ -1,0 +1,41 @@
+"""A heading that folds what stands under it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QWidget
+
+from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, colour, icon, pixel_font, theme
+
+_ARROW = 16
+
+
+class Fold(QAbstractButton):
+    """Words behind an arrow; checked: what stands under it is shown. Space, Enter or a click turns it."""
+
+    def __init__(self, words: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setText(words)
+        self.setCheckable(True)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFont(pixel_font(BODY_PX, weight=QFont.Weight.DemiBold if strong else QFont.Weight.Normal))
+        theme().changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(_ARROW + 3 * SPACE + self.fontMetrics().horizontalAdvance(self.text()), CONTROL_PX)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle = (self.height() - _ARROW) // 2
+        sign = icon("chevron-down" if self.isChecked() else "chevron-right", _ARROW, "secondary")
+        sign.paint(painter, 0, middle, _ARROW, _ARROW)
+        painter.setPen(colour("text"))
+        painter.setFont(self.font())
+        words = QRectF(self.rect()).adjusted(_ARROW + SPACE, 0, 0, 0)
+        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), self.text())
+        if self.hasFocus():
+            painter.setPen(QPen(colour("focus"), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), RADIUS, RADIUS)
