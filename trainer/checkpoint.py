@@ -1,0 +1,215 @@
+"""Checkpoints: what training resumes from, whole on disk or not there, and verified before use.
+
+A checkpoint is a folder `step_000123/` with the weights (safetensors), the state of the optimiser and of the random
+generators (loadable with `weights_only=True`, so opening one runs no code), the tokenizer, and `manifest.json` with
+the SHA-256 of each: neither torch nor safetensors notices a flipped byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from trainer.problem import Problem
+from trainer.store import write_atomically
+
+KEPT: Final = 3
+"""How many of the newest checkpoints stay, besides the best."""
+_WEIGHTS: Final = "model.safetensors"
+_TRAINING: Final = "training.pt"
+_TOKENIZER: Final = "tokenizer.json"
+_MANIFEST: Final = "manifest.json"
+_NAME: Final = re.compile(r"step_(\d{6,})")
+
+
+class CheckpointError(Problem):
+    """A checkpoint that cannot be used; the message names it and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A verified checkpoint, its tensors on the CPU.
+
+    Attributes:
+        step: Updates made when it was saved.
+        weights: Towers (`towers.`) and method (`method.`), buffers included.
+        training: State of the optimiser and the generators, and the best value so far; empty if not asked for.
+        tokenizer: As `Tokenizer.to_json` wrote it.
+    """
+
+    folder: Path
+    step: int
+    weights: dict[str, Tensor]
+    training: dict[str, Any]
+    tokenizer: str
+
+
+def save(
+    checkpoints: Path,
+    *,
+    step: int,
+    modules: dict[str, nn.Module],
+    optimiser: torch.optim.Optimizer,
+    tokenizer: str,
+    best: float | None,
+) -> Path:
+    """The folder of a new checkpoint, whole and synced to the disk.
+
+    Args:
+        checkpoints: Folder to put it in.
+        step: Updates made so far.
+        modules: Prefix of the weights -> module.
+        optimiser: Its moments are kept.
+        tokenizer: JSON of the tokenizer, so that the folder is enough to embed with.
+        best: Best headline value so far.
+
+    Raises:
+        CheckpointError: The disk is full or gone; nothing half-written stays and older checkpoints are untouched.
+    """
+    folder = checkpoints / f"step_{step:06d}"
+    weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+    training = {"step": step, "best": best, "optimiser": optimiser.state_dict(), "generators": _generators()}
+
+    def write(draft: Path) -> None:
+        draft.mkdir()
+        save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
+        torch.save(training, draft / _TRAINING)
+        (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
+        files = {path.name: _described(path) for path in sorted(draft.iterdir())}
+        manifest = {"format": 1, "step": step, "torch": str(torch.__version__), "files": files}
+        (draft / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    try:
+        write_atomically(folder, write)
+    except Exception as error:  # torch and safetensors hide a full disk behind errors of their own
+        free = shutil.disk_usage(checkpoints).free
+        raise CheckpointError(
+            f"The checkpoint of step {step} cannot be written to {checkpoints} ({error}); {free / 2**20:,.0f} MiB are "
+            "free there. The older checkpoints are whole: free some space, then resume."
+        ) from error
+    return folder
+
+
+def load(folder: Path, *, training: bool = True) -> Checkpoint:
+    """The checkpoint in `folder`, every byte compared with its manifest first.
+
+    Args:
+        folder: As `save` returned it.
+        training: Whether to read the optimiser and the generators too.
+
+    Raises:
+        CheckpointError: A file is missing, damaged, or not what the manifest says.
+    """
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        for name in (_WEIGHTS, _TRAINING, _TOKENIZER):
+            if _described(folder / name) != manifest["files"][name]:
+                raise ValueError(f"{name} is not what was saved")
+        return Checkpoint(
+            folder=folder,
+            step=int(manifest["step"]),
+            weights=load_file(folder / _WEIGHTS),
+            training=torch.load(folder / _TRAINING, map_location="cpu", weights_only=True) if training else {},
+            tokenizer=(folder / _TOKENIZER).read_text(encoding="utf-8"),
+        )
+    except Exception as error:  # whatever a damaged file makes its reader raise
+        raise CheckpointError(f"The checkpoint {folder.name} is damaged: {error}.") from error
+
+
+def steps(checkpoints: Path) -> list[int]:
+    """Steps of the checkpoints in a folder, newest first; unverified."""
+    names = [path.name for path in checkpoints.iterdir()] if checkpoints.is_dir() else []
+    return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
+
+
+def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint that is whole, and a sentence for each newer one that is not."""
+    complaints: list[str] = []
+    for step in steps(checkpoints):
+        try:
+            return load(checkpoints / f"step_{step:06d}", training=training), complaints
+        except CheckpointError as error:
+            complaints.append(str(error))
+    return None, complaints
+
+
+def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
+    """Puts weights, moments and generators back; training goes on as if it had never stopped.
+
+    Raises:
+        CheckpointError: The weights do not fit the modules.
+    """
+    load_weights(checkpoint, modules)
+    optimiser.load_state_dict(checkpoint.training["optimiser"])
+    _restore_generators(checkpoint.training["generators"])
+
+
+def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
+    """Puts the weights into the modules they were saved from.
+
+    Raises:
+        CheckpointError: They do not fit.
+    """
+    for name, module in modules.items():
+        own = {k.removeprefix(f"{name}."): v for k, v in checkpoint.weights.items() if k.startswith(f"{name}.")}
+        try:
+            module.load_state_dict(own)
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"The checkpoint {checkpoint.folder} does not fit the run's configuration: {error}"
+            ) from error
+
+
+def prune(checkpoints: Path, *, best: int | None) -> list[int]:
+    """Removes all but the newest `KEPT` and the best; returns the steps that went. Call after a new one is whole."""
+    gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
+    for step in gone:
+        shutil.rmtree(checkpoints / f"step_{step:06d}", ignore_errors=True)
+    return gone
+
+
+def _described(path: Path) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for block in _blocks(path):
+        digest.update(block)
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block
+
+
+def _generators() -> dict[str, Any]:
+    """States of the generators training may draw from, as tensors and plain values."""
+    version, words, gauss = random.getstate()
+    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def _restore_generators(states: dict[str, Any]) -> None:
+    torch.set_rng_state(states["torch"])
+    version, words, gauss = states["python"]
+    random.setstate((version, tuple(words), gauss))
+    # Another machine may have other devices than the one that saved.
+    if torch.cuda.is_available() and len(states.get("cuda", ())) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if torch.backends.mps.is_available() and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])

@@ -1,0 +1,48 @@
+"""Embedding many rows with two towers, a batch at a time and without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from trainer.data.augment import normalised
+from trainer.device import autocast, memory_format
+from trainer.models.towers import TwoTowers
+
+AT_ONCE: Final = 256
+"""Rows embedded together: enough to keep the device busy, few enough to keep memory flat."""
+
+
+@torch.inference_mode()
+def embed_images(
+    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+) -> Float[np.ndarray, "n d"]:
+    """Unit float32 embeddings of whole images; towers in evaluation mode are the caller's care."""
+    rows = []
+    with autocast(where):
+        for part in _parts(images):
+            pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
+            rows.append(towers.encode_image(pixels))
+    return _joined(rows)
+
+
+@torch.inference_mode()
+def embed_tokens(towers: TwoTowers, tokens: Int[Tensor, "n length"], where: torch.device) -> Float[np.ndarray, "n d"]:
+    """Unit float32 embeddings of token rows; towers in evaluation mode are the caller's care."""
+    with autocast(where):
+        return _joined([towers.encode_text(part.to(where)) for part in tokens.split(AT_ONCE)])
+
+
+def _parts(images: UInt8[np.ndarray, "n s s 3"]) -> Iterator[UInt8[Tensor, "m s s 3"]]:
+    for start in range(0, len(images), AT_ONCE):
+        # A copy, because the memory map is read-only and torch knows no such tensors.
+        yield torch.from_numpy(np.array(images[start : start + AT_ONCE]))
+
+
+def _joined(rows: list[Float[Tensor, "m d"]]) -> Float[np.ndarray, "n d"]:
+    return torch.cat(rows).float().cpu().numpy() if rows else np.zeros((0, 0), np.float32)
