@@ -114,6 +114,7 @@ QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBo
     color: $disabled; border-color: $line; background: $background; }
 QLineEdit:read-only, QPlainTextEdit:read-only { background: $background; border-color: $line; }
 QLineEdit[invalid="true"], QAbstractSpinBox[invalid="true"], QComboBox[invalid="true"] { border-color: $bad; }
+QLineEdit QToolButton { min-height: 0; padding: 0; border: none; background: transparent; }
 QAbstractSpinBox QLineEdit, QComboBox QLineEdit { background: transparent; border: none; padding: 0; min-height: 0; }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 20px; border: none; background: transparent;
     subcontrol-origin: border; }
