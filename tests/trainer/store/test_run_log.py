@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from trainer.store import RunLog, StoreError
+from trainer.store.database import Database
 from trainer.store.journal import read_journal
+from trainer.store.run_table import RunTable
 
 
 def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
@@ -255,3 +257,26 @@ def test_a_start_that_never_came_is_given_up_and_a_fresh_one_is_not(workspace, t
     assert [row.id for row in workspace.reconcile()] == [dead, old]
     assert workspace.run(fresh).status == "starting"
     assert "before it began" in workspace.run(dead).reason
+
+
+def test_trainers_that_log_at_once_lose_nothing(workspace, tiny, hold):
+    numbers = [workspace.create_run(tiny) for _ in range(2)]
+    work = "for s in range(1500): log.scalars(s, {'a': s, 'b': -s}); log.asked()\nlog.status('finished')"
+    for process in [hold(number, work, wait=False) for number in numbers]:
+        assert process.stdout.readline().strip() == "held", process.stdout.read()
+    for number in numbers:
+        assert workspace.run(number).status == "finished"
+        np.testing.assert_array_equal(workspace.series(number, "a")[1], np.arange(1500))
+        np.testing.assert_array_equal(workspace.series(number, "b")[0], np.arange(1500))
+
+
+@pytest.mark.parametrize("meanwhile", [{"pid": 1}, {"status": "running"}, {"launched_at": 5.0}])
+def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(workspace, tiny, meanwhile):
+    number = workspace.create_run(tiny)
+    table = RunTable(Database(workspace.database_file), workspace.runs_folder)
+    (seen,) = table.active()
+    before = workspace.run(number)
+    workspace.change_run(number, **meanwhile)
+    assert not table.interrupt(number, expected=seen, reason="gone")
+    workspace.change_run(number, pid=None, status=before.status, launched_at=None)
+    assert table.interrupt(number, expected=seen, reason="gone")
