@@ -8,11 +8,14 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 
 from explorer import theme
 
+TEXT_PX = 440
+
 
 class EmptyState(QWidget):
     """A centred picture, title, sentence, at most one primary button and beside it at most one other."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
+        """Shows nothing yet; `width` is how wide its lines are, in pixels."""
         super().__init__(parent)
         self.setObjectName("emptyState")
         self._icon_name = "info"
@@ -23,7 +26,7 @@ class EmptyState(QWidget):
         theme.set_role(self._text, "secondary")
         for label in (self._title, self._text):
             label.setTextFormat(Qt.TextFormat.PlainText)
-        self._text.setFixedWidth(440)
+        self._text.setFixedWidth(width)
         self.button = QPushButton(objectName="emptyStateButton")
         theme.set_role(self.button, "primary")
         self.other = QPushButton(objectName="emptyStateOther")

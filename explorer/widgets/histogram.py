@@ -95,7 +95,8 @@ class Histogram(Plot):
         for bars in self._bars:
             if np.isfinite(bars.mean):
                 ink = theme.colour("text" if bars.filled else "secondary")
-                pen = pg.mkPen(ink, width=1.5, style=Qt.PenStyle.DashLine)
+                style = Qt.PenStyle.DashLine if bars.filled else Qt.PenStyle.DotLine
+                pen = pg.mkPen(ink, width=1.5, style=style)
                 self.addItem(pg.InfiniteLine(bars.mean, angle=90, pen=pen))
         self._light(self._bin)
 

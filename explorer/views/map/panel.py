@@ -14,6 +14,7 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
 
+EMPTY_PX = 280
 STRIPE_PX = 3
 
 
@@ -41,7 +42,7 @@ class MapPanel(QFrame):
         self.map = PointMap()
         self.map.setObjectName(f"map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]}")
-        self.empty = EmptyState()
+        self.empty = EmptyState(width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
 

@@ -10,13 +10,17 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QDoubleSpinBox,
+    QFormLayout,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QProgressBar,
     QPushButton,
+    QSizePolicy,
     QSpinBox,
     QToolButton,
     QWidget,
+    QWidgetAction,
 )
 
 from explorer import theme
@@ -74,9 +78,9 @@ class Toolbar(QWidget):
         )
         self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
         self.min_dist.setSingleStep(0.05)
-        self._form = (_label("Neighbours"), self.neighbours, _label("Min. distance"), self.min_dist)
-        for box in (self.neighbours, self.min_dist):
-            box.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.form = _tool("map-umap-form", "sliders-horizontal", "Neighbours and distance of UMAP")
+        self.form.setMenu(self._form_menu())
+        self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.colour = Picker(name="map-colour", words="Colour by", width=168)
         self.images, self.texts = _choice("map-images", "Images"), _choice("map-texts", "Texts")
         for button, sign in ((self.images, "circle"), (self.texts, "type")):
@@ -118,18 +122,35 @@ class Toolbar(QWidget):
         )
 
     def _show_form(self) -> None:
-        for widget in self._form:
-            widget.setVisible(self.umap.isChecked())
+        self.form.setVisible(self.umap.isChecked())
+
+    def _form_menu(self) -> QMenu:
+        """A small form in a menu: at 1280 pixels the line has no room for it."""
+        panel = QWidget()
+        form = QFormLayout(panel)
+        form.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
+        form.setSpacing(theme.INSIDE)
+        for words_, box in (("Neighbours", self.neighbours), ("Minimal distance", self.min_dist)):
+            box.setAlignment(Qt.AlignmentFlag.AlignRight)
+            form.addRow(words_, box)
+        note = QLabel("More neighbours show the whole,\nfewer show the small groups.")
+        theme.set_role(note, "small")
+        form.addRow(note)
+        menu = QMenu(self)
+        holder = QWidgetAction(menu)
+        holder.setDefaultWidget(panel)
+        menu.addAction(holder)
+        return menu
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap, *self._form):
+        for widget in (self.pca, self.umap, self.form):
             row.addWidget(widget)
         row.addSpacing(theme.INSIDE)
         row.addWidget(self.progress, 1)
-        row.addStretch()
+        row.addStretch(0)
         for widget in (self.images, self.texts, self.lasso, self.fit):
             row.addWidget(widget)
         row.addSpacing(theme.SPACE)
@@ -159,18 +180,19 @@ class _Progress(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.bar = QProgressBar(maximum=1000, textVisible=False)
-        self.bar.setFixedWidth(96)
+        self.bar.setFixedWidth(72)
         self.note = QLabel()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         theme.set_role(self.note, "small")
         self.cancel = QPushButton("Cancel", objectName="map-cancel", accessibleName="Cancel the projection")
         theme.set_role(self.cancel, "quiet")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.INSIDE)
-        for widget in (self.bar, self.note, self.cancel):
-            row.addWidget(widget)
-        row.addStretch()
+        row.addWidget(self.bar)
+        row.addWidget(self.cancel)
+        row.addWidget(self.note, 1)
         self.hide()
 
     def tell(self, share: float | None, note: str) -> None:
@@ -179,6 +201,7 @@ class _Progress(QWidget):
         if share is not None:
             self.bar.setValue(round(1000 * share))
         self.note.setText(note)
+        self.note.setToolTip(note)
         self.show()
 
 
@@ -194,13 +217,6 @@ class _Share(QDoubleSpinBox):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
-
-
-def _label(words_: str) -> QLabel:
-    label = QLabel(words_)
-    theme.set_role(label, "small")
-    label.setContentsMargins(theme.INSIDE, 0, 0, 0)
-    return label
 
 
 def _choice(name: str, text: str) -> QToolButton:

@@ -13,6 +13,7 @@ from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Badge
 from trainer.charts.similarity import SimilarityRun
 
+EMPTY_PX = 360
 RUN_TOKENS = ("run_a", "run_b")
 
 
@@ -32,7 +33,7 @@ class SimilarityPanel(QFrame):
         self.plot = Histogram(x_label="cosine of image and text")
         self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}")
         self.plot.setMinimumHeight(120)
-        self.legend, self.empty = Legend(), EmptyState()
+        self.legend, self.empty = Legend(), EmptyState(width=EMPTY_PX)
         self._k = 0
         self._lay_out()
         self.plot.pointed.connect(self._tell_bin)
