@@ -193,8 +193,11 @@ def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ..
 
     flat = [config.flatten(workspace.config_of(row.id)) for row in rows]
     fields = dict.fromkeys(field for values in flat for field in values)
-    return [
-        (field, *(str(values.get(field, "–")) for values in flat))
-        for field in fields
-        if field != "name" and len({str(values.get(field)) for values in flat}) > 1
-    ]
+    shown = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
+    return [row for row in shown if len(set(row[1:])) > 1]
+
+
+def _value_text(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

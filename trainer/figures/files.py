@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv")
-_DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r")
+_DANGEROUS: Final = ("=", "+", "-", "@", "\t")
 
 
 class FigureError(Problem):
@@ -111,7 +111,9 @@ def _write(file: Path, write: Callable[[Path], None]) -> None:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_DANGEROUS) else value
+        # A lone carriage return would end the row for most readers: Python's writer does not quote it.
+        plain = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{plain}" if plain.startswith(_DANGEROUS) else plain
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value

@@ -1,0 +1,45 @@
+"""The comparison takes each split's newest evaluation and marks the best."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from trainer import config
+from trainer.analysis.intervals import wilson
+from trainer.charts import ChartError
+from trainer.charts.comparison import comparison
+from trainer.store import RunLog, Workspace
+
+
+def test_newest_evaluations_side_by_side(charted):
+    table = comparison(charted, [1, 2])
+    assert [run.step for run in table.runs] == [240, 240]
+    assert {row.split for row in table.rows} == {"renderings", "combinations"}
+    row = next(r for r in table.rows if (r.name, r.split) == ("image_to_text_R@1", "renderings"))
+    assert list(row.values) == [charted.last_values(i)["val/image_to_text_R@1"] for i in (1, 2)]
+    assert row.n == (240, 240)
+    assert row.intervals[0] == wilson(row.values[0], 240)
+    assert row.best == (max((0, 1), key=lambda i: row.values[i]),)
+    gap = next(r for r in table.rows if r.name == "modality_gap")
+    assert gap.best == (), "no gap is better than another"
+    assert gap.intervals == (None, None)
+
+
+def test_ties_missing_values_and_nothing(tmp_path):
+    workspace = Workspace(tmp_path)
+    for name in ("a", "b", "c"):
+        number = workspace.create_run(dataclasses.replace(config.Run(), name=name))
+        with RunLog.claim(workspace, number) as log:
+            if name != "c":
+                log.evaluation(5, "folder", "heldout", {"val/image_to_text_R@1": 0.5, "val/auc": float("nan")})
+            log.status("stopped")
+    table = comparison(workspace, ["a", "b", "c"])
+    recall = table.rows[0]
+    assert recall.values == (0.5, 0.5, None)
+    assert recall.best == (0, 1)
+    assert recall.n == (None, None, None)
+    assert table.rows[1].best == ()
+    with pytest.raises(ChartError, match="none of c has been evaluated"):
+        comparison(workspace, ["c"])

@@ -1,0 +1,55 @@
+"""The similarity chart against naive loops over a snapshot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer.charts import ChartError
+from trainer.charts import similarity as module
+from trainer.charts.similarity import similarity
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import read_snapshot
+
+
+def test_numbers_equal_naive_loops(charted):
+    chart = similarity(charted, [1, 2], k=3, bins=20)
+    snapshot = read_snapshot(choose_snapshot(charted, charted.run(2)).folder)
+    image, text, captions = snapshot.image, snapshot.text, snapshot.items.caption
+    cosine = [[float(image[i] @ text[j]) for j in range(snapshot.n)] for i in range(snapshot.n)]
+    hard = [
+        sorted((cosine[i][j] for j in range(snapshot.n) if captions[j] != captions[i]), reverse=True)[:3]
+        for i in range(snapshot.n)
+    ]
+    run = chart.runs[1]
+    assert (run.n, run.pairs, run.sampled) == (240, 240, False)
+    assert run.mean_matched == pytest.approx(np.mean([cosine[i][i] for i in range(snapshot.n)]), abs=1e-5)
+    assert run.mean_unmatched == pytest.approx(np.mean(hard), abs=1e-5)
+    assert run.recall1 == np.mean([cosine[i][i] > hard[i][0] for i in range(snapshot.n)])
+    assert run.matched_counts.sum() == 240
+    assert run.unmatched_counts.sum() == 720
+    assert len(chart.edges) == 21
+    assert 0.5 < run.auc <= 1
+    recall = charted.last_values(2)["val/image_to_text_R@1"]
+    assert run.recall1 == pytest.approx(recall), "the chart and the training log tell the same recall"
+
+
+def test_the_note_warns_only_when_runs_are_compared(charted):
+    assert "not on one scale" in similarity(charted, [1, 2]).note
+    assert similarity(charted, [1]).note == ""
+
+
+def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
+    whole = similarity(charted, [1]).runs[0]
+    monkeypatch.setattr(module, "MOST_IMAGES", 100)
+    chart = similarity(charted, [1])
+    (run,) = chart.runs
+    assert (run.n, run.pairs, run.sampled) == (100, 240, True)
+    assert "drawn at random" in chart.note
+    assert np.isin(run.matched, whole.matched).all()
+    assert run.unmatched.max() <= whole.unmatched.max()
+
+
+def test_senseless_questions_are_refused(charted):
+    with pytest.raises(ChartError, match="at least 1"):
+        similarity(charted, [1], k=0)
