@@ -35,10 +35,15 @@ class AnswerError(Problem):
 
 
 class KeptModel:
-    """A model that is open, and what was computed with its text tower."""
+    """A model that is open, and what was computed with its text tower.
 
-    def __init__(self, opened: OpenModel) -> None:
-        self.opened = opened
+    Attributes:
+        opened: The model.
+        inv_tau: The run's own inverse temperature, learned or fixed, as it was at that step.
+    """
+
+    def __init__(self, opened: OpenModel, inv_tau: float) -> None:
+        self.opened, self.inv_tau = opened, inv_tau
         self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
 
     def class_weights(
@@ -97,10 +102,22 @@ class OpenModels:
         chosen = checkpoints[max(checkpoints) if step is None else step]
         key = (row.id, str(chosen.folder))
         if key not in self._kept:
-            from trainer.models import open_run
-
-            self._kept[key] = KeptModel(open_run(self.workspace, row.id, step=chosen.step))
+            self._kept[key] = self._open(row.id, chosen.step if step is not None else None)
             while len(self._kept) > self._keep:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return self._kept[key]
+
+    def _open(self, run: int, step: int | None) -> KeptModel:
+        from trainer import checkpoint, methods
+        from trainer.models import open_run
+
+        try:
+            opened = open_run(self.workspace, run, step=step)
+            row = self.workspace.run(run)
+            found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+            method = methods.build(self.workspace.config_of(run).objective)
+            checkpoint.load_weights(found, {"method": method})
+        except checkpoint.CheckpointError as error:
+            raise AnswerError("no_checkpoint", str(error)) from error
+        return KeptModel(opened, method.inv_tau)

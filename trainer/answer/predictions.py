@@ -47,11 +47,11 @@ def predict(
         weights = kept.class_weights(labels, templates, tell)
         embedded = embed_files(kept.opened, images, tell)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
-        probabilities = softmax(kept.opened.inv_tau * cosines)
+        probabilities = softmax(kept.inv_tau * cosines)
         answers[str(run)] = {
             "step": kept.opened.step,
             "milliseconds": round(1000 * (time.perf_counter() - started), 2),
-            "inv_tau": kept.opened.inv_tau,
+            "inv_tau": kept.inv_tau,
             "probabilities": probabilities.tolist(),
             "cosines": cosines.tolist(),
         }

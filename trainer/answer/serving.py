@@ -69,7 +69,7 @@ class _Inbox:
     def _take(self, line: str) -> None:
         try:
             number, question = decode(line)
-        except (MessageError, ValueError, OverflowError) as error:
+        except (MessageError, ValueError, OverflowError, RecursionError) as error:
             self.lines.put((_number_in(line), Failure("bad_question", f"The question was not understood: {error}.")))
             return
         with self._lock:
@@ -155,5 +155,5 @@ def _number_in(line: str) -> int:
     """The id of a line that is no good question, as far as it can be made out; else 0."""
     try:
         return int(json.loads(line)["id"])
-    except (ValueError, TypeError, KeyError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return 0

@@ -1,0 +1,144 @@
+"""Predictions against the formula written out, with models that are open."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+from trainer.answer import AnswerError, OpenModels, predict
+from trainer.data import read_image
+from trainer.store import Workspace
+
+LABELS = ("circle", "square", "star")
+TEMPLATES = ("a photo of a {}", "a {} drawn by a child")
+
+
+def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
+    asked: Workspace, images: list[Path]
+) -> None:
+    models = OpenModels(asked)
+    answer = predict(models, runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
+    assert answer["images"] == list(map(str, images))
+    for run, inv_tau in ((1, None), (2, 30.0)):
+        opened = models.get(run).opened
+        said = answer["runs"][str(run)]
+        assert said["step"] == 7
+        assert inv_tau is None or said["inv_tau"] == inv_tau
+        for i, path in enumerate(images):
+            vector = opened.embed_images(read_image(path, opened.image_size)[None])[0].astype(float)
+            logits = []
+            for label in LABELS:
+                sentences = [template.replace("{}", label) for template in TEMPLATES]
+                mean = np.mean([opened.embed_texts([sentence])[0] for sentence in sentences], axis=0)
+                logits.append(said["inv_tau"] * float(vector @ (mean / np.linalg.norm(mean))))
+            total = sum(math.exp(z) for z in logits)
+            expected = [math.exp(z) / total for z in logits]
+            assert said["probabilities"][i] == pytest.approx(expected, abs=2e-4)
+            assert sum(said["probabilities"][i]) == pytest.approx(1)
+
+
+def test_the_learned_temperature_is_that_of_the_step(asked: Workspace) -> None:
+    models = OpenModels(asked)
+    early, late = models.get(1, 3).inv_tau, models.get(1).inv_tau
+    assert early == pytest.approx(1 / 0.07, rel=1e-5)
+    assert late == pytest.approx(math.exp(1.01 * math.log(1 / 0.07)), rel=1e-5)
+
+
+def test_unreadable_images_are_named_and_the_others_answered(
+    asked: Workspace, images: list[Path], tmp_path: Path
+) -> None:
+    broken, missing = tmp_path / "broken.png", tmp_path / "missing.png"
+    broken.write_bytes(images[0].read_bytes()[:60])
+    asked_for = [str(broken), str(images[1]), str(missing)]
+    answer = predict(OpenModels(asked), runs=[2], images=asked_for, labels=LABELS, templates=TEMPLATES)
+    assert answer["images"] == [str(images[1])]
+    assert set(answer["unreadable"]) == {str(broken), str(missing)}
+    assert len(answer["runs"]["2"]["probabilities"]) == 1
+    nothing = predict(OpenModels(asked), runs=[2], images=[str(broken)], labels=LABELS, templates=TEMPLATES)
+    assert nothing["runs"]["2"]["probabilities"] == []
+
+
+def test_only_new_labels_are_embedded(asked: Workspace) -> None:
+    kept = OpenModels(asked).get(1)
+    calls: list[int] = []
+    embed = kept.opened.embed_texts
+    object.__setattr__(kept.opened, "embed_texts", lambda texts: (calls.append(len(texts)), embed(texts))[1])
+    first = kept.class_weights(("a", "b"), TEMPLATES)
+    again = kept.class_weights(("b", "c", "a"), TEMPLATES)
+    assert calls == [4, 2]
+    assert np.array_equal(again[[2, 0]], first)
+    assert np.allclose(np.linalg.norm(again, axis=1), 1, atol=1e-6)
+
+
+def test_the_models_used_longest_ago_are_closed(asked: Workspace) -> None:
+    models = OpenModels(asked, keep=2)
+    first = models.get(1)
+    models.get(2)
+    assert models.get(1) is first
+    models.get(1, 3)
+    assert models.get(1) is first
+    second = models.get(2)
+    assert models.get(2) is second
+
+
+@pytest.mark.parametrize(
+    ("run", "step", "kind"), [(99, None, "unknown_run"), (3, None, "no_checkpoint"), (1, 5, "no_checkpoint")]
+)
+def test_what_cannot_be_opened_says_what_to_do(asked: Workspace, run: int, step: int | None, kind: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        OpenModels(asked).get(run, step)
+    assert caught.value.kind == kind
+    if step:
+        assert "3, 7" in caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("labels", "templates"), [((), TEMPLATES), (LABELS, ()), (LABELS, ("no place",)), (LABELS, ("{}", ""))]
+)
+def test_words_that_ask_nothing_are_refused(
+    asked: Workspace, labels: tuple[str, ...], templates: tuple[str, ...]
+) -> None:
+    with pytest.raises(AnswerError, match=r"\."):
+        predict(OpenModels(asked), runs=[1], images=[], labels=labels, templates=templates)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # no font of the figures has every script that file names have
+def test_the_command_prints_what_the_process_answers_and_draws_it(
+    asked: Workspace, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outs = [tmp_path / f"predictions.{suffix}" for suffix in ("svg", "pdf", "png", "csv")]
+    argv = ["classify", *map(str, images), "--runs", "clip", "2", "--labels", *LABELS, "--templates", *TEMPLATES]
+    assert main([*argv, "--json", "--out", *map(str, outs), "--workspace", str(asked.folder)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    answer = predict(OpenModels(asked), runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
+    for run in printed["runs"]:
+        assert np.allclose(run["probabilities"], answer["runs"][str(run["run"])]["probabilities"], atol=1e-6)
+    for out, start in zip(outs, (b"<?xml", b"%PDF", b"\x89PNG", b"image,"), strict=True):
+        assert out.read_bytes().startswith(start)
+    with outs[3].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(images) * 2 * len(LABELS)
+    first = [float(row["probability"]) for row in rows[: len(LABELS)]]
+    assert first == pytest.approx(printed["runs"][0]["probabilities"][0])
+    drawn = outs[0].read_text(encoding="utf-8")
+    assert all(label in drawn for label in LABELS)
+
+
+def test_embed_writes_rows_and_their_names(asked: Workspace, images: list[Path], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    out = tmp_path / "vectors"
+    argv = ["embed", "1", "--images", *map(str, images), "--out", str(out), "--workspace", str(asked.folder)]
+    assert main(argv) == 0
+    vectors = np.load(out / "embeddings.npy")
+    assert vectors.shape == (3, 16)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert pq.read_table(out / "items.parquet").column("path").to_pylist() == list(map(str, images))
+    assert main(["embed", "1", "--texts", "a star", "--out", str(out), "--workspace", str(asked.folder)]) == 0
+    assert np.load(out / "embeddings.npy").shape == (1, 16)
