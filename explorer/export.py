@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -35,53 +36,80 @@ class Exporter(QObject):
     done = Signal(object)
     failed = Signal(object, str)
 
-    def __init__(self, workspace: Path, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        parent: QObject | None = None,
+        *,
+        program: Sequence[str] = (sys.executable, "-m", "trainer"),
+    ) -> None:
+        """Starts nothing yet; `program` is run instead of `trainer` by tests."""
         super().__init__(parent)
-        self._workspace = workspace
-        self._running: dict[QProcess, Export] = {}
+        self._workspace, self._program = workspace, tuple(program)
+        self._running: list[_Drawing] = []
 
     @property
     def running(self) -> tuple[Export, ...]:
         """What is being drawn now."""
-        return tuple(self._running.values())
+        return tuple(drawing.export for drawing in self._running)
 
     def start(self, command: Sequence[str], file: Path) -> Export:
         """Begins to write `file` with `trainer *command --out file`; one of `done` and `failed` follows."""
         export = Export(tuple(command), file)
-        process = QProcess(self)
-        process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
-        process.finished.connect(lambda code, status, p=process: self._ended(p, code, status))
-        process.errorOccurred.connect(lambda error, p=process: self._could_not_start(p, error))
-        self._running[process] = export
+        drawing = _Drawing(export, self)
+        drawing.told.connect(self._take)
+        self._running.append(drawing)
         arguments = [*command, "--workspace", str(self._workspace), "--out", str(file)]
-        process.start(sys.executable, ["-m", "trainer", *arguments])
+        drawing.start(self._program[0], [*self._program[1:], *arguments])
         self.started.emit(export)
         return export
 
     def close(self) -> None:
         """Ends what is still running, without a word."""
-        for process in list(self._running):
-            del self._running[process]
-            process.kill()
-            process.waitForFinished(2_000)
+        running, self._running = self._running, []
+        for drawing in running:
+            drawing.kill()
+            drawing.waitForFinished(2_000)
 
-    def _ended(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
-        export = self._running.pop(process, None)
-        output = bytes(process.readAll().data()).decode("utf-8", "replace")
-        process.deleteLater()
-        if export is None:
+    def _take(self, drawing: _Drawing, problem: str) -> None:
+        if drawing not in self._running:
             return
-        if status == QProcess.ExitStatus.NormalExit and code == 0 and export.file.is_file():
-            self.done.emit(export)
+        self._running.remove(drawing)
+        drawing.deleteLater()
+        if problem:
+            self.failed.emit(drawing.export, problem)
         else:
-            self.failed.emit(export, _last_words(output) or f"The export ended with status {code} and wrote nothing.")
+            self.done.emit(drawing.export)
 
-    def _could_not_start(self, process: QProcess, error: QProcess.ProcessError) -> None:
+
+class _Drawing(QProcess):
+    """The process of one export.
+
+    It listens to itself with methods: PySide 6.11 crashes where a lambda listens to an object that is being deleted.
+
+    Signals:
+        told: Itself, and what went wrong; an empty sentence when the file is there.
+    """
+
+    told = Signal(object, str)
+
+    def __init__(self, export: Export, parent: QObject) -> None:
+        super().__init__(parent)
+        self.export = export
+        self.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+        self.finished.connect(self._ended)
+        self.errorOccurred.connect(self._erred)
+
+    def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
+        output = bytes(self.readAll().data()).decode("utf-8", "replace")
+        if status == QProcess.ExitStatus.NormalExit and code == 0 and self.export.file.is_file():
+            self.told.emit(self, "")
+        else:
+            self.told.emit(self, _last_words(output) or f"The export ended with status {code} and wrote nothing.")
+
+    def _erred(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
-            export = self._running.pop(process, None)
-            process.deleteLater()
-            if export is not None:
-                self.failed.emit(export, f"The export could not start: {process.errorString()}.")
+            self.told.emit(self, f"The export could not start: {self.errorString()}.")
 
 
 def shell_command(command: Sequence[str], workspace: Path) -> str:
@@ -97,16 +125,10 @@ def shell_command(command: Sequence[str], workspace: Path) -> str:
 
 def file_stem(command: Sequence[str]) -> str:
     """A file name (without suffix) that says what the command draws: its kind and its runs, `similarity-1-2`."""
-    words = [w for w in command[:2] if w.isidentifier() and w != "export"] or ["export"]
-    if "--runs" in command:
-        start = list(command).index("--runs") + 1
-        runs = []
-        for word in command[start:]:
-            if word.startswith("--"):
-                break
-            runs.append("".join(c if c.isalnum() else "-" for c in word))
-        words += runs[:4]
-    return "-".join(words[:1] + words[-len(words) + 1 :] if len(words) > 1 else words)
+    kind = next((word for word in command[:2] if word.isidentifier() and word != "export"), "export")
+    after = command[command.index("--runs") + 1 :] if "--runs" in command else []
+    runs = itertools.takewhile(lambda word: not word.startswith("-"), after)
+    return "-".join([kind, *("".join(c if c.isalnum() else "_" for c in run) for run in runs)][:5])
 
 
 def _last_words(output: str) -> str:

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QObject
+
+from explorer.background import Background
+
+
+@pytest.fixture
+def owner(qapp) -> QObject:
+    return QObject()
+
+
+def test_the_function_runs_elsewhere_and_the_answer_arrives_on_the_gui_thread(qtbot, background, owner) -> None:
+    threads: list[threading.Thread] = []
+
+    def where(number: int) -> int:
+        threads.append(threading.current_thread())
+        return number + 1
+
+    answers: list[tuple[int, threading.Thread]] = []
+    background.run(owner, where, 41, done=lambda n: answers.append((n, threading.current_thread())))
+    qtbot.waitUntil(lambda: bool(answers))
+    assert answers == [(42, threading.main_thread())]
+    assert threads[0] is not threading.main_thread()
+
+
+def test_only_the_newest_answer_of_a_key_arrives(qtbot, background, owner) -> None:
+    gate = threading.Event()
+    answers: list[int] = []
+
+    def wait(number: int) -> int:
+        gate.wait(5)
+        return number
+
+    for number in range(6):
+        background.run(owner, wait, number, done=answers.append)
+    background.run(owner, wait, 100, done=answers.append, key="another")
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+    assert sorted(answers) == [5, 100]
+
+
+def test_what_was_overtaken_before_it_began_is_not_computed(qtbot, background, owner) -> None:
+    gate, begun = threading.Event(), []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        gate.wait(5)
+        return number
+
+    for number in range(8):
+        background.run(owner, work, number, done=lambda _n: None)
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+    assert 7 in begun
+    assert len(begun) < 8
+
+
+def test_an_owner_that_is_gone_is_not_called(qtbot, background, owner) -> None:
+    gate = threading.Event()
+    answers: list[object] = []
+    background.run(owner, gate.wait, 5, done=answers.append)
+    shiboken6.delete(owner)
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+    assert answers == []
+
+
+def test_a_failure_is_handed_over_or_announced(qtbot, background, owner) -> None:
+    taken: list[Exception] = []
+    background.run(owner, int, "seven", done=lambda _n: None, failed=taken.append)
+    with qtbot.waitSignal(background.failed) as announced:
+        background.run(owner, float, "eight", done=lambda _n: None)
+    qtbot.waitUntil(lambda: not background.busy)
+    assert isinstance(taken[0], ValueError)
+    assert "eight" in str(announced.args[0])
+
+
+def test_forgotten_answers_do_not_arrive(qtbot, background, owner) -> None:
+    gate, answers = threading.Event(), []
+    background.run(owner, gate.wait, 5, done=answers.append)
+    background.forget(owner)
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+    assert answers == []
+
+
+def test_closing_waits_and_takes_nothing_more(qtbot, owner) -> None:
+    background = Background()
+    answers: list[int] = []
+    background.run(owner, sum, [1, 2], done=answers.append)
+    assert background.close()
+    background.run(owner, sum, [3, 4], done=answers.append)
+    qtbot.wait(20)
+    assert answers == []
+
+
+def test_an_answer_may_ask_again_with_the_same_key(qtbot, background, owner) -> None:
+    answers: list[int] = []
+
+    def again(number: int) -> None:
+        answers.append(number)
+        if number < 3:
+            background.run(owner, abs, number + 1, done=again)
+
+    background.run(owner, abs, 1, done=again)
+    qtbot.waitUntil(lambda: len(answers) == 3)
+    assert answers == [1, 2, 3]

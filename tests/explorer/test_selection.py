@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from explorer.selection import UNDO_LIMIT, Selection
+
+
+@pytest.fixture
+def selection(qapp) -> Selection:
+    return Selection()
+
+
+def test_changes_are_announced_once_and_only_where_something_changed(selection: Selection) -> None:
+    heard: list[str] = []
+    for name in ("runs", "step", "dataset", "pairs", "queries", "view", "hovered"):
+        getattr(selection, f"{name}_changed").connect(lambda name=name: heard.append(name))
+    selection.run_a = 1
+    selection.run_a = 1
+    selection.step = 20
+    selection.pairs = [3, 1, 3]
+    selection.dataset = "scenes-renderings"
+    selection.hovered = 4
+    selection.hovered = 4
+    assert heard == ["runs", "step", "pairs", "dataset", "pairs", "hovered"]
+
+
+def test_selected_pairs_are_sorted_and_single(selection: Selection) -> None:
+    selection.pairs = [5, 2, 5, 0]
+    assert selection.pairs.tolist() == [0, 2, 5]
+    assert selection.pairs.dtype == "int64"
+
+
+def test_other_data_has_other_pairs(selection: Selection) -> None:
+    selection.pairs = [1]
+    selection.dataset = "scenes-combinations"
+    assert selection.pairs.tolist() == []
+    selection.undo.undo()
+    assert selection.pairs.tolist() == [1]
+
+
+def test_undo_and_redo_go_through_views_and_selections(selection: Selection) -> None:
+    selection.select_runs(1, 2)
+    selection.view = "map"
+    selection.pairs = [7]
+    selection.swap()
+    for _ in range(3):
+        selection.undo.undo()
+    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((1, 2), "", [])
+    for _ in range(3):
+        selection.undo.redo()
+    assert (selection.runs, selection.view, selection.pairs.tolist()) == ((2, 1), "map", [7])
+
+
+def test_undo_has_a_limit(selection: Selection) -> None:
+    for step in range(1, UNDO_LIMIT + 50):
+        selection.step = step
+    assert selection.undo.count() == UNDO_LIMIT
+
+
+def test_what_the_application_proposes_is_no_step_of_undo(selection: Selection) -> None:
+    selection.propose(run_a=4)
+    selection.hovered = 2
+    assert selection.run_a == 4
+    assert not selection.undo.canUndo()
+
+
+def test_clear_keeps_runs_and_data(selection: Selection) -> None:
+    selection.select_runs(1, 2)
+    selection.dataset = "scenes-renderings"
+    selection.pairs, selection.hovered = [1, 2], 1
+    selection.clear()
+    assert (selection.runs, selection.dataset, selection.hovered) == ((1, 2), "scenes-renderings", None)
+    assert selection.pairs.tolist() == []
+
+
+def test_runs_says_no_run_twice(selection: Selection) -> None:
+    selection.select_runs(3, 3)
+    assert selection.runs == (3,)
+
+
+def test_what_is_remembered_comes_back(qapp, selection: Selection) -> None:
+    selection.select_runs(1, 2)
+    selection.step, selection.dataset, selection.view = 40, "scenes-renderings", "map"
+    selection.pairs, selection.queries = [3, 4], [Path("/tmp/a b.png")]
+    another = Selection()
+    another.restore(json.loads(json.dumps(selection.remember())))
+    assert another.now == selection.now
+    assert not another.undo.canUndo()
+
+
+@pytest.mark.parametrize(
+    "remembered",
+    [{}, {"run_a": "one", "pairs": None, "view": 3}, {"run_a": True, "queries": 4}, {"unknown": 1, "step": 2.5}],
+)
+def test_nonsense_is_left_out(selection: Selection, remembered: dict) -> None:
+    selection.restore(remembered)
+    assert selection.now == Selection().now

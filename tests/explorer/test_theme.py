@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QFont, QFontInfo
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from explorer import theme
+from explorer.theme import icons, stylesheet
+from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colours, contrast, run_colours
+
+WORDS_ON = [
+    *[
+        (ink, ground)
+        for ink in ("text", "secondary")
+        for ground in ("background", "surface", "raised", "sunken", "hover")
+    ],
+    *[(ink, ground) for ink in ("good", "warn", "bad") for ground in ("background", "surface", f"{ink}_soft")],
+    *[("text", ground) for ground in ("good_soft", "warn_soft", "bad_soft")],
+    *[(ink, ground) for ink in ("run_a_text", "run_b_text") for ground in ("background", "surface")],
+    ("accent_text", "accent"),
+    ("accent_text", "accent_hover"),
+    ("selection_text", "selection"),
+]
+MARKS_ON = [(mark, ground) for mark in ("outline", "focus") for ground in ("background", "surface")]
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(("ink", "ground"), WORDS_ON)
+def test_words_can_be_read(tokens: Tokens, ink: str, ground: str) -> None:
+    assert contrast(getattr(tokens, ink), getattr(tokens, ground)) >= 4.5
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(("mark", "ground"), MARKS_ON)
+def test_edges_of_controls_can_be_seen(tokens: Tokens, mark: str, ground: str) -> None:
+    assert contrast(getattr(tokens, mark), getattr(tokens, ground)) >= 3.0
+
+
+def test_contrast_is_wcags() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=0.01)  # the well-known near miss
+    assert contrast("#123456", "#123456") == 1
+
+
+def test_runs_a_and_b_are_okabe_itos_blue_and_orange() -> None:
+    assert run_colours(False)[:2] == ("#0072b2", "#e69f00")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("n", [1, 8, 9, 40, 200])
+def test_classes_differ(n: int, dark: bool) -> None:
+    colours = class_colours(n, dark)
+    assert len(set(colours)) == n
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
+
+
+def test_the_stylesheet_names_no_token_that_is_not_there() -> None:
+    for tokens, dark in ((LIGHT, False), (DARK, True)):
+        assert "$" not in stylesheet.stylesheet(tokens, dark=dark)
+
+
+def test_no_other_file_of_the_window_names_a_colour() -> None:
+    explorer = Path(theme.__file__).parents[1]
+    named = re.compile(r"""["']#[0-9a-fA-F]{3,8}["']|Qt\.GlobalColor\.(?!transparent)|(?<![_a-z])rgba?\(""")
+    found = [
+        f"{file.relative_to(explorer)}: {line.strip()}"
+        for file in explorer.rglob("*.py")
+        if "theme" not in file.parts
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if named.search(line) and 'startswith("#")' not in line
+    ]
+    assert not found
+
+
+def test_a_missing_icon_says_where_to_get_it(dressed: QApplication) -> None:
+    with pytest.raises(LookupError, match="lucide-static"):
+        theme.icon("no-such-icon")
+
+
+def test_icons_and_fonts_carry_their_licences() -> None:
+    assert "ISC" in (icons.assets() / "icons" / "LICENSE").read_text()
+    assert "SIL OPEN FONT LICENSE" in (icons.assets() / "fonts" / "Inter-LICENSE.txt").read_text()
+
+
+def test_the_window_is_set_in_inter_with_even_figures(dressed: QApplication) -> None:
+    font = theme.pixel_font(13, weight=QFont.Weight.DemiBold)
+    assert QFontInfo(font).family() == "Inter"
+    assert font.featureValue(QFont.Tag("tnum")) == 1
+
+
+def test_even_figures_are_of_one_width(dressed: QApplication) -> None:
+    from PySide6.QtGui import QFontMetricsF
+
+    metrics = QFontMetricsF(theme.pixel_font(13))
+    assert len({round(metrics.horizontalAdvance(figure), 3) for figure in "0123456789"}) == 1
+
+
+def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
+    button = QPushButton()
+    qtbot.addWidget(button)
+    theme.keep_icon(button, "square", 16, "text")
+    light = button.icon().pixmap(16, 16).toImage()
+    theme.theme().mode = "dark"
+    assert button.icon().pixmap(16, 16).toImage() != light
+    theme.theme().mode = "light"
+    assert button.icon().pixmap(16, 16).toImage() == light
+
+
+def test_a_change_of_theme_is_announced_once(dressed: QApplication, qtbot) -> None:
+    heard: list[bool] = []
+    theme.theme().changed.connect(lambda: heard.append(theme.theme().dark))
+    theme.theme().mode = "dark"
+    theme.theme().mode = "dark"
+    assert heard == [True]
