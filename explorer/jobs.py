@@ -125,7 +125,7 @@ class Jobs(QObject):
     def stop(self, runs: Sequence[int]) -> None:
         """Asks the trainers of `runs` to end after the step they are in, with a checkpoint."""
         for run in runs:
-            self._write(partial(launch.stop, self._workspace, run))
+            self._write(partial(_stop, self._workspace, run))
 
     def end(self, run: int) -> None:
         """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
@@ -359,10 +359,20 @@ def _create_and_launch(workspace: Workspace, run: config.Run, preset: str) -> in
 
 
 def _create_demo(workspace: Workspace) -> int:
-    """Queues all demo runs, then starts the first if its turn has come; its id."""
+    """Queues all demo runs; the first one's id.
+
+    The poll that follows starts it. Only polls start queued runs: one comes after the other, so none is started twice.
+    """
     created = [workspace.create_run(run, status="queued", preset=preset) for preset, run in demo_runs()]
-    start_next(workspace, workspace.runs())
     return created[0]
+
+
+def _stop(workspace: Workspace, run: int) -> None:
+    """Asks a trainer to stop; a run that still waits for one leaves the queue."""
+    if workspace.run(run).status == "queued":
+        workspace.change_run(run, status="stopped", reason="Taken out of the queue before it started.")
+    else:
+        launch.stop(workspace, run)
 
 
 def _resume(workspace: Workspace, run: int) -> int:

@@ -1,0 +1,463 @@
+"""The Runs view: its table, curves, log, configuration and actions, through the real widgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtWidgets import QApplication, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from explorer import jobs as jobs_room
+from explorer.background import Background
+from explorer.jobs import Jobs
+from explorer.models.runs import SWATCHES_ROLE, Column, display_text
+from explorer.selection import Selection
+from explorer.settings import Settings
+from explorer.theme import run_colour
+from explorer.views.runs import RunsView
+from explorer.views.view import Context
+from explorer.widgets.curves import columns_for, read_at
+from trainer import config, launch
+from trainer.analysis.curves import smooth
+from trainer.store import RunLog, Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    opened = Workspace(tmp_path / "workspace")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def context(workspace: Workspace, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
+    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
+    background, selection = Background(), Selection()
+    jobs = Jobs(workspace, background, selection.undo)
+    yield Context(workspace, selection, background, jobs, None, Settings(workspace.folder))  # type: ignore[arg-type]
+    jobs.close()
+    background.close()
+
+
+def show(qtbot: QtBot, context: Context) -> RunsView:
+    view = RunsView(context)
+    qtbot.addWidget(view)
+    view.resize(1280, 800)
+    view.show()
+    context.jobs.watch()
+    return view
+
+
+def log_steps(log: RunLog, steps: range, *, scale: float = 1.0) -> None:
+    for step in steps:
+        log.scalars(step, {"train/loss": scale * math.exp(-step / 50) + 0.01 * (step % 7)})
+        if step % 10 == 0:
+            log.scalars(step, {"val/image_to_text_R@1": step / 100, "val/text_to_image_R@1": step / 120})
+    log.progress(step=steps[-1], total_steps=100, phase="training", eta_s=12.0)
+    log.flush()
+
+
+def finished(workspace: Workspace, run: config.Run, *, best: float | None = 0.5, status: str = "finished") -> int:
+    number = workspace.create_run(run, preset="clip-scenes")
+    with RunLog.claim(workspace, number) as log:
+        log_steps(log, range(1, 101), scale=5.0 if run.objective.kind == "clip" else 3.0)
+        if best is not None:
+            log.headline(best, best)
+        log.status(status)
+    return number
+
+
+@pytest.fixture
+def three(workspace: Workspace) -> list[int]:
+    clip = finished(workspace, config.Run(name="clip small"), best=0.70)
+    cloob = finished(workspace, config.Run(name="cloob small", objective=config.Cloob()), best=0.90)
+    return [clip, cloob, finished(workspace, config.Run(name="clip large", seed=1), best=None, status="stopped")]
+
+
+def names(view: RunsView) -> list[str]:
+    return [run.name for run in view.table.shown.runs()]
+
+
+def choose(qtbot: QtBot, view: RunsView, *runs: int) -> None:
+    view.table.choose(list(runs))
+    qtbot.waitUntil(lambda: {run.id for run in view.drawn()} == set(runs))
+
+
+def shown(qtbot: QtBot, context: Context, count: int) -> RunsView:
+    view = show(qtbot, context)
+    qtbot.waitUntil(lambda: view.table.runs.rowCount() == count)
+    return view
+
+
+# -- table ---------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_workspace_teaches_and_starts_the_demo(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+):
+    launched: list[int] = []
+    monkeypatch.setattr(jobs_room.catalog, "preset", lambda name: config.Run(name=name))
+
+    def start(workspace: Workspace, run: int) -> int:
+        workspace.change_run(run, status="starting")
+        launched.append(run)
+        return 1
+
+    monkeypatch.setattr(launch, "start_detached", start)
+    view = show(qtbot, context)
+    assert view.is_empty
+    button = view.findChild(object, "emptyStateButton")
+    assert button.text() == "Start the demo runs"
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: sorted(names(view)) == ["CLIP demo", "CLOOB demo"])
+    assert not view.is_empty
+    assert launched == [1]
+
+
+def test_rows_say_what_the_store_says(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    row = {run.name: run for run in view.table.runs.runs}["cloob small"]
+    words = {column: display_text(row, column) for column in Column}
+    assert words[Column.STATUS] == "Finished"
+    assert words[Column.OBJECTIVE] == "CLOOB"
+    assert words[Column.DATA] == "Scenes"
+    assert words[Column.PROGRESS] == "100 / 100"
+    assert words[Column.BEST] == "90.0 %"
+    assert words[Column.ETA] == ""
+    assert words[Column.STARTED].startswith("Today ")
+
+
+def test_numbers_stand_right(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    for column in (Column.BEST, Column.LAST, Column.ETA, Column.DURATION):
+        alignment = view.table.shown.index(0, column).data(Qt.ItemDataRole.TextAlignmentRole)
+        assert alignment & int(Qt.AlignmentFlag.AlignRight)
+
+
+def test_sorting_is_by_value_and_a_missing_one_is_last_both_ways(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    view.table.sortByColumn(Column.BEST, Qt.SortOrder.AscendingOrder)
+    assert names(view) == ["clip small", "cloob small", "clip large"]
+    view.table.sortByColumn(Column.BEST, Qt.SortOrder.DescendingOrder)
+    assert names(view) == ["cloob small", "clip small", "clip large"]
+    view.table.sortByColumn(Column.NAME, Qt.SortOrder.AscendingOrder)
+    assert names(view) == ["clip large", "clip small", "cloob small"]
+
+
+def test_every_typed_word_must_be_there(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    qtbot.keyClicks(view.filter, "CLIP finished")
+    assert names(view) == ["clip small"]
+    assert view.count.text() == "1 of 3 runs"
+    view.filter.clear()
+    assert len(names(view)) == 3
+
+
+def test_a_poll_keeps_the_selection_and_a_name_being_typed(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, three[0])
+    view.actions_of_runs["rename"].trigger()
+    editor = view.table.findChild(QLineEdit, "rename-editor")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "half a na")
+    workspace.set_note(three[0], "changed meanwhile")
+    with qtbot.waitSignal(context.jobs.runs_changed):
+        pass
+    assert editor.text() == "half a na"
+    qtbot.keyClicks(editor, "me")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "half a name" in names(view))
+    assert workspace.run(three[0]).name == "half a name"
+    assert [run.id for run in view.table.chosen()] == [three[0]]
+
+
+def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    view.table.setColumnWidth(Column.DATA, 177)
+    view.table.sortByColumn(Column.BEST, Qt.SortOrder.DescendingOrder)
+    view.tabs.setCurrentIndex(1)
+    view.curves.slider.setValue(30)
+    view.curves.by_time.setChecked(True)
+    view.curves.menu.choose(["val/auc"])
+    again = shown(qtbot, context, 3)
+    assert again.table.columnWidth(Column.DATA) == 177
+    assert names(again) == names(view)
+    assert again.tabs.currentIndex() == 1
+    assert (again.curves.smoothing, again.curves.axis, again.curves.metrics) == (0.3, "time", ("val/auc",))
+
+
+# -- actions -------------------------------------------------------------------------------------------------
+
+
+def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    for run, key in ((three[0], Qt.Key.Key_A), (three[1], Qt.Key.Key_B)):
+        choose(qtbot, view, run)
+        view.table.setFocus()
+        view.actions_of_runs["show-a" if key == Qt.Key.Key_A else "show-b"].trigger()
+    assert context.selection.runs == (three[0], three[1])
+    index = view.table.runs.index(view.table.runs.row_of(three[0]), Column.NAME)
+    assert index.data(SWATCHES_ROLE) == (run_colour(0),)
+    choose(qtbot, view, three[0])
+    view.actions_of_runs["show-b"].trigger()
+    assert context.selection.runs == (three[1], three[0])
+    context.selection.undo.undo()
+    assert context.selection.runs == (three[0], three[1])
+
+
+def test_delete_offers_undo_and_brings_the_run_back(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, three[0], three[2])
+    view.actions_of_runs["delete"].trigger()
+    qtbot.waitUntil(lambda: names(view) == ["cloob small"])
+    assert view.banner.isVisible()
+    assert view.banner.message.text() == "2 runs were deleted."
+    qtbot.mouseClick(view.banner.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(names(view)) == 3)
+
+
+def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):
+    view = shown(qtbot, context, 3)
+
+    def possible() -> set[str]:
+        return {name for name, action in view.actions_of_runs.by_name.items() if action.isEnabled()}
+
+    one = {"duplicate", "rename", "delete", "show-a", "show-b", "folder"}
+    view.table.clearSelection()
+    assert possible() == {"new"}
+    choose(qtbot, view, three[0])
+    assert possible() == {"new", *one}
+    choose(qtbot, view, three[2])
+    assert possible() == {"new", "resume", *one}
+    choose(qtbot, view, three[0], three[1])
+    assert possible() == {"new", "delete"}
+    with RunLog.claim(workspace, three[2]) as log:
+        qtbot.waitUntil(lambda: bool(context.jobs.run(three[2]).pid))
+        choose(qtbot, view, three[2])
+        assert possible() == {"new", "stop", *one} - {"delete"}
+        log.status("stopped")
+
+
+def test_stop_asks_the_trainer(qtbot: QtBot, context: Context, workspace: Workspace):
+    number = workspace.create_run(config.Run(name="busy"))
+    with RunLog.claim(workspace, number) as log:
+        view = shown(qtbot, context, 1)
+        choose(qtbot, view, number)
+        view.actions_of_runs["stop"].trigger()
+        qtbot.waitUntil(lambda: log.asked() == "stop")
+        log.status("stopped")
+    qtbot.waitUntil(lambda: context.jobs.run(number).status == "stopped")
+
+
+def test_duplicate_opens_the_sheet_with_the_same_values(
+    qtbot: QtBot, context: Context, three: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    from explorer.views.runs import view as view_room
+
+    monkeypatch.setattr(view_room.catalog, "presets", lambda: {"clip-scenes": config.Run(name="clip-scenes")})
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, three[1])
+    view.actions_of_runs["duplicate"].trigger()
+    qtbot.waitUntil(lambda: view.findChild(object, "new-run") is not None)
+    sheet = view.findChild(object, "new-run")
+    assert config.difference(sheet.run(), context.workspace.config_of(three[1])) == [
+        ("name", "cloob small copy", "cloob small")
+    ]
+    sheet.reject()
+
+
+# -- curves --------------------------------------------------------------------------------------------------
+
+
+def drawn_curve(view: RunsView, panel: str, run: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, raw and smooth as pyqtgraph was given them."""
+    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == panel)
+    raw, smoothed = plot.curve(run)
+    return raw.xData, raw.yData, smoothed.yData
+
+
+def test_curves_given_to_pyqtgraph_equal_the_stored_series(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, *three)
+    view.curves.slider.setValue(60)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
+    for title, run in (("Training loss, CLIP", three[0]), ("Training loss, CLOOB", three[1])):
+        steps, values, _ = workspace.series(run, "train/loss")
+        x, raw, smoothed = drawn_curve(view, title, run)
+        np.testing.assert_array_equal(x, steps)
+        np.testing.assert_array_equal(raw, values)
+        np.testing.assert_allclose(smoothed, smooth(values, 0.6), rtol=1e-12)
+    steps, values, _ = workspace.series(three[1], "val/image_to_text_R@1")
+    x, raw, _ = drawn_curve(view, "Image to text R@1", three[1])
+    np.testing.assert_array_equal(x, steps)
+    np.testing.assert_allclose(raw, 100 * values)
+
+
+def test_losses_of_two_objectives_never_share_a_panel(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, *three)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4)
+    panels = {plot.panel.title: plot.panel for plot in view.curves.grid.plots.values()}
+    assert {line.key for line in panels["Training loss, CLIP"].lines} == {three[0], three[2]}
+    assert {line.key for line in panels["Training loss, CLOOB"].lines} == {three[1]}
+    assert {line.key for line in panels["Image to text R@1"].lines} == set(three)
+
+
+def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three: list[int]):
+    context.selection.select_runs(three[1], three[0])
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, *three)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4)
+    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1")
+    colours = {line.key: line.colour for line in plot.panel.lines}
+    assert colours == {three[1]: run_colour(0), three[0]: run_colour(1), three[2]: run_colour(2)}
+    assert plot.curve(three[1])[1].opts["pen"].color().name() == run_colour(0)
+
+
+def test_live_rows_extend_the_curve_without_reading_it_again(
+    qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    number = workspace.create_run(config.Run(name="live"))
+    with RunLog.claim(workspace, number) as log:
+        log_steps(log, range(1, 30))
+        view = shown(qtbot, context, 1)
+        choose(qtbot, view, number)
+        qtbot.waitUntil(lambda: "Training loss, CLIP" in {p.panel.title for p in view.curves.grid.plots.values()})
+        read: list[str] = []
+        monkeypatch.setattr(Workspace, "series", lambda self, run, name: read.append(name))
+        log_steps(log, range(30, 61))
+        qtbot.waitUntil(lambda: len(drawn_curve(view, "Training loss, CLIP", number)[0]) == 60)
+        assert read == []
+        log.status("finished")
+    monkeypatch.undo()
+    steps, values, _ = workspace.series(number, "train/loss")
+    x, raw, _ = drawn_curve(view, "Training loss, CLIP", number)
+    np.testing.assert_array_equal(x, steps)
+    np.testing.assert_array_equal(raw, values)
+
+
+def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, workspace: Workspace):
+    number = workspace.create_run(config.Run(name="fresh"))
+    with RunLog.claim(workspace, number) as log:
+        view = shown(qtbot, context, 1)
+        choose(qtbot, view, number)
+        qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
+        qtbot.waitUntil(lambda: all(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
+        log_steps(log, range(1, 12))
+        qtbot.waitUntil(lambda: not any(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
+        log.status("finished")
+
+
+def test_a_resumed_run_draws_nothing_twice(qtbot: QtBot, context: Context, workspace: Workspace):
+    number = finished(workspace, config.Run(name="again"), status="stopped")
+    view = shown(qtbot, context, 1)
+    choose(qtbot, view, number)
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
+    with RunLog.claim(workspace, number) as log:
+        log.rewind(50)
+        log.progress(step=50, total_steps=100, phase="loading")
+        qtbot.waitUntil(lambda: context.jobs.run(number).step == 50)
+        log_steps(log, range(51, 81), scale=9.0)
+        log.status("finished")
+    qtbot.waitUntil(lambda: len(drawn_curve(view, "Training loss, CLIP", number)[0]) == 80)
+    steps, values, _ = workspace.series(number, "train/loss")
+    x, raw, _ = drawn_curve(view, "Training loss, CLIP", number)
+    np.testing.assert_array_equal(x, steps)
+    np.testing.assert_array_equal(raw, values)
+
+
+def test_the_crosshair_reads_every_panel(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, three[0], three[1])
+    qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4)
+    plots = list(view.curves.grid.plots.values())
+    plots[0].hovered.emit(42.0)
+    assert all(plot.readout.isVisibleTo(plot) for plot in plots)
+    assert "clip small" in plots[0].readout.text()
+    plots[0].hovered.emit(math.nan)
+    assert not any(plot.readout.isVisibleTo(plot) for plot in plots)
+    line = plots[0].panel.lines[0]
+    assert read_at(line, 42.0) == (40.0, pytest.approx(line.smooth[3]))
+
+
+@pytest.mark.parametrize(
+    ("panels", "width", "columns"), [(4, 1200, 2), (4, 2500, 4), (3, 1200, 3), (5, 1200, 3), (1, 90, 1)]
+)
+def test_rows_of_panels_are_filled_evenly(panels: int, width: int, columns: int):
+    assert columns_for(panels, width) == columns
+
+
+def test_the_command_names_what_is_drawn(qtbot: QtBot, context: Context, three: list[int]):
+    context.selection.select_runs(three[1], three[0])
+    view = shown(qtbot, context, 3)
+    choose(qtbot, view, three[0], three[1])
+    view.curves.menu.choose(["train/loss", "val/image_to_text_R@1"])
+    view.curves.slider.setValue(50)
+    assert view.command() == [
+        *("export", "curves", "--runs", str(three[1]), str(three[0])),
+        *("--metrics", "val/image_to_text_R@1", "train/loss", "--axis", "step", "--smoothing", "0.5"),
+    ]
+
+
+# -- log and configuration -----------------------------------------------------------------------------------
+
+
+def test_the_log_follows_its_end_unless_scrolled(qtbot: QtBot, context: Context, workspace: Workspace, three):
+    log = workspace.run(three[0]).folder / "log.txt"
+    log.write_text("".join(f"line {n}\n" for n in range(300)), encoding="utf-8")
+    view = shown(qtbot, context, 3)
+    view.tabs.setCurrentWidget(view.log)
+    choose(qtbot, view, three[0])
+    text, bar = view.log.text, view.log.text.verticalScrollBar()
+    qtbot.waitUntil(lambda: "line 299" in text.toPlainText())
+    assert bar.value() == bar.maximum()
+
+    def add(words: str) -> None:
+        with log.open("ab") as file:
+            file.write(words.encode())
+        qtbot.waitUntil(lambda: words.splitlines()[0] in text.toPlainText())
+
+    add("more ä\nhalf")
+    assert bar.value() == bar.maximum()
+    assert "half" not in text.toPlainText(), "only whole lines"
+    bar.setValue(10)
+    add(" a line\n")
+    assert bar.value() == 10
+    view.log.search.setText("line 29")
+    assert view.log.found.text() == "11 found"
+    text.moveCursor(QTextCursor.MoveOperation.Start)
+    assert view.log.find_next()
+    assert text.textCursor().selectedText() == "line 29"
+
+
+def test_one_run_shows_its_toml_and_two_their_difference(qtbot: QtBot, context: Context, workspace: Workspace, three):
+    view = shown(qtbot, context, 3)
+    view.tabs.setCurrentWidget(view.config)
+    choose(qtbot, view, three[0])
+    qtbot.waitUntil(lambda: config.to_toml(workspace.config_of(three[0])) == view.config.toml.toPlainText())
+    choose(qtbot, view, three[0], three[2])
+    qtbot.waitUntil(lambda: view.config.table.isVisible())
+    table = view.config.table
+    assert [table.item(0, column).text() for column in range(3)] == ["seed", "0", "1"]
+    assert table.rowCount() == 1
+
+
+def test_shift_selects_a_range_from_the_keyboard(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    first = view.table.shown.index(0, 0)
+    view.table.selectionModel().setCurrentIndex(
+        first, QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+    )
+    qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    assert len(view.table.chosen()) == 2
