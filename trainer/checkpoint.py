@@ -55,36 +55,26 @@ class Checkpoint:
     tokenizer: str
 
 
-def save(
-    checkpoints: Path,
-    *,
-    step: int,
-    modules: dict[str, nn.Module],
-    optimiser: torch.optim.Optimizer,
-    tokenizer: str,
-    best: float | None,
-) -> Path:
+def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:
     """The folder of a new checkpoint, whole and synced to the disk.
 
     Args:
         checkpoints: Folder to put it in.
-        step: Updates made so far.
         modules: Prefix of the weights -> module.
-        optimiser: Its moments are kept.
+        training: What else to go on from: `step`, the `optimiser`'s state, the best value. Tensors and plain values.
         tokenizer: JSON of the tokenizer, so that the folder is enough to embed with.
-        best: Best headline value so far.
 
     Raises:
         CheckpointError: The disk is full or gone; nothing half-written stays and older checkpoints are untouched.
     """
+    step = training["step"]
     folder = checkpoints / f"step_{step:06d}"
     weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
-    training = {"step": step, "best": best, "optimiser": optimiser.state_dict(), "generators": _generators()}
 
     def write(draft: Path) -> None:
         draft.mkdir()
         save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
-        torch.save(training, draft / _TRAINING)
+        torch.save(training | {"generators": _generators()}, draft / _TRAINING)
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
         files = {path.name: _described(path) for path in sorted(draft.iterdir())}
         manifest = {"format": 1, "step": step, "torch": str(torch.__version__), "files": files}
@@ -177,6 +167,14 @@ def prune(checkpoints: Path, *, best: int | None) -> list[int]:
     gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
     for step in gone:
         shutil.rmtree(checkpoints / f"step_{step:06d}", ignore_errors=True)
+    return gone
+
+
+def remove_after(checkpoints: Path, step: int) -> list[int]:
+    """Removes the checkpoints past `step`, damaged ones that training has gone back behind; returns their steps."""
+    gone = [other for other in steps(checkpoints) if other > step]
+    for other in gone:
+        shutil.rmtree(checkpoints / f"step_{other:06d}", ignore_errors=True)
     return gone
 
 

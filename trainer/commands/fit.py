@@ -1,0 +1,91 @@
+"""`trainer fit`: trains a run, here or in the background."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer import config
+    from trainer.store import Workspace
+
+GROUP = "Train"
+HELP = "train a run: one that exists, or a new one from a preset or a file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, what to change in it, and where to train it."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder of a run that exists")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
+    source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
+    parser.add_argument("--name", help="name of the new run (default: the preset's)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions beside them")
+    place.add_argument("--table", metavar="FILE", help="train on a CSV or TSV of image paths and captions")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimiser.batch_size=64; repeatable"
+    )
+    parser.add_argument("--detach", action="store_true", help="train in the background and return at once")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Makes the run if it is new, trains it, and says how it ended."""
+    from trainer.config import ConfigError
+
+    workspace: Workspace = args.workspace
+    changes = args.set or args.name or args.folder or args.table
+    if bool(args.run) == bool(args.preset or args.config):
+        raise ConfigError("Name a run that exists, or make a new one with --preset or --config: exactly one of these.")
+    if args.run and changes:
+        raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
+    number = workspace.run(args.run).id if args.run else _create(workspace, args)
+    if args.detach:
+        from trainer.launch import start_detached
+
+        pid = start_detached(workspace, number)
+        row = workspace.run(number)
+        answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
+        text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
+    else:
+        from trainer.fit import fit
+
+        fit(workspace, number)
+        row = workspace.run(number)
+        answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
+        text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
+    print(json.dumps(answer) if args.json else text)
+    return 0
+
+
+def configured(args: argparse.Namespace) -> config.Run:
+    """The run that the arguments describe, checked.
+
+    Raises:
+        ConfigError: It cannot be run; the message names the field.
+    """
+    from dataclasses import replace
+
+    from trainer import catalog, config
+
+    run = catalog.preset(args.preset) if args.preset else config.read(args.config)
+    # Absolute, because a detached trainer may work elsewhere.
+    if args.folder:
+        run = replace(run, data=config.Folder(path=str(Path(args.folder).expanduser().absolute())))
+    if args.table:
+        run = replace(run, data=config.Table(path=str(Path(args.table).expanduser().absolute())))
+    if args.name:
+        run = replace(run, name=args.name)
+    for change in args.set:
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
+        run = config.replace(run, field.strip(), value.strip())
+    config.check(run)
+    return run
+
+
+def _create(workspace: Workspace, args: argparse.Namespace) -> int:
+    return workspace.create_run(configured(args), preset=args.preset or "")

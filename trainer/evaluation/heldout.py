@@ -1,0 +1,72 @@
+"""Held-out splits, ready to be embedded again and again while a model learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from trainer.analysis.retrieval import groups_of
+from trainer.catalog import PromptSuite
+from trainer.data import Pairs
+from trainer.data.tokenizer import Tokenizer
+from trainer.models import TwoTowers, embed_images, embed_tokens
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Unit embeddings of one split by one model.
+
+    Attributes:
+        image: Row i is image i.
+        text: Row i is its caption.
+        prompts: Of each class of the zero-shot task in each template; None without a task.
+    """
+
+    image: Float[np.ndarray, "n d"]
+    text: Float[np.ndarray, "n d"]
+    prompts: Float[np.ndarray, "c t d"] | None
+
+
+class HeldOut:
+    """One held-out split with its captions, classes and prompts as tokens.
+
+    Attributes:
+        pairs: The split.
+        prefix: Of its logged numbers: `val`, or the split's name.
+        groups: Equal where captions are equal: these are right answers to each other.
+        labels: Class of each pair, -1 where it has none of the suite's.
+    """
+
+    def __init__(
+        self, pairs: Pairs, *, prefix: str, suite: PromptSuite | None, tokenizer: Tokenizer, context_length: int
+    ) -> None:
+        self.pairs = pairs
+        self.prefix = prefix
+        self.groups: Int[np.ndarray, " n"] = groups_of(pairs.captions)
+        self.labels: Int[np.ndarray, " n"] = _labels(pairs, suite)
+        self._tokens = tokenizer.encode(pairs.captions, context_length)
+        self._shape = (len(suite.classes), len(suite.templates)) if suite and (self.labels >= 0).any() else None
+        prompts = [t.replace("{}", c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
+        self._prompts = tokenizer.encode(prompts, context_length)
+
+    def embed(self, towers: TwoTowers, where: torch.device) -> Embedded:
+        """The split as the towers see it now; they come back in training mode if they were in it."""
+        training = towers.training
+        towers.eval()
+        try:
+            image = embed_images(towers, self.pairs.images, where)
+            text = embed_tokens(towers, self._tokens, where)
+            prompts = None
+            if self._shape:
+                prompts = embed_tokens(towers, self._prompts, where).reshape(*self._shape, -1)
+            return Embedded(image, text, prompts)
+        finally:
+            towers.train(training)
+
+
+def _labels(pairs: Pairs, suite: PromptSuite | None) -> Int[np.ndarray, " n"]:
+    place = {name: i for i, name in enumerate(suite.classes)} if suite else {}
+    return np.array([place.get(label, -1) for label in pairs.labels], dtype=np.int64)

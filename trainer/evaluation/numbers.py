@@ -1,0 +1,63 @@
+"""The numbers of a held-out split, by the names of `trainer.metrics` without their prefix."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from trainer.analysis.geometry import modality_gap
+from trainer.analysis.retrieval import median_rank, ranks, recall_at
+from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.zero_shot import class_ranks, class_weights
+from trainer.evaluation.heldout import Embedded, HeldOut
+from trainer.methods import ImageText
+
+RECALLS: Final = (1, 5, 10)
+HARDEST: Final = 10
+"""Unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
+
+
+def measure(heldout: HeldOut, embedded: Embedded, method: ImageText, *, batch_size: int) -> dict[str, float]:
+    """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training."""
+    matched = matched_cosines(embedded.image, embedded.text)
+    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.groups)
+    return {
+        "loss": _loss(method, embedded, batch_size),
+        **_retrieval("image_to_text", embedded.image, embedded.text, heldout),
+        **_retrieval("text_to_image", embedded.text, embedded.image, heldout),
+        **_zero_shot(heldout, embedded),
+        "matched_cosine": float(matched.mean()),
+        "unmatched_cosine": float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan"),
+        "auc": auc(matched, unmatched),
+        "modality_gap": modality_gap(embedded.image, embedded.text)[1],
+    }
+
+
+def _retrieval(
+    direction: str, query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "n d"], heldout: HeldOut
+) -> dict[str, float]:
+    places = ranks(query, stored, heldout.groups)
+    recalls = {f"{direction}_R@{k}": recall_at(places, k) for k in RECALLS}
+    return recalls | {f"{direction}_median_rank": median_rank(places)}
+
+
+def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
+    if embedded.prompts is None:
+        return {}
+    known = heldout.labels >= 0
+    places = class_ranks(embedded.image[known], class_weights(embedded.prompts), heldout.labels[known])
+    return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
+
+
+@torch.inference_mode()
+def _loss(method: ImageText, embedded: Embedded, batch_size: int) -> float:
+    # A batch of its own size has its own ln n: the incomplete last one would bend the mean.
+    n = len(embedded.image)
+    size = min(batch_size, n)
+    where = next((p.device for p in method.parameters()), torch.device("cpu"))
+    parts = [slice(start, start + size) for start in range(0, n - size + 1, size)]
+    image, text = (torch.from_numpy(rows).to(where) for rows in (embedded.image, embedded.text))
+    return float(np.mean([method.loss(image[part], text[part]).item() for part in parts]))

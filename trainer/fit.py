@@ -1,0 +1,144 @@
+"""The training loop, top to bottom: claim the run, prepare the pairs, update, watch, save."""
+
+from __future__ import annotations
+
+import traceback
+
+import torch
+
+from trainer import config, data, device
+from trainer.data import DataSplits
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.problem import Problem
+from trainer.speech import Speech
+from trainer.store import RunLog, Workspace, write_atomically
+from trainer.training import FitError, Training
+from trainer.watch import Watch
+from trainer.wishes import Wishes
+
+
+def fit(workspace: Workspace, run: int) -> None:
+    """Trains a run to its end or until it is asked to stop, beginning where its newest whole checkpoint left off.
+
+    Afterwards the run is finished, stopped or failed, and its row says why.
+
+    Raises:
+        Problem: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
+    """
+    with RunLog.claim(workspace, run) as log, Wishes(log) as wishes:
+        speech = Speech(log.folder / "log.txt")
+        try:
+            status, reason = _train(workspace, log, wishes, speech)
+        except Exception as error:
+            problem = _as_problem(error, workspace.config_of(log.run.id))
+            log.status("failed", str(problem))
+            if not isinstance(problem, Problem):
+                speech.write(traceback.format_exc())
+            speech.say(f"failed: {problem}")
+            raise problem from error
+        log.status(status, reason)
+        speech.say(f"{status}. {reason}")
+
+
+def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) -> tuple[str, str]:
+    """The status and its reason at the end of this sitting."""
+    run = workspace.config_of(log.run.id)
+    config.check(run)
+    where = device.choose(run.device)
+    device.be_polite(where)
+    speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
+    try:
+        splits = _prepared(workspace, run, log, wishes)
+    except _Stopped:
+        return "stopped", "Stopped while the data was being prepared."
+    tokenizer = _tokenizer(log, splits, run.model.vocabulary)
+    training = Training(run, splits.train, tokenizer, where)
+    _introduce(log, speech, splits, training)
+    watch = Watch(log, run, training, speech=speech)
+    watch.hold_out(splits, tokenizer)
+    watch.begin()
+
+    while training.step < training.total_steps:
+        wish = wishes.now()
+        if wish in ("stop", "pause", "save"):
+            watch.save()
+        if wish == "stop":
+            return (
+                "stopped",
+                f"Stopped after step {training.step} of {training.total_steps}; resume goes on.",
+            )
+        if wish == "pause":
+            watch.rest(wishes)
+            continue
+        if wish == "evaluate":
+            watch.evaluate()
+        watch.saw(training.update())
+
+    watch.save()
+    return "finished", ""
+
+
+class _Stopped(Exception):
+    """Raised out of the preparation of the data by the wish to stop."""
+
+
+def _prepared(workspace: Workspace, run: config.Run, log: RunLog, wishes: Wishes) -> DataSplits:
+    """The pairs, drawn or decoded if need be, with the progress shown as the run's phase."""
+
+    def progress(share: float, note: str) -> None:
+        log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
+        if wishes.now() == "stop":
+            raise _Stopped
+
+    return data.load(run.data, image_size=run.model.image_size, workspace_folder=workspace.folder, progress=progress)
+
+
+def _tokenizer(log: RunLog, splits: DataSplits, vocabulary: int) -> Tokenizer:
+    """The run's tokenizer: trained on its captions in the first sitting, the same one ever after."""
+    file = log.folder / "tokenizer.json"
+    if not file.exists():
+        trained = train_tokenizer(splits.train.captions, vocabulary)
+        write_atomically(file, lambda draft: draft.write_text(trained.to_json(), encoding="utf-8") and None)
+    return Tokenizer.from_json(file.read_text(encoding="utf-8"))
+
+
+def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Training) -> None:
+    """Notes what the run is made of.
+
+    Raises:
+        FitError: The training pairs are not those the run began with.
+    """
+    pairs = splits.train
+    if log.run.step > 0 and log.run.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
+        raise FitError(
+            f"The images or captions of {pairs.name} have changed since this run began, so it cannot go on. "
+            "Put them back, or duplicate the run to train on them as they are now."
+        )
+    parameters = sum(p.numel() for module in training.modules.values() for p in module.parameters())
+    log.facts(
+        device=str(training.device),
+        parameters=parameters,
+        train_pairs=len(pairs),
+        heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
+        fingerprint=pairs.fingerprint,
+        left_out=len(splits.report.problems),
+    )
+    held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
+    speech.say(
+        f"{len(pairs):,} training pairs, held out {held}; {parameters:,} parameters, {training.total_steps} steps"
+    )
+    for path, reason in splits.report.problems[:10]:
+        speech.say(f"left out: {path}: {reason}")
+    if len(splits.report.problems) > 10:
+        speech.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
+
+
+def _as_problem(error: Exception, run: config.Run) -> Exception:
+    """The error as a sentence where the person can mend it; any other as it is."""
+    starved = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    if not starved:
+        return error
+    size = run.optimiser.batch_size
+    return FitError(
+        f"Memory ran out with batches of {size} pairs. Duplicate the run with batches of {max(2, size // 2)}."
+    )

@@ -1,0 +1,26 @@
+"""How loaded the machine is while a run trains on it."""
+
+from __future__ import annotations
+
+import contextlib
+
+import psutil
+import torch
+
+_MIB = 2**20
+
+
+def load(where: torch.device) -> dict[str, float]:
+    """CPU load since the last call, memory of this process, and of a GPU its load and memory, by metric name."""
+    values = {
+        "system/cpu_percent": psutil.cpu_percent(),
+        "system/memory_mib": psutil.Process().memory_info().rss / _MIB,
+    }
+    if where.type == "cuda":
+        values["system/gpu_memory_mib"] = torch.cuda.memory_reserved(where) / _MIB
+        # Needs NVIDIA's management library, which some drivers and containers lack.
+        with contextlib.suppress(Exception):
+            values["system/gpu_percent"] = float(torch.cuda.utilization(where))
+    if where.type == "mps":
+        values["system/gpu_memory_mib"] = torch.mps.driver_allocated_memory() / _MIB
+    return values

@@ -1,0 +1,123 @@
+"""What a sitting trains: towers, method and optimiser over one training split, an update at a time."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import nn
+
+from trainer import config, device, methods, models, optim
+from trainer.data import Pairs
+from trainer.data.augment import random_crops
+from trainer.data.order import batches, steps_per_epoch
+from trainer.data.tokenizer import Tokenizer
+from trainer.problem import Problem
+
+
+class FitError(Problem):
+    """Training cannot go on; the message says why and what to change."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update was like.
+
+    Attributes:
+        loss: Of the batch, before the update.
+        gradient_norm: Before clipping.
+        learning_rate: Used by the update.
+        data_s: Seconds until the batch lay ready on the device.
+        seconds: Of the whole update.
+    """
+
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+    data_s: float
+    seconds: float
+
+
+class Training:
+    """Everything that changes from step to step. Batch `step` is a function of (seed, step) alone.
+
+    Attributes:
+        towers: The model.
+        method: How a batch becomes a loss.
+        optimiser: AdamW over both.
+        step: Updates made.
+        total_steps: Updates in the whole run.
+    """
+
+    def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, where: torch.device) -> None:
+        torch.manual_seed(run.seed)
+        self.towers = models.build(run.model, tokenizer).to(where, memory_format=device.memory_format(where))
+        self.method = methods.build(run.objective).to(where)
+        self.optimiser = optim.adamw(nn.ModuleDict(self.modules), run.optimiser)
+        self.device = where
+        self.step = 0
+        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size)
+        self.total_steps = self._per_epoch * run.optimiser.epochs
+        self._run = run
+        self._pairs = pairs
+        self._tokens = tokenizer.encode(pairs.captions, run.model.context_length)
+        self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """What a checkpoint keeps, by the prefix of its weights."""
+        return {"towers": self.towers, "method": self.method}
+
+    def update(self) -> Update:
+        """Makes the next update.
+
+        Raises:
+            FitError: The loss or the gradient is no finite number; weights and moments are those of before.
+        """
+        began = time.perf_counter()
+        choice = self._run.optimiser
+        rate = optim.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
+        optim.set_learning_rate(self.optimiser, rate)
+        batch = self._batch()
+        data_s = time.perf_counter() - began
+
+        self.towers.train()
+        with device.autocast(self.device):
+            loss = self.method(self.towers, batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        parameters = (p for group in self.optimiser.param_groups for p in group["params"])
+        norm = optim.clip_gradients(parameters, choice.clip_norm)
+        loss_value, norm_value = torch.stack((loss.detach().float(), norm.float())).tolist()
+        self._check_finite(loss_value, norm_value)
+        self.optimiser.step()
+        self.method.after_step()
+        self.step += 1
+        return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
+
+    def _batch(self) -> methods.Batch:
+        epoch, place = divmod(self.step, self._per_epoch)
+        if self._order[0] != epoch:
+            drawn = batches(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch)
+            self._order = (epoch, list(drawn))
+        rows = self._order[1][place]
+        # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
+        rows = np.sort(rows)
+        images = torch.from_numpy(self._pairs.images[rows]).to(self.device)
+        crops = random_crops(images, rows, self._run.seed, epoch, self._run.optimiser.crop_scale)
+        images = crops.contiguous(memory_format=device.memory_format(self.device))
+        return methods.Batch(images, self._tokens[rows].to(self.device))
+
+    def _check_finite(self, loss: float, norm: float) -> None:
+        if math.isfinite(loss) and math.isfinite(norm):
+            return
+        what = f"The loss became {loss}" if not math.isfinite(loss) else f"The gradient norm became {norm}"
+        rate = self._run.optimiser.learning_rate
+        raise FitError(
+            f"{what} at step {self.step + 1}. The last checkpoint is still good; "
+            f"duplicate the run with a lower learning rate, {rate / 3:.1g} say, or a longer warm-up."
+        )

@@ -1,0 +1,221 @@
+"""What a run says and keeps while it trains: curves, evaluations, snapshots, checkpoints, lines for people."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from trainer import checkpoint, config, machine
+from trainer.data import DataSplits
+from trainer.data.tokenizer import Tokenizer
+from trainer.evaluation import Embedded, HeldOut, measure
+from trainer.metrics import HEADLINE
+from trainer.speech import Speech
+from trainer.store import Items, RunLog, snapshot_name, write_snapshot
+from trainer.training import Training, Update
+from trainer.wishes import Wishes
+
+TRAINING: Final = "training"
+"""Phase of a run that makes updates; before it come the phases of preparing the data."""
+
+REST_S: Final = 0.2
+"""How soon a paused run notices that it may go on."""
+
+
+@dataclass
+class _Pace:
+    """Sums over the updates since the last row of the curves."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    data_s: float = 0.0
+
+    def add(self, update: Update) -> None:
+        self.updates += 1
+        self.seconds += update.seconds
+        self.data_s += update.data_s
+
+
+@dataclass
+class _Sitting:
+    """When this sitting began to train, for the estimate of its end."""
+
+    step: int
+    began: float = field(default_factory=time.monotonic)
+
+    def eta_s(self, step: int, total_steps: int) -> float | None:
+        made = step - self.step
+        return (time.monotonic() - self.began) / made * (total_steps - step) if made else None
+
+
+class Watch:
+    """Watches one sitting of a training; everything it writes goes through the run's log."""
+
+    def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech) -> None:
+        self._log = log
+        self._run = run
+        self._training = training
+        self._speech = speech
+        self._checkpoints: Path = log.folder / "checkpoints"
+        self._heldout: list[HeldOut] = []
+        self._tokenizer = ""
+        self._best: float | None = None
+        self._best_step: int | None = None
+        self._saved_step: int | None = None
+        self._pace = _Pace()
+        self._sitting = _Sitting(0)
+        total = training.total_steps
+        self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
+
+    def hold_out(self, splits: DataSplits, tokenizer: Tokenizer) -> None:
+        """Takes the splits to measure on: the first is `val`, the others keep their names."""
+        self._tokenizer = tokenizer.to_json()
+        length = self._run.model.context_length
+        for split, pairs in splits.heldout.items():
+            prefix = split if self._heldout else "val"
+            self._heldout.append(
+                HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
+            )
+
+    def begin(self) -> None:
+        """Goes on from the newest whole checkpoint; without one, measures the untrained model."""
+        found, complaints = checkpoint.newest(self._checkpoints)
+        for complaint in complaints:
+            self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
+        if found:
+            checkpoint.restore(found, modules=self._training.modules, optimiser=self._training.optimiser)
+            self._training.step = self._saved_step = found.step
+            self._best, self._best_step = found.training["best"], found.training["best_step"]
+            self._speech.say(f"going on from the checkpoint of step {found.step}")
+        for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
+            self._log.drop_checkpoint(damaged)
+        # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
+        self._log.rewind(found.step if found else -1)
+        self._sitting = _Sitting(self._training.step)
+        self._tell(TRAINING)
+        if not found:
+            self._measure()
+
+    def saw(self, update: Update) -> None:
+        """Logs an update, and measures and saves where one of these is due."""
+        self._pace.add(update)
+        step, watching = self._training.step, self._run.watching
+        last = step == self._training.total_steps
+        self._tell(TRAINING)
+        if step % watching.log_every == 0 or last:
+            self._log_curves(update)
+        improved = False
+        if last or step % watching.evaluate_every == 0 or step in self._snapshot_steps:
+            improved = self._measure()
+        if improved or (step % watching.checkpoint_every == 0 and not last):
+            self.save()
+
+    def evaluate(self) -> None:
+        """Measures now, because a person asked for it."""
+        self._measure()
+
+    def save(self) -> None:
+        """Writes a checkpoint of this step, unless it is there, and removes those no longer needed."""
+        step = self._training.step
+        if step == self._saved_step:
+            return
+        folder = checkpoint.save(
+            self._checkpoints,
+            modules=self._training.modules,
+            training={
+                "step": step,
+                "best": self._best,
+                "best_step": self._best_step,
+                "optimiser": self._training.optimiser.state_dict(),
+            },
+            tokenizer=self._tokenizer,
+        )
+        self._log.checkpoint(step, folder, best=step == self._best_step)
+        self._saved_step = step
+        for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
+            self._log.drop_checkpoint(gone)
+
+    def rest(self, wishes: Wishes) -> None:
+        """Pauses, alive and with the model in memory, until the wish to pause is gone."""
+        self._log.status("paused")
+        self._speech.say(f"paused after step {self._training.step}")
+        while wishes.now() == "pause":
+            self._tell("paused")
+            time.sleep(REST_S)
+        self._sitting = _Sitting(self._training.step)
+        if wishes.now() != "stop":
+            self._log.status("running")
+            self._speech.say("going on")
+
+    def _tell(self, phase: str) -> None:
+        step, total = self._training.step, self._training.total_steps
+        self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._sitting.eta_s(step, total))
+
+    def _log_curves(self, update: Update) -> None:
+        pace, self._pace = self._pace, _Pace()
+        pairs = pace.updates * self._run.optimiser.batch_size
+        values = {
+            "train/loss": update.loss,
+            "train/learning_rate": update.learning_rate,
+            "train/inv_tau": self._training.method.inv_tau,
+            "train/gradient_norm": update.gradient_norm,
+            "train/pairs_per_s": pairs / pace.seconds,
+            "train/data_wait": pace.data_s / pace.seconds,
+        }
+        self._log.scalars(self._training.step, values | machine.load(self._training.device))
+
+    def _measure(self) -> bool:
+        """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""
+        step = self._training.step
+        found: dict[str, float] = {}
+        for heldout in self._heldout:
+            embedded = heldout.embed(self._training.towers, self._training.device)
+            numbers = measure(heldout, embedded, self._training.method, batch_size=self._run.optimiser.batch_size)
+            found |= {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
+            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers)
+            if step in self._snapshot_steps:
+                self._snapshot(heldout, embedded)
+        self._log.scalars(step, found)
+        self._speech.say(_line(step, self._training.total_steps, found))
+        return self._judge(found.get(HEADLINE, math.nan))
+
+    def _judge(self, value: float) -> bool:
+        improved = math.isfinite(value) and (self._best is None or value > self._best)
+        if improved:
+            self._best, self._best_step = value, self._training.step
+        if self._best is not None:
+            self._log.headline(value, self._best)
+        return improved
+
+    def _snapshot(self, heldout: HeldOut, embedded: Embedded) -> None:
+        pairs, step = heldout.pairs, self._training.step
+        folder = self._log.folder / "snapshots" / snapshot_name(dataset=pairs.name, split=pairs.split, step=step)
+        n = len(pairs)
+        write_snapshot(
+            folder,
+            image=embedded.image,
+            text=embedded.text,
+            items=Items(np.arange(n), pairs.paths, pairs.captions, pairs.labels, [pairs.split] * n, pairs.metadata),
+            step=step,
+            dataset=pairs.name,
+            split=pairs.split,
+            model=self._log.run.name,
+            fingerprint=pairs.fingerprint,
+        )
+        self._log.snapshot(step, pairs.name, pairs.split, folder, n, embedded.image.shape[1])
+
+
+def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
+    """The evaluation as a person reads it in the log."""
+    line = (
+        f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}  image to text "
+        f"R@1 {numbers['val/image_to_text_R@1']:.3f} R@5 {numbers['val/image_to_text_R@5']:.3f}  text to image "
+        f"R@1 {numbers['val/text_to_image_R@1']:.3f}"
+    )
+    others = [name for name in numbers if name.endswith("/image_to_text_R@1") and name != HEADLINE]
+    return line + "".join(f"  {name.partition('/')[0]} R@1 {numbers[name]:.3f}" for name in others)

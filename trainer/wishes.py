@@ -1,0 +1,45 @@
+"""What the person wants of a running trainer: flags in the store, and signals."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Final
+
+from trainer.store import RunLog
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Wishes:
+    """Looks for wishes once a step. While in its context, SIGTERM and Ctrl-C are the wish to stop.
+
+    A second Ctrl-C ends at once, without a checkpoint.
+    """
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self._signalled = False
+        self._before: dict[signal.Signals, signal.Handlers] = {}
+
+    def now(self) -> str:
+        """`stop`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
+        return "stop" if self._signalled else self._log.asked()
+
+    def __enter__(self) -> Wishes:
+        # Python allows signal handlers in the main thread only; elsewhere the flags alone must do.
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._signalled and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._signalled = True
