@@ -14,6 +14,7 @@ from trainer.problem import Problem
 from trainer.store import StoreError, Workspace
 
 if TYPE_CHECKING:
+    from trainer.methods import ImageText
     from trainer.models import OpenModel
 
 MODELS_KEPT: Final = 4
@@ -39,12 +40,17 @@ class KeptModel:
 
     Attributes:
         opened: The model.
-        inv_tau: The run's own inverse temperature, learned or fixed, as it was at that step.
+        method: What it was trained with, as it was at that step.
     """
 
-    def __init__(self, opened: OpenModel, inv_tau: float) -> None:
-        self.opened, self.inv_tau = opened, inv_tau
+    def __init__(self, opened: OpenModel, method: ImageText) -> None:
+        self.opened, self.method = opened, method
         self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
+
+    @property
+    def inv_tau(self) -> float:
+        """The run's own inverse temperature, learned or fixed."""
+        return self.method.inv_tau
 
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
@@ -120,4 +126,4 @@ class OpenModels:
             checkpoint.load_weights(found, {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return KeptModel(opened, method.inv_tau)
+        return KeptModel(opened, method)

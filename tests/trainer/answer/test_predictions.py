@@ -28,7 +28,7 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
     for run, inv_tau in ((1, None), (2, 30.0)):
         opened = models.get(run).opened
         said = answer["runs"][str(run)]
-        assert said["step"] == 7
+        assert said["step"] == 8
         assert inv_tau is None or said["inv_tau"] == inv_tau
         for i, path in enumerate(images):
             vector = opened.embed_images(read_image(path, opened.image_size)[None])[0].astype(float)
@@ -45,9 +45,12 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
 
 def test_the_learned_temperature_is_that_of_the_step(asked: Workspace) -> None:
     models = OpenModels(asked)
-    early, late = models.get(1, 3).inv_tau, models.get(1).inv_tau
-    assert early == pytest.approx(1 / 0.07, rel=1e-5)
-    assert late == pytest.approx(math.exp(1.01 * math.log(1 / 0.07)), rel=1e-5)
+    logged = dict(zip(*asked.series(1, "train/inv_tau")[:2], strict=True))
+    early, late = models.get(1, 4).inv_tau, models.get(1).inv_tau
+    assert early != late
+    assert late == pytest.approx(logged.get(8, late), rel=1e-6)
+    assert early == pytest.approx(1 / 0.07, rel=0.02)
+    assert models.get(2).inv_tau == 30.0
 
 
 def test_unreadable_images_are_named_and_the_others_answered(
@@ -81,7 +84,7 @@ def test_the_models_used_longest_ago_are_closed(asked: Workspace) -> None:
     first = models.get(1)
     models.get(2)
     assert models.get(1) is first
-    models.get(1, 3)
+    models.get(1, 4)
     assert models.get(1) is first
     second = models.get(2)
     assert models.get(2) is second
@@ -95,7 +98,7 @@ def test_what_cannot_be_opened_says_what_to_do(asked: Workspace, run: int, step:
         OpenModels(asked).get(run, step)
     assert caught.value.kind == kind
     if step:
-        assert "3, 7" in caught.value.next
+        assert "4, 8" in caught.value.next
 
 
 @pytest.mark.parametrize(
@@ -142,3 +145,18 @@ def test_embed_writes_rows_and_their_names(asked: Workspace, images: list[Path],
     assert pq.read_table(out / "items.parquet").column("path").to_pylist() == list(map(str, images))
     assert main(["embed", "1", "--texts", "a star", "--out", str(out), "--workspace", str(asked.folder)]) == 0
     assert np.load(out / "embeddings.npy").shape == (1, 16)
+
+
+def test_evaluate_gives_what_the_run_logged_itself(asked: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "clip", "--json", "--workspace", str(asked.folder)]) == 0
+    results = {result["split"]: result for result in json.loads(capsys.readouterr().out)}
+    assert set(results) == {"renderings", "combinations"}
+    logged = {e.split: e.metrics for e in asked.evaluations(1) if e.step == 8}
+    for split, result in results.items():
+        assert result["n"] == 24
+        for name in ("image_to_text_R@1", "matched_cosine", "zero_shot_acc1", "loss"):
+            assert result["metrics"][name] == pytest.approx(logged[split][name], abs=1e-5)
+    folder = next((asked.folder / "data").glob("scenes-*/renderings"))
+    assert main(["evaluate", "clip", "--json", "--data-folder", str(folder), "--workspace", str(asked.folder)]) == 0
+    other = json.loads(capsys.readouterr().out)[0]
+    assert other["metrics"]["image_to_text_R@1"] == pytest.approx(results["renderings"]["metrics"]["image_to_text_R@1"])
