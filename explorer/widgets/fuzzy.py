@@ -6,7 +6,7 @@ from __future__ import annotations
 def score(typed: str, text: str) -> float | None:
     """How well `typed` names `text`, higher is better; None if its letters do not occur in order.
 
-    Letters at the start of a word and letters that follow each other count most; among equals the shorter text wins.
+    Letters that follow each other and letters at the start of a word count most; among equals the shorter text wins.
     """
     wanted = [c for c in typed.casefold() if not c.isspace()]
     inside = text.casefold()
@@ -27,6 +27,6 @@ def _from(start: int, wanted: list[str], inside: str) -> float | None:
         if place < 0:
             return None
         starts_word = place == 0 or not inside[place - 1].isalnum()
-        total += 3.0 if starts_word else 2.0 if place == previous + 1 else 0.5
+        total += 3.0 if place == previous + 1 else 2.5 if starts_word else 0.5
         previous, place = place, place + 1
     return total

@@ -53,16 +53,18 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
     a = run_a if run_a in known else None
     b = run_b if run_b in known else None
     if a is None:
-        a = _first(runs, "clip", taken=b)
+        # While B is empty, too, a CLOOB run is left for it: a lone one is B, not A.
+        a = _first(runs, "clip", taken=b, spare="cloob" if b is None else "")
     if b is None:
         b = _first(runs, "cloob", taken=a)
+    if a is None:
+        a = _first(runs, "clip", taken=b)
     return a, b
 
 
-def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None) -> int | None:
+def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
+    """The first run of the wanted objective, else the first of any but `spare`; None if all are taken."""
     free = [run for run in runs if run.id != taken]
-    wanted = [run for run in free if run.objective.casefold() == objective]
-    # The other place's own kind stays free for it: a lone CLOOB run is B, not A.
-    other = "cloob" if objective == "clip" else "clip"
-    rest = [run for run in free if run.objective.casefold() != other]
-    return next((run.id for run in [*wanted, *rest]), None)
+    wanted = [run.id for run in free if run.objective.casefold() == objective]
+    others = [run.id for run in free if run.objective.casefold() != spare]
+    return next(iter([*wanted, *others]), None)

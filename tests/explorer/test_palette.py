@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+
+from explorer.widgets.cheat_sheet import CheatSheet
+from explorer.widgets.command_palette import CommandPalette, Entry, matching
+from explorer.widgets.fuzzy import score
+
+
+def test_letters_must_come_in_order() -> None:
+    assert score("xyz", "Export as SVG") is None
+    assert score("gvs", "Export as SVG") is None
+    assert score("esvg", "Export as SVG") is not None
+
+
+def test_starts_of_words_and_runs_of_letters_win() -> None:
+    assert score("es", "Export as SVG") < score("es", "Escape")
+    assert score("map", "Map") > score("map", "Make a plot")
+    assert score("gm", "Go to Map") > score("gm", "Enlargement")
+
+
+def test_the_best_place_to_start_is_found() -> None:
+    assert score("run", "Drum on runs") == pytest.approx(score("run", "Drop on runs"), abs=1)
+    assert score("run", "xrxxun run") > score("run", "xrxxun rxn")
+
+
+@pytest.fixture
+def window(dressed, qtbot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(900, 600)
+    column = QVBoxLayout(window)
+    line = QLineEdit(objectName="line")
+    column.addWidget(line)
+    window.show()
+    qtbot.waitExposed(window)
+    line.setFocus()
+    return window
+
+
+def _entries(window: QWidget, done: list[str]) -> list[Entry]:
+    entries = []
+    for words in ("Go to &Map", "Export figure as SVG", "Export figure as PNG"):
+        action = QAction(words, window)
+        action.triggered.connect(lambda _=False, words=words: done.append(words))
+        entries.append(Entry("Test", action))
+    entries[2].action.setEnabled(False)
+    return entries
+
+
+def test_a_command_is_found_and_done_with_the_keyboard_alone(window, qtbot) -> None:
+    done: list[str] = []
+    palette = CommandPalette(window)
+    palette.ask(_entries(window, done))
+    qtbot.keyClicks(palette.line, "svg")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert done == ["Export figure as SVG"]
+    assert palette.isHidden()
+    assert window.findChild(QLineEdit, "line").hasFocus()
+
+
+def test_arrows_choose_and_escape_leaves(window, qtbot) -> None:
+    done: list[str] = []
+    palette = CommandPalette(window)
+    palette.ask(_entries(window, done))
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Escape)
+    assert palette.isHidden()
+    palette.ask(_entries(window, done))
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert done == ["Export figure as SVG"]
+
+
+def test_what_cannot_be_done_now_is_not_offered(window) -> None:
+    palette = CommandPalette(window)
+    palette.ask(_entries(window, []))
+    assert palette.list.model().rowCount() == 2
+
+
+def test_nothing_found_says_so_and_enter_does_nothing(window, qtbot) -> None:
+    done: list[str] = []
+    palette = CommandPalette(window)
+    palette.ask(_entries(window, done))
+    qtbot.keyClicks(palette.line, "qqq")
+    assert palette.list.isHidden()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert done == []
+
+
+def test_order_is_kept_while_nothing_is_typed(window) -> None:
+    entries = _entries(window, [])
+    assert matching("", entries) == entries
+
+
+def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
+    sheet = CheatSheet(window)
+    sheet.tell({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys")]})
+    assert sheet.isVisible()
+    assert sheet.rect() == window.rect()
+    qtbot.mouseClick(sheet, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert sheet.isHidden()

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
+
+from explorer import theme
+from explorer.hooks import Hooks
+from explorer.views import VIEWS, Place
+from explorer.views.view import View
+from explorer.window import Window
+from explorer.window.facts import first_choice
+from trainer.store import RunRow
+
+
+class Left(View):
+    """A view with details and a command."""
+
+    title = "Left"
+    question = "What is on the left?"
+    icon = "square"
+    method = "Nothing is computed.\nJ. Doe, 2001"
+    shown: ClassVar[list[str]] = []
+
+    def __init__(self, context) -> None:
+        super().__init__(context)
+        self.more = QLabel("details of the left")
+        self.body.addWidget(QLabel("left"))
+        self.did: list[str] = []
+        self.own = QAction("Do the left thing", self)
+        self.own.triggered.connect(lambda: self.did.append("left"))
+
+    def command(self) -> list[str] | None:
+        return ["export", "curves", "--runs", "it's 1"]
+
+    def details(self) -> QWidget | None:
+        return self.more
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [self.own]
+
+    def refresh(self) -> None:
+        self.shown.append("left")
+
+
+class Taker(View):
+    """A view that takes images, as Classify does."""
+
+    title = "Taker"
+    question = "What was dropped?"
+
+    def __init__(self, context) -> None:
+        super().__init__(context)
+        self.taken: list[Path] = []
+
+    def take(self, paths: list[Path]) -> None:
+        self.taken += paths
+
+
+class Bad(View):
+    """A view that cannot be made."""
+
+    def __init__(self, context) -> None:
+        raise ValueError("no such view today")
+
+
+@dataclass(frozen=True)
+class TestPlace(Place):
+    __test__ = False
+    type_of_view: type[View] = View
+
+    def load(self) -> type[View]:
+        return self.type_of_view
+
+
+PLACES = (
+    TestPlace("left", "Left", "square", "Left", Left),
+    TestPlace("classify", "Taker", "image", "Taker", Taker),
+)
+
+
+@pytest.fixture
+def open_window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator:
+    made: list[tuple[Window, Hooks]] = []
+
+    def open_one(places: tuple[Place, ...] = PLACES, *, ready: bool = True) -> Window:
+        hooks = Hooks(tmp_path)
+        window = Window(tmp_path, hooks, places=places)
+        made.append((window, hooks))
+        if ready:
+            with qtbot.waitSignal(window.ready, timeout=20_000):
+                window.show()
+        return window
+
+    yield open_one
+    for window, hooks in made:
+        window.close()
+        hooks.remove()
+        window.deleteLater()
+
+
+def _mime(*files: Path | str) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(f)) if isinstance(f, Path) else QUrl(f) for f in files])
+    return mime
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    image = QImage(8, 8, QImage.Format.Format_RGB32)
+    image.fill(0)
+    file = tmp_path / "picture.png"
+    assert image.save(str(file))
+    return file
+
+
+def test_keys_open_views_and_undo_goes_back(open_window, qtbot) -> None:
+    window = open_window()
+    assert window.pages.open_view.title == "Left"
+    qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    assert window.pages.open_view.title == "Taker"
+    assert window.rail.buttons["classify"].isChecked()
+    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.pages.open_view.title == "Left"
+    assert window.rail.buttons["left"].isChecked()
+    qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert window.pages.open_view.title == "Taker"
+
+
+def test_a_view_is_refreshed_when_it_is_shown_and_not_before(open_window) -> None:
+    Left.shown.clear()
+    window = open_window((PLACES[1], PLACES[0]))
+    assert Left.shown == []
+    window.go_to("left")
+    assert Left.shown == ["left"]
+
+
+def test_details_stand_beside_the_view_that_has_some(open_window) -> None:
+    window = open_window()
+    assert window.pages.views["left"].more.isVisible()
+    window.go_to("classify")
+    assert not window.pages.views["left"].more.isVisible()
+
+
+def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot) -> None:
+    window = open_window()
+    window.selection.pairs = [1, 2]
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert window.selection.pairs.tolist() == []
+    window.selection.undo.undo()
+    assert window.selection.pairs.tolist() == [1, 2]
+
+
+def test_view_selection_and_size_come_back(open_window) -> None:
+    first = open_window()
+    first.go_to("classify")
+    first.selection.dataset, first.selection.step, first.selection.pairs = "scenes-renderings", 30, [5]
+    first.resize(880, 610)  # no larger than the offscreen platform's screen allows
+    size = first.size()
+    first.close()
+    second = open_window()
+    assert second.pages.open_view.title == "Taker"
+    assert second.selection.now == first.selection.now
+    assert second.size() == size
+    assert not second.selection.undo.canUndo()
+    second.forget()
+    assert second.selection.dataset is None
+
+
+def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None:
+    window = open_window((TestPlace("bad", "Bad", "square", "Bad", Bad), *PLACES))
+    assert "no such view today" in window.banner.message.text()
+    window.go_to("left")
+    assert window.pages.open_view.title == "Left"
+
+
+def test_a_failure_is_told_with_its_next_step(open_window) -> None:
+    window = open_window()
+    window.pages.views["left"].failed.emit("The disk is full.", "Free 2 GB, then try again.")
+    assert window.banner.isVisible()
+    assert window.banner.message.text() == "The disk is full."
+    assert window.banner.next.text() == "Free 2 GB, then try again."
+    assert window.banner.copy.isHidden()
+
+
+def test_markup_in_a_message_stays_text(open_window) -> None:
+    window = open_window()
+    window.pages.views["left"].failed.emit("<b>bold</b> <img src=x>", "")
+    assert window.banner.message.textFormat() == Qt.TextFormat.PlainText
+
+
+def test_a_bug_is_told_with_details_to_copy(open_window) -> None:
+    window = open_window()
+    window._hooks.report(KeyError("who knows"))
+    assert "who knows" in window.banner.message.text()
+    window.banner.copy.click()
+    assert "KeyError" in QGuiApplication.clipboard().text()
+
+
+def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, picture: Path) -> None:
+    window = open_window()
+    window.selection.propose(run_a=1, run_b=2)
+    mime = _mime(picture, "https://example.com/cat.png")
+    where = QPointF(window.rect().center())
+    enter = QDragEnterEvent(
+        where.toPoint(), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    overlay = window.intake.overlay
+    assert overlay.isVisible()
+    assert overlay._words == "Drop to classify with A and B"
+    drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(overlay, drop)
+    assert overlay.isHidden()
+    assert window.pages.open_view.title == "Taker"
+    assert window.pages.views["classify"].taken == [picture]
+    assert "web" in window.banner.message.text()
+
+
+def test_an_overlay_that_the_drag_never_reaches_goes_away(open_window, qtbot, picture: Path) -> None:
+    window = open_window()
+    window.intake.overlay.open("Drop")
+    qtbot.waitUntil(window.intake.overlay.isHidden, timeout=3_000)
+
+
+def test_images_dropped_before_the_views_are_there_wait_for_them(open_window, qtbot, picture: Path) -> None:
+    window = open_window(ready=False)
+    window.classify([picture])
+    with qtbot.waitSignal(window.ready, timeout=20_000):
+        window.show()
+    assert window.pages.views["classify"].taken == [picture]
+
+
+def test_a_copied_picture_is_pasted_as_a_file(open_window, qtbot) -> None:
+    window = open_window()
+    image = QImage(5, 3, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.red)
+    QGuiApplication.clipboard().setImage(image)
+    qtbot.keyClick(window, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    taker = window.pages.views["classify"]
+    qtbot.waitUntil(lambda: bool(taker.taken))
+    assert QImage(str(taker.taken[0])).size() == image.size()
+    assert taker.taken[0].parent == window.folder / "scratch"
+
+
+def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, picture: Path) -> None:
+    window = open_window()
+    QGuiApplication.clipboard().setMimeData(_mime(picture))
+    window.intake.paste()
+    assert window.pages.views["classify"].taken == [picture]
+    QGuiApplication.clipboard().setText("words")
+    window.intake.paste()
+    assert "no image" in window.banner.message.text()
+
+
+def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window, qtbot) -> None:
+    window = open_window()
+    qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert window.palette_panel.isVisible()
+    qtbot.keyClicks(window.palette_panel.line, "left thing")
+    qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
+    assert window.pages.views["left"].did == ["left"]
+    window.show_palette()
+    qtbot.keyClicks(window.palette_panel.line, "taker")
+    qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
+    assert window.pages.open_view.title == "Taker"
+
+
+def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> None:
+    window = open_window()
+    window.selection.pairs = [1]
+    window.show_keys()
+    qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_Escape)
+    assert window.cheat_sheet.isHidden()
+    assert window.pages.open_view.title == "Left"
+    assert window.selection.pairs.tolist() == [1]
+
+
+def test_the_view_explains_its_method(open_window) -> None:
+    window = open_window()
+    window.pages.views["left"].method_asked.emit()
+    assert window.method_panel.isVisible()
+    assert "J. Doe, 2001" in window.method_panel.findChild(QLabel, "methodText").text()
+
+
+def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
+    window = open_window()
+    window.pages.views["left"].copy_asked.emit()
+    assert "'it'\"'\"'s 1'" in QGuiApplication.clipboard().text()
+    window.go_to("classify")
+    window.pages.views["classify"].copy_asked.emit()
+    assert "nothing to export" in window.banner.message.text()
+
+
+def test_the_theme_is_chosen_and_remembered(open_window) -> None:
+    window = open_window()
+    window._choose_theme("dark")
+    assert theme.theme().dark
+    assert window.settings.value("window/theme") == "dark"
+
+
+def test_every_button_has_a_name_for_those_who_do_not_see_it(open_window) -> None:
+    window = open_window()
+    nameless = [
+        b for b in window.findChildren(QToolButton) if not b.accessibleName() and not b.objectName().startswith("qt_")
+    ]
+    assert [b.objectName() for b in nameless] == []
+
+
+def _run(number: int, objective: str) -> RunRow:
+    values = dict.fromkeys(RunRow.__dataclass_fields__)
+    return RunRow(**{**values, "id": number, "objective": objective})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "before", "after"),
+    [
+        ([], (None, None), (None, None)),
+        (["clip"], (None, None), (1, None)),
+        (["cloob"], (None, None), (None, 1)),
+        (["cloob", "clip", "clip", "cloob"], (None, None), (2, 1)),
+        (["clip", "clip"], (None, None), (1, 2)),
+        (["cloob", "cloob"], (None, None), (2, 1)),
+        (["clip", "cloob"], (2, None), (2, 1)),
+        (["clip", "cloob"], (9, 2), (1, 2)),
+    ],
+)
+def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple) -> None:
+    runs = [_run(number, kind) for number, kind in enumerate(kinds, start=1)]
+    assert first_choice(runs, *before) == after
+
+
+@pytest.mark.parametrize("place", VIEWS, ids=lambda place: place.name)
+def test_the_rail_says_what_the_view_says(place: Place) -> None:
+    view = place.load()
+    assert (view.title, view.icon) == (place.title, place.icon)
+    assert view.question.endswith(("?", "."))
+    assert len(view.method) > 80
