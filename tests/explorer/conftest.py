@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,3 +66,55 @@ def _nothing_stays() -> Iterator[None]:
     # Threads of Qt's pools that have run Python once look alive as `_DummyThread` until the pool lets them go.
     left = [thread for thread in left if not isinstance(thread, threading._DummyThread)]
     assert not left, f"threads left running: {left}"
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tuple[int, int]:
+    """Two runs in the workspace of `make_context`, each with snapshots of the same 48 pairs at steps 10 and 20.
+
+    Run A separates its pairs well, run B badly; images are real files.
+    """
+    folder, runs = _two_runs_once
+    shutil.copytree(folder, tmp_path / "workspace", dirs_exist_ok=True)
+    return runs
+
+
+@pytest.fixture(scope="session")
+def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, int]]:
+    """Every run is synced to the disk, which takes a second: it is done once and copied."""
+    import numpy as np
+    from PIL import Image
+
+    from trainer import config
+    from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
+
+    tmp_path, n = tmp_path_factory.mktemp("two-runs"), 48
+    workspace = Workspace(tmp_path / "workspace")
+    colours, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
+    files = [tmp_path / f"{i}.png" for i in range(n)]
+    for i, file in enumerate(files):
+        Image.new("RGB", (40, 20), colours[i % 3]).save(file)
+    items = Items(
+        np.array([f"pair {i}" for i in range(n)]),
+        [str(file) for file in files],
+        [f"a {colours[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
+        [shapes[i % 4] for i in range(n)],
+        ["renderings"] * n,
+        {"colour": [colours[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
+    )
+    made = []
+    for name, noise in (("good", 0.4), ("bad", 1.6)):
+        made.append(workspace.create_run(config.Run(name=name)))
+        with RunLog.claim(workspace, made[-1]) as log:
+            for step in (10, 20):
+                rng = np.random.default_rng(step)
+                image = rng.normal(size=(n, 8)).astype(np.float32)
+                text = image + noise * rng.normal(size=(n, 8)).astype(np.float32)
+                image, text = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (image, text))
+                folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=step)
+                about = {"step": step, "dataset": "scenes", "split": "renderings"}
+                write_snapshot(folder, image=image, text=text, items=items, model=name, **about)
+                log.snapshot(step, "scenes", "renderings", folder, n, 8)
+            log.status("finished")
+    workspace.close()
+    return workspace.folder, (made[0], made[1])

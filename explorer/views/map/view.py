@@ -101,6 +101,8 @@ class MapView(View):
         runs = (selection.run_a, selection.run_b)
         if runs == (None, None):
             self._key = None
+            for index in (0, 1):
+                self._read(index)
             self.show_empty("chart-scatter", "No run chosen", NO_RUN)
             self.details_changed.emit()
             return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
@@ -53,8 +54,8 @@ class PointLayer(pg.GraphicsObject):
         self._grey = QColor("grey")
         self._busy = self._stale = False
         self._generation = 0
-        self._threads = ThreadPoolExecutor(1, "point-map")
-        self.destroyed.connect(_Closing(self._threads))
+        self._worker = _Worker()
+        self.destroyed.connect(self._worker.end)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._draw)
         self.set_points(np.empty((0, 2)), diamond=np.empty(0, bool))
@@ -210,7 +211,7 @@ class PointLayer(pg.GraphicsObject):
     def _on_thread(self, work: Callable[[], object], done: Callable[[object], object]) -> None:
         courier = _Courier()
         courier.arrived.connect(self._deliver)
-        self._threads.submit(_carry, work, done, courier)
+        self._worker.do(_carry, work, done, courier)
 
     def _deliver(self, done: Callable[[object], object], answer: object) -> None:
         if isinstance(answer, BaseException):
@@ -219,14 +220,28 @@ class PointLayer(pg.GraphicsObject):
         done(answer)
 
 
-class _Closing:
-    """Ends the layer's thread with the layer; holds no reference to the layer itself."""
+class _Worker:
+    """One thread that does one thing after the other. A daemon: closing the window never waits for a picture."""
 
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self._started = False
 
-    def __call__(self, *_: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def do(self, *call: Any) -> None:
+        """Calls the first argument with the others, after everything asked before."""
+        if not self._started:
+            self._started = True
+            threading.Thread(target=_work_off, args=(self._work,), name="point-map", daemon=True).start()
+        self._work.put(call)
+
+    def end(self, *_: object) -> None:
+        """The thread ends when it has done what was asked."""
+        self._work.put(None)
+
+
+def _work_off(work: queue.SimpleQueue[tuple[Any, ...] | None]) -> None:
+    while (call := work.get()) is not None:
+        call[0](*call[1:])
 
 
 def _carry(work: Callable[[], object], done: Callable[[object], object], courier: _Courier) -> None:

@@ -173,7 +173,8 @@ class PointMap(pg.GraphicsView):
 
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)
-        if getattr(self, "_follows_fit", False):
+        # pyqtgraph's constructor resizes before there is a box, and its `close` after the box is gone.
+        if getattr(self, "_follows_fit", False) and not self.closed:
             self.fit()
 
     def _connect(self) -> None:
@@ -229,6 +230,8 @@ class PointMap(pg.GraphicsView):
         self.fit()
 
     def _dress(self) -> None:
+        if self.closed:
+            return
         self.setBackground(colour("surface"))
         self.layer.set_ground(halo=colour("surface"), grey=colour("unselected"))
         self.marks.update()

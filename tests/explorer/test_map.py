@@ -1,0 +1,323 @@
+"""The Map view: two runs linked, one selection with undo, UMAP when it is ready."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+
+from explorer.thumbnails import NoThumbnail, thumbnail
+from explorer.views.map import MapView
+from explorer.views.map.colouring import choices, colouring
+from explorer.views.map.reading import read_numbers, read_side
+from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.similarity import matched_cosines
+from trainer.messages import Failure, Project
+from trainer.store import Items, read_snapshot
+
+N = 48
+
+
+class FakeAsker:
+    """Keeps questions open until the test answers them."""
+
+    def __init__(self) -> None:
+        self.asked: dict[int, dict[str, Any]] = {}
+        self.cancelled: list[int] = []
+        self.warmed = 0
+
+    def ask(self, question: Project, **callbacks: Any) -> int:
+        self.asked[len(self.asked) + 1] = {"question": question, **callbacks}
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+        self.asked[number]["failed"](Failure("cancelled", "Cancelled."))
+
+    def warm_up(self, *_: Any, **__: Any) -> None:
+        self.warmed += 1
+
+    def close(self) -> None:
+        """There is no process."""
+
+
+@pytest.fixture
+def asker() -> FakeAsker:
+    return FakeAsker()
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> MapView:
+    context = dataclasses.replace(make_context(), asker=asker)
+    shown = MapView(context)
+    qtbot.addWidget(shown)
+    qtbot.addWidget(shown.details())
+    shown.resize(900, 600)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
+    return shown
+
+
+def states(view: MapView, index: int) -> np.ndarray:
+    return view.panels[index].map.layer._state
+
+
+def test_titles_say_run_step_and_n(view: MapView):
+    assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
+    assert all("48 pairs" in panel.note.text() and "PCA" in panel.note.text() for panel in view.panels)
+
+
+def test_points_are_images_then_texts(view: MapView):
+    side = view.panels[0].side
+    assert (side.images, side.texts, len(side.xy)) == (N, N, 2 * N)
+    assert [side.pair_of(point) for point in (0, 47, 48, 95)] == [0, 47, 0, 47]
+    assert side.points_of(3) == (3, 51)
+    assert view.panels[0].map.layer._diamond.tolist() == [False] * N + [True] * N
+
+
+def test_hovering_in_a_marks_the_pair_in_both(view: MapView):
+    view.panels[0].map.hovered.emit(N + 5)
+    assert view.context.selection.hovered == 5
+    for panel in view.panels:
+        expected = [tuple(panel.side.xy[i].astype(float)) for i in (5, N + 5)]
+        assert [(p.x(), p.y()) for p in panel.map.marks.rings] == pytest.approx(np.array(expected))
+    view.panels[1].map.hovered.emit(-1)
+    assert view.context.selection.hovered is None
+    assert view.panels[0].map.marks.rings == []
+
+
+def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, view: MapView):
+    shown = view.panels[0].map
+    shown.settled.emit(7, shown.mapToGlobal(shown.position(7).toPoint()))
+    assert view.card.isVisible()
+    words = view.card.words
+    assert "a green cross, 7" in words
+    assert "cross" in words.split("\n")
+    for panel in view.panels:
+        snapshot = read_snapshot(panel.side.row.folder)
+        cosine = matched_cosines(snapshot.image, snapshot.text)[7]
+        rank = ranks(snapshot.image, snapshot.text, groups_of(snapshot.items.caption))[7]
+        assert f"{cosine:.3f}" in words
+        assert f"{rank} of 48" in words
+    qtbot.waitUntil(lambda: not view.card._picture.pixmap().isNull(), timeout=3000)
+    middle = view.card._picture.pixmap().toImage()
+    assert QColor(middle.pixelColor(middle.width() // 2, middle.height() // 2)).getRgb()[:3] == (0, 128, 0)
+    shown.hover_ended.emit()
+    assert not view.card.isVisible()
+
+
+def test_selection_is_linked_and_can_be_undone(view: MapView):
+    selection = view.context.selection
+    view.panels[0].map.outlined.emit(np.array([1, 2, N + 2]), False)
+    assert selection.pairs.tolist() == [1, 2]
+    for index in (0, 1):
+        assert np.flatnonzero(states(view, index) == 2).tolist() == [1, 2, N + 1, N + 2]
+    view.panels[1].map.outlined.emit(np.array([N + 9]), True)
+    assert selection.pairs.tolist() == [1, 2, 9]
+    view.panels[1].map.clicked.emit(2, True)
+    assert selection.pairs.tolist() == [1, 9]
+    for expected in ([1, 2, 9], [1, 2], []):
+        selection.undo.undo()
+        assert selection.pairs.tolist() == expected
+    assert (states(view, 0) == 2).all(), "nothing selected: all in colour"
+    selection.undo.redo()
+    assert np.flatnonzero(states(view, 1) == 2).tolist() == [1, 2, N + 1, N + 2]
+
+
+def test_keys(qtbot, view: MapView):
+    selection = view.context.selection
+    view.activateWindow()
+    view.panels[0].map.setFocus()
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    assert len(selection.pairs) == N
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Escape)
+    assert len(selection.pairs) == 0
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_L)
+    assert view.panels[0].map.lasso_mode
+    assert view.panels[1].map.lasso_mode
+
+
+def test_legend_counts_selected_and_total(view: MapView):
+    legend = view._details.legend
+    assert [(e.name, e.counts) for e in legend.entries()] == [(s, "12") for s in ("cross", "heart", "ring", "star")]
+    view.context.selection.pairs = [0, 1, 4]
+    counts = {e.name: e.counts for e in legend.entries()}
+    assert counts == {"cross": "0 / 12", "heart": "0 / 12", "ring": "2 / 12", "star": "1 / 12"}
+
+
+def test_clicking_the_legend_isolates_a_class_and_again_all(qtbot, view: MapView):
+    legend = view._details.legend
+    view._details.show()
+    place = legend.visualRect(legend.model().index(2)).center()
+    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    rings = np.flatnonzero(np.array(view.panels[1].side.items.label) == "ring")
+    for index in (0, 1):
+        assert np.flatnonzero(states(view, index) == 2).tolist() == [*rings, *(rings + N)]
+    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (states(view, 0) == 2).all()
+
+
+def choose_colour(view: MapView, by: str) -> None:
+    place = next(i for i in range(view.toolbar.colour.count()) if view.toolbar.colour.itemText(i).endswith(by))
+    view.toolbar.colour.setCurrentIndex(place)
+    view.toolbar.colour.activated.emit(place)
+
+
+def test_colour_by_column_scale_and_modality(view: MapView):
+    choose_colour(view, "Colour")
+    assert [e.name for e in view._details.legend.entries()] == ["blue", "green", "red"]
+    assert view.command()[-2:] == ["--colour", "colour"]
+    choose_colour(view, "Brightness")
+    assert view._details.scale.ends == ("0", "0.9792")
+    assert view._details.legend.isHidden()
+    choose_colour(view, "Modality")
+    assert [(e.name, e.total) for e in view._details.legend.entries()] == [("Images", N), ("Texts", N)]
+
+
+def test_hidden_texts_are_not_drawn(view: MapView):
+    view.toolbar.texts.setChecked(False)
+    for index in (0, 1):
+        assert np.flatnonzero(states(view, index) == 0).tolist() == list(range(N, 2 * N))
+
+
+def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
+    view.context.selection.pairs = [3, 4]
+    assert view._details.selected_title.text() == "Selected 2 of 48 pairs"
+    model = view._details.pairs
+    index = model.index(0)
+    assert index.data() == "a red cross, 3"
+    with qtbot.waitSignal(model.dataChanged, timeout=3000):
+        index.data(Qt.ItemDataRole.DecorationRole)
+    assert index.data(Qt.ItemDataRole.DecorationRole).toImage().pixelColor(5, 5).getRgb()[:3] == (255, 0, 0)
+
+
+def test_list_holds_the_first_500(view: MapView):
+    side = view.panels[0].side
+    many = Items(
+        *[getattr(side.items, f) * 20 if f != "id" else np.arange(960) for f in ("id", "path")],
+        *[getattr(side.items, f) * 20 for f in ("caption", "label", "split")],
+    )
+    view._details.show_pairs(dataclasses.replace(side, items=many, images=960, texts=960), np.arange(960))
+    assert view._details.pairs.rowCount() == 500
+    assert view._details.hint.text() == "The first 500 are listed."
+
+
+def umap(tmp_path: Path, name: str) -> tuple[dict[str, Any], np.ndarray]:
+    points = np.random.default_rng(len(name)).normal(size=(2 * N, 2)).astype(np.float32)
+    np.save(tmp_path / name, points)
+    return {"layout": str(tmp_path / name), "images": N, "texts": N, "method": "umap"}, points
+
+
+def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+    view.toolbar.umap.setChecked(True)
+    assert [a["question"].method for a in asker.asked.values()] == ["umap", "umap"]
+    assert asker.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
+    asker.asked[1]["progress"](0.4, "epoch 200 of 500")
+    progress = view.toolbar.progress
+    assert progress.isVisible()
+    assert progress.bar.value() == 400
+    assert progress.note.text() == "UMAP of A: epoch 200 of 500"
+    assert "PCA" in view.panels[0].note.text(), "the PCA stays until the UMAP is there"
+    for number, panel in zip((1, 2), view.panels, strict=True):
+        answer, points = umap(tmp_path, f"{number}.npy")
+        asker.asked[number]["done"](answer)
+        qtbot.waitUntil(lambda p=panel, x=points: np.allclose(p.map.layer.grid.xy, x), timeout=3000)
+        assert "UMAP, 15 neighbours" in panel.note.text()
+    assert not progress.isVisible()
+    assert view.command()[-8:-2] == ["--neighbours", "15", "--min-dist", "0.1", "--seed", "0"]
+
+
+def test_umap_can_be_cancelled(qtbot, view: MapView, asker: FakeAsker):
+    view.toolbar.umap.setChecked(True)
+    qtbot.mouseClick(view.toolbar.progress.cancel, Qt.MouseButton.LeftButton)
+    assert asker.cancelled == [1, 2]
+    assert view.toolbar.pca.isChecked()
+    assert not view.toolbar.progress.isVisible()
+    asker.asked[1]["done"]({"layout": "nowhere.npy"})
+    assert "PCA" in view.panels[0].note.text()
+
+
+def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, asker: FakeAsker):
+    view.toolbar.umap.setChecked(True)
+    with qtbot.waitSignal(view.failed) as failed:
+        asker.asked[1]["failed"](Failure("memory", "Too little memory.", "Close something."))
+    assert failed.args == ["Too little memory.", "Close something."]
+    assert view.toolbar.pca.isChecked()
+
+
+def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, asker: FakeAsker):
+    view.toolbar.umap.setChecked(True)
+    view.toolbar.neighbours.setValue(30)
+    qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
+    assert asker.cancelled == [1, 2]
+    assert {asker.asked[i]["question"].neighbours for i in (3, 4)} == {30}
+
+
+def test_step_and_missing_snapshots(qtbot, view: MapView):
+    view.context.selection.step = 10
+    qtbot.waitUntil(lambda: view.panels[1].title.text() == "bad · step 10", timeout=3000)
+    assert view.command()[5:7] == ["--step", "10"]
+    view.context.selection.step = 11
+    qtbot.waitUntil(lambda: view.panels[0].side is None, timeout=3000)
+    assert (
+        "no snapshot at step 11; choose one of 10, 20"
+        in view.panels[0].empty.findChildren(type(view.card._line))[2].text()
+    )
+    assert view.command() is None
+
+
+def test_one_run_teaches_about_the_other(qtbot, view: MapView):
+    view.context.selection.run_b = None
+    qtbot.waitUntil(lambda: view.panels[1].side is None)
+    assert view.panels[1].pages.currentWidget() is view.panels[1].empty
+    assert view.panels[0].side is not None
+    view.context.selection.run_a = None
+    assert view.is_empty
+    assert view.command() is None
+    assert view.details() is None
+
+
+def test_numbers_are_those_of_the_analysis(make_context: Callable[[], Any], two_runs: tuple[int, int]):
+    side = read_side(make_context().workspace, two_runs[1], 20, "scenes-renderings")
+    numbers = read_numbers(side)
+    snapshot = read_snapshot(side.row.folder)
+    cosines = np.asarray(snapshot.image, np.float64) @ np.asarray(snapshot.text, np.float64).T
+    assert np.allclose(numbers.cosine, np.diag(cosines), atol=1e-6)
+    naive = [(row >= row[i]).sum() for i, row in enumerate(cosines)]
+    assert numbers.rank.tolist() == naive
+    assert len(set(naive)) > 3
+
+
+def test_colouring_of_odd_columns():
+    items = Items(
+        np.arange(4),
+        [""] * 4,
+        [""] * 4,
+        ["", "", "", ""],
+        [""] * 4,
+        {"lists": [[1], [2], [1], [2]], "same": ["x"] * 4, "gaps": [None, "a", "a", "b"], "ids": list("wxyz")},
+    )
+    assert choices(items) == ["modality", "same", "gaps"]
+    shown = colouring("gaps", items, images=4, texts=0)
+    assert shown.names == ("a", "b", "none")
+    assert shown.index.tolist() == [2, 0, 0, 1]
+
+
+def test_thumbnail_keeps_16_bit_grey_and_puts_alpha_on_white(tmp_path: Path):
+    from PIL import Image
+
+    Image.fromarray(np.full((8, 8), 32768, np.uint16)).save(tmp_path / "deep.png")
+    assert thumbnail(tmp_path / "deep.png", 8).pixelColor(4, 4).red() == pytest.approx(128, abs=1)
+    Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert thumbnail(tmp_path / "clear.png", 8).pixelColor(4, 4).getRgb()[:3] == (255, 255, 255)
+    (tmp_path / "no.png").write_bytes(b"no image")
+    for name in ("no.png", "missing.png"):
+        with pytest.raises(NoThumbnail, match=name):
+            thumbnail(tmp_path / name, 8)

@@ -1,0 +1,316 @@
+"""The point map against brute force, one pixel at a time, and under a real mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyqtgraph as pg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QMouseEvent
+from PySide6.QtWidgets import QApplication
+
+from explorer import theme
+from explorer.widgets.point_map import PointMap, raster
+from explorer.widgets.point_map.grid import PointGrid, winding
+
+PALETTE = np.array([[200, 30, 30], [30, 160, 60], [40, 60, 220]], np.uint8)
+
+places = arrays(
+    np.float32,
+    st.tuples(st.integers(0, 60), st.just(2)),
+    elements=st.floats(-3, 3, width=32) | st.sampled_from([np.nan, np.inf]),
+)
+corners = arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements=st.floats(-4, 4, width=16))
+
+
+@given(xy=places, polygon=corners)
+@settings(max_examples=80, deadline=None)
+def test_lasso_is_brute_force(xy: np.ndarray, polygon: np.ndarray):
+    exact = xy.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        expected = np.flatnonzero(np.isfinite(exact).all(axis=1) & (winding(exact, polygon) != 0))
+    assert PointGrid(xy).in_polygon(polygon).tolist() == expected.tolist()
+
+
+@given(xy=places, corner=st.tuples(*[st.floats(-4, 4)] * 4))
+@settings(max_examples=60, deadline=None)
+def test_rectangle_is_brute_force(xy: np.ndarray, corner: tuple[float, float, float, float]):
+    left, right = sorted(corner[:2])
+    bottom, top = sorted(corner[2:])
+    x, y = xy.astype(np.float64).T
+    expected = np.flatnonzero((x >= left) & (x <= right) & (y >= bottom) & (y <= top))
+    assert PointGrid(xy).in_rectangle(left, bottom, right, top).tolist() == expected.tolist()
+
+
+@given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3))
+@settings(max_examples=80, deadline=None)
+def test_nearest_is_brute_force(xy: np.ndarray, x: float, y: float, reach: float):
+    exact = xy.astype(np.float64)
+    distance = np.hypot(exact[:, 0] - x, exact[:, 1] - y)
+    distance[~np.isfinite(distance)] = np.inf
+    found = PointGrid(xy).nearest(x, y, reach=(reach, reach))
+    if found < 0:
+        assert not (distance < reach * (1 - 1e-9)).any()
+    else:
+        assert distance[found] <= reach * (1 + 1e-9)
+        assert distance[found] == pytest.approx(distance.min())
+
+
+def test_large_lasso_agrees_with_every_point_tested():
+    xy = np.random.default_rng(3).normal(size=(60_000, 2)).astype(np.float32)
+    turn = np.linspace(0, 2 * np.pi, 150)
+    star = np.stack([np.cos(turn), np.sin(turn)], axis=1) * (1 + 0.6 * np.cos(7 * turn))[:, None]
+    expected = np.flatnonzero(winding(xy.astype(np.float64), star) != 0)
+    assert np.array_equal(PointGrid(xy).in_polygon(star), expected)
+    assert 1_000 < len(expected) < 59_000
+
+
+def test_overshooting_lasso_leaves_no_hole():
+    twice = np.array([[0, 0], [2, 0], [2, 2], [0, 2], [0, 0], [2, 0], [2, 2], [0, 2]], np.float64)
+    assert PointGrid(np.array([[1.0, 1.0], [3.0, 1.0]])).in_polygon(twice).tolist() == [0]
+
+
+@pytest.fixture(scope="module")
+def kernels() -> None:
+    raster.load_kernels()
+
+
+@pytest.fixture
+def make_map(dressed: QApplication, qtbot, kernels: None) -> Callable[..., PointMap]:
+    # Otherwise pyqtgraph drops the moves that a test sends faster than a hand can.
+    pg.setConfigOption("mouseRateLimit", -1)
+
+    def make(xy: np.ndarray, colour: np.ndarray | None = None, *, texts: int = 0) -> PointMap:
+        shown = PointMap()
+        qtbot.addWidget(shown)
+        shown.resize(300, 300)
+        shown.show()
+        n = len(xy)
+        with qtbot.waitSignal(shown.drawn):
+            shown.set_points(
+                xy,
+                diamond=np.arange(n) >= n - texts,
+                colour=np.zeros(n, np.int64) if colour is None else colour,
+                palette=PALETTE,
+            )
+        return shown
+
+    return make
+
+
+def settle(qtbot, shown: PointMap, change: Callable[[], None]) -> None:
+    with qtbot.waitSignal(shown.drawn):
+        change()
+
+
+def pixel(shown: PointMap, point: int, *, right: int = 0) -> QColor:
+    place = shown.position(point).toPoint() + QPoint(right, 0)
+    return shown.grab().toImage().pixelColor(place)
+
+
+def near(colour: QColor, rgb: tuple[int, int, int] | np.ndarray, within: int = 40) -> bool:
+    return all(abs(int(a) - int(b)) <= within for a, b in zip(colour.getRgb()[:3], rgb, strict=True))
+
+
+def test_each_point_has_its_colour(qtbot, make_map):
+    shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
+    assert [near(pixel(shown, i), PALETTE[i]) for i in range(3)] == [True] * 3
+    assert near(pixel(shown, 0, right=30), QColor(theme.theme().tokens.surface).getRgb()[:3], 2)
+
+
+def test_unselected_points_turn_grey_and_stay(qtbot, make_map):
+    shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
+    settle(qtbot, shown, lambda: shown.set_selected(np.array([False, True, False])))
+    surface = QColor(theme.theme().tokens.surface).getRgb()[:3]
+    assert near(pixel(shown, 1), PALETTE[1])
+    for i in (0, 2):
+        red, green, blue = pixel(shown, i).getRgb()[:3]
+        assert max(red, green, blue) - min(red, green, blue) < 20, "not grey"
+        assert not near(pixel(shown, i), surface, 5), "vanished"
+
+
+def test_selected_points_stand_above_the_others(qtbot, make_map):
+    crowd = np.zeros((400, 2))
+    crowd[0] = [1, 1]
+    shown = make_map(np.vstack([crowd, [[0, 0]]]), np.array([0] * 400 + [1]))
+    settle(qtbot, shown, lambda: shown.set_selected(np.arange(401) == 400))
+    assert near(pixel(shown, 400), PALETTE[1])
+
+
+def test_isolated_and_hidden_points(qtbot, make_map):
+    shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
+    settle(qtbot, shown, lambda: shown.set_isolated(np.array([True, False, False])))
+    assert near(pixel(shown, 0), PALETTE[0])
+    assert not near(pixel(shown, 1), PALETTE[1])
+    settle(qtbot, shown, lambda: shown.set_shown(np.array([True, True, False])))
+    assert near(pixel(shown, 2), QColor(theme.theme().tokens.surface).getRgb()[:3], 2)
+    place = shown.position(2)
+    assert shown.pick(place.x(), place.y()) == -1
+    everything = np.array([[-9, -9], [9, -9], [9, 9], [-9, 9]], np.float64)
+    assert shown.lasso(everything).tolist() == [0, 1]
+
+
+def test_texts_are_diamonds(qtbot, make_map):
+    shown = make_map(np.array([[0.0, 0.0], [1.0, 1.0]]), texts=1)
+    ratio = {}
+    picture = shown.grab().toImage()
+    for point in (0, 1):
+        centre = shown.position(point).toPoint()
+        size = [
+            sum(near(picture.pixelColor(centre + QPoint(k * dx, k * dy)), PALETTE[0], 60) for k in range(12))
+            for dx, dy in ((1, 0), (1, 1))
+        ]
+        ratio[point] = size[1] / size[0]
+    assert ratio[1] < ratio[0]
+
+
+def test_density_keeps_both_classes_visible(qtbot, make_map):
+    n = 2 * raster.MOST_STAMPS
+    xy = np.random.default_rng(0).normal(size=(n, 2))
+    xy[n // 2 :, 0] += 8
+    shown = make_map(xy, np.repeat([0, 1], n // 2))
+    picture = shown.grab().toImage()
+    for mean, colour in (((0.0, 0.0), PALETTE[0]), ((8.0, 0.0), PALETTE[1])):
+        place = shown.mapFromScene(shown.box.mapViewToScene(QPointF(*mean)))
+        assert near(picture.pixelColor(place), colour, 60)
+
+
+def test_numpy_draws_nearly_the_same(kernels: None):
+    rng = np.random.default_rng(1)
+    xy = rng.random((500, 2)).astype(np.float32)
+    grid = PointGrid(xy)
+    order = grid.order
+    points = raster.Points(
+        xy[order, 0],
+        xy[order, 1],
+        np.full(500, raster.PLAIN, np.uint8),
+        rng.integers(0, 3, 500).astype(np.int32),
+        np.zeros(500, bool),
+        np.vstack([PALETTE, [[128] * 3]]).astype(np.uint8),
+    )
+    sight = raster.Sight(0, 0, 1, 1, 240, 240)
+    request = raster.Request(points, grid.ranges(0, 0, 1, 1), sight, (255, 255, 255), visible=500)
+    plain = raster._draw(None, request)
+    fast = raster.draw(request)
+    covered = [(picture[..., 3] > 128).mean() for picture in (plain, fast)]
+    assert covered[0] == pytest.approx(covered[1], rel=0.35)
+    both = (plain[..., 3] > 220) & (fast[..., 3] > 220)
+    assert np.median(np.abs(plain[both].astype(int) - fast[both].astype(int))) <= 30
+
+
+def drag(shown: PointMap, way: list[QPointF], keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    left, none = Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
+    steps = [(QEvent.Type.MouseButtonPress, way[0], left, left)]
+    steps += [(QEvent.Type.MouseMove, place, none, left) for place in way]
+    steps += [(QEvent.Type.MouseButtonRelease, way[-1], left, none)]
+    for kind, place, button, held in steps:
+        event = QMouseEvent(kind, place, shown.viewport().mapToGlobal(place), button, held, keys)
+        QApplication.sendEvent(shown.viewport(), event)
+
+
+def square_around(shown: PointMap, *points: int) -> tuple[QPointF, QPointF]:
+    spots = [shown.position(i) for i in points]
+    left, right = min(p.x() for p in spots) - 12, max(p.x() for p in spots) + 12
+    top, bottom = min(p.y() for p in spots) - 12, max(p.y() for p in spots) + 12
+    return QPointF(left, top), QPointF(right, bottom)
+
+
+FOUR = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+
+
+def test_shift_drag_outlines_a_rectangle(qtbot, make_map):
+    shown = make_map(FOUR)
+    start, end = square_around(shown, 0, 1)
+    middle = (start + end) / 2
+    with qtbot.waitSignal(shown.outlined) as seen:
+        drag(shown, [start, middle, end], Qt.KeyboardModifier.ShiftModifier)
+    assert seen.args[0].tolist() == [0, 1]
+    assert seen.args[1] is False
+
+
+def test_lasso_drag_with_ctrl_adds(qtbot, make_map):
+    shown = make_map(FOUR)
+    shown.lasso_mode = True
+    a, c = square_around(shown, 2)
+    way = [a, QPointF(c.x(), a.y()), c, QPointF(a.x(), c.y()), a + QPointF(1, 1)]
+    with qtbot.waitSignal(shown.outlined) as seen:
+        drag(shown, way, Qt.KeyboardModifier.ControlModifier)
+    assert seen.args[0].tolist() == [2]
+    assert seen.args[1] is True
+    assert len(shown.marks.outline) == 0, "the outline stays after the drag"
+
+
+def test_drag_pans_and_fit_comes_back(qtbot, make_map):
+    shown = make_map(FOUR)
+    before = shown.box.viewRect()
+    with qtbot.waitSignal(shown.view_changed):
+        drag(shown, [QPointF(150, 150), QPointF(170, 150), QPointF(200, 160)])
+    moved = shown.box.viewRect()
+    assert moved.center().x() < before.center().x()
+    assert moved.width() == pytest.approx(before.width())
+    shown.fit()
+    assert shown.box.viewRect().center().x() == pytest.approx(before.center().x())
+
+
+def test_click_and_hover(qtbot, make_map):
+    shown = make_map(FOUR)
+    near_three = shown.position(3) + QPointF(9, 8)
+    with qtbot.waitSignal(shown.clicked) as clicked:
+        drag(shown, [near_three])
+    assert clicked.args == [3, False]
+    none = Qt.MouseButton.NoButton
+    for place in (near_three, shown.position(3) + QPointF(60, -40)):
+        with qtbot.waitSignal(shown.hovered) as hovered:
+            event = QMouseEvent(
+                QEvent.Type.MouseMove, place, shown.viewport().mapToGlobal(place), none, none, Qt.KeyboardModifier(0)
+            )
+            QApplication.sendEvent(shown.viewport(), event)
+        assert hovered.args == [3 if place == near_three else -1]
+
+
+def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, make_map):
+    shown = make_map(FOUR)
+    with qtbot.waitSignal(shown.settled, timeout=1000) as settled:
+        shown._hover.move(shown.position(1))
+    assert settled.args[0] == 1
+    with qtbot.waitSignal(shown.hover_ended, timeout=1000):
+        shown._hover.leave()
+
+
+def test_hovered_pair_is_ringed(qtbot, make_map):
+    shown = make_map(FOUR)
+    shown.set_hovered(0, 3)
+    assert [(p.x(), p.y()) for p in shown.marks.rings] == [(0, 0), (1, 1)]
+    ring = pixel(shown, 0, right=8)
+    assert near(ring, QColor(theme.theme().tokens.text).getRgb()[:3], 90)
+    shown.set_hovered()
+    assert shown.marks.rings == []
+
+
+def test_points_move_to_their_new_places(qtbot, make_map):
+    shown = make_map(FOUR)
+    target = FOUR @ np.array([[0, 50.0], [50, 0]]) + 7
+    shown.move_points(target)
+    qtbot.waitUntil(lambda: np.array_equal(shown.layer.grid.xy, target), timeout=2000)
+    assert shown.box.viewRect().contains(shown.layer.place(3))
+
+
+def test_many_points_are_indexed_off_the_gui_thread(qtbot, make_map):
+    xy = np.random.default_rng(2).normal(size=(150_000, 2))
+    shown = make_map(xy)
+    qtbot.waitUntil(lambda: len(shown.layer.grid) == len(xy), timeout=5000)
+    place = shown.position(77)
+    found = shown.pick(place.x(), place.y())
+    assert np.hypot(*(xy[found] - xy[77])) < 0.05
+
+
+def test_dark_theme_repaints(qtbot, make_map):
+    shown = make_map(FOUR)
+    settle(qtbot, shown, lambda: setattr(theme.theme(), "mode", "dark"))
+    corner = shown.grab().toImage().pixelColor(2, 2)
+    assert near(corner, QColor(theme.DARK.surface).getRgb()[:3], 2)
