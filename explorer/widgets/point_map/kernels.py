@@ -55,8 +55,9 @@ def stamp(picture, points, ranges, view, states, brush):
             if px < -reach or py < -reach or px > width + reach or py > height + reach:
                 continue
             red, green, blue = palette[colour[i], 0], palette[colour[i], 1], palette[colour[i], 2]
-            for row in range(max(int(py - reach), 0), min(int(py + reach) + 1, height)):
-                for column in range(max(int(px - reach), 0), min(int(px + reach) + 1, width)):
+            extent = (radius + halo) * (1.2533 if diamond[i] else 1.0) + 0.5
+            for row in range(max(int(py - extent), 0), min(int(py + extent) + 1, height)):
+                for column in range(max(int(px - extent), 0), min(int(px + extent) + 1, width)):
                     dx, dy = column + 0.5 - px, row + 0.5 - py
                     if halo > 0.0:
                         around = _coverage(dx, dy, radius + halo, diamond[i])

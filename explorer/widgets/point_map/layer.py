@@ -28,6 +28,22 @@ class _Frame:
     sight: Sight
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """Places and shapes in the order of the grid's cells."""
+
+    grid: PointGrid
+    x: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"]
+    diamond: Bool[np.ndarray, " n"]
+
+
+def _place(xy: Float[np.ndarray, "n 2"], diamond: Bool[np.ndarray, " n"]) -> _Placed:
+    grid = PointGrid(xy)
+    x, y = np.ascontiguousarray(grid.xy[grid.order].T, np.float32)
+    return _Placed(grid, x, y, diamond[grid.order])
+
+
 class _Courier(QObject):
     """Carries what the layer's thread made to the GUI thread; outlives the layer if it must."""
 
@@ -47,7 +63,8 @@ class PointLayer(pg.GraphicsObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.grid = PointGrid(np.empty((0, 2)))
+        self._placed = _place(np.empty((0, 2)), np.empty(0, bool))
+        self.grid = self._placed.grid
         self._points: Points | None = None
         self._frame: _Frame | None = None
         self._halo = QColor("white")
@@ -66,6 +83,7 @@ class PointLayer(pg.GraphicsObject):
         """Shows these points, all in one colour, none dimmed, until colours and states are set."""
         n = len(xy)
         self._diamond = np.ascontiguousarray(diamond, bool)
+        self._sorted_state, self._sorted_colour = np.empty(0, np.uint8), np.empty(0, np.int32)
         self._colour = np.zeros(n, np.int32)
         self._palette = np.zeros((1, 3), np.uint8)
         self._state = np.full(n, PLAIN, np.uint8)
@@ -77,14 +95,18 @@ class PointLayer(pg.GraphicsObject):
             raise ValueError(f"{len(xy)} places for {len(self._state)} points")
         self._generation += 1
         if len(xy) <= INDEXED_AT_ONCE:
-            self._take_grid(PointGrid(xy))
+            self._take_grid(_place(xy, self._diamond))
             return
-        generation = self._generation
-        self._on_thread(lambda: PointGrid(xy), lambda grid: generation == self._generation and self._take_grid(grid))
+        generation, diamond = self._generation, self._diamond
+        self._on_thread(
+            lambda: _place(xy, diamond), lambda placed: generation == self._generation and self._take_grid(placed)
+        )
 
     def set_colours(self, colour: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
         """Gives point i the colour `palette[colour[i]]`."""
         self._colour, self._palette = np.ascontiguousarray(colour, np.int32), palette.astype(np.uint8)
+        if len(self.grid) == len(self._colour):
+            self._sorted_colour = self._colour[self.grid.order]
         self._arrange()
 
     def set_states(
@@ -97,6 +119,8 @@ class PointLayer(pg.GraphicsObject):
         if shown is not None:
             state[~shown] = HIDDEN
         self._state = state
+        if len(self.grid) == len(state):
+            self._sorted_state = state[self.grid.order]
         self._arrange()
 
     def set_ground(self, *, halo: QColor, grey: QColor) -> None:
@@ -149,24 +173,27 @@ class PointLayer(pg.GraphicsObject):
             painter.drawImage(target, image)
         painter.restore()
 
-    def _take_grid(self, grid: PointGrid) -> None:
+    def _take_grid(self, placed: _Placed) -> None:
         self.prepareGeometryChange()
-        self.grid = grid
+        self.grid, self._placed = placed.grid, placed
+        self._points = None
+        if len(self.grid) == len(self._state):
+            self._sorted_state = self._state[self.grid.order]
+            self._sorted_colour = self._colour[self.grid.order]
         self._arrange()
         self.indexed.emit()
 
     def _arrange(self) -> None:
-        """Brings the columns into the order of the grid's cells, as the rasteriser reads them."""
-        order = self.grid.order
-        if len(self.grid) != len(self._state):
+        """Gathers what the rasteriser reads, all of it in the order of the grid's cells."""
+        if len(self._sorted_state) != len(self._placed.x):
             return
         grey = [[self._grey.red(), self._grey.green(), self._grey.blue()]]
         self._points = Points(
-            x=self.grid.xy[order, 0].astype(np.float32),
-            y=self.grid.xy[order, 1].astype(np.float32),
-            state=self._state[order],
-            colour=self._colour[order],
-            diamond=self._diamond[order],
+            x=self._placed.x,
+            y=self._placed.y,
+            state=self._sorted_state,
+            colour=self._sorted_colour,
+            diamond=self._placed.diamond,
             palette=np.vstack([self._palette, np.array(grey, np.uint8)]),
         )
         self._redraw()
