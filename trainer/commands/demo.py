@@ -58,8 +58,11 @@ def _configured(run: config.Run, args: argparse.Namespace) -> config.Run:
     if args.quick:
         run = replace(
             run,
-            data=replace(run.data, train_pairs=512, heldout_pairs=64),
-            optimiser=replace(run.optimiser, batch_size=64, epochs=2, warmup_steps=4),
+            data=replace(run.data, train_pairs=256, heldout_pairs=64),
+            model=replace(
+                run.model, image_size=32, image_width=16, text_width=64, text_layers=1, text_heads=4, embed_dim=64
+            ),
+            optimiser=replace(run.optimiser, batch_size=32, epochs=2, warmup_steps=4),
             watching=replace(run.watching, evaluate_every=8, snapshots=2),
         )
     if args.seed is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,10 @@ from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
 from trainer.figures.files import Rows
 
-INTERVAL_NOTE = "In brackets: 95 % interval of the share (Wilson) over the pairs of the split."
+INTERVAL_NOTE = (
+    "In brackets: 95 % interval of the share (Wilson) over the pairs of the split. "
+    "Where the intervals overlap, the difference may be chance."
+)
 
 
 def as_text(table: Comparison) -> str:
@@ -29,7 +33,7 @@ def as_text(table: Comparison) -> str:
         else "".join(line)
         for line in lines
     ]
-    return "\n".join(line.rstrip() for line in [*printed, "", f"* best. {INTERVAL_NOTE}"])
+    return "\n".join(line.rstrip() for line in [*printed, "", *textwrap.wrap(f"* best. {INTERVAL_NOTE}", 100)])
 
 
 def as_markdown(table: Comparison) -> str:
