@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views.map.colouring import Colouring
 from explorer.views.map.reading import PairNumbers, Side
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
@@ -34,10 +35,9 @@ class MapPanel(QFrame):
         self.numbers: PairNumbers | None = None
         self.setObjectName(f"map-panel-{'ab'[index]}")
         theme.set_role(self, "card")
-        self.title, self.note = QLabel(), QLabel()
+        self._projection = self._progress = ""
+        self.title, self.note = ElidedLabel(), ElidedLabel()
         for label, role in ((self.title, "strong"), (self.note, "small")):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             theme.set_role(label, role)
         self.map = PointMap()
         self.map.setObjectName(f"map-{'ab'[index]}")
@@ -60,14 +60,20 @@ class MapPanel(QFrame):
 
     def tell_projection(self, words: str) -> None:
         """Says above the points what they are and how they were placed."""
+        self._projection = words
         if self.side is None:
             return
         row = self.side.row
         self.title.setText(f"{self.side.name} · step {row.step:,}")
         count = f"{self.side.n:,} pairs" if self.side.images and self.side.texts else f"{self.side.n:,} items"
         sampled = ", a sample of the split" if self.side.sampled else ""
-        self.note.setText(f"{count}{sampled} · {row.dataset}, {row.split} · {words}")
-        self.note.setToolTip(self.note.text())
+        parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {row.split}")
+        self.note.setText(" · ".join(part for part in parts if part))
+
+    def tell_progress(self, words: str) -> None:
+        """Says how far another projection of these points is; empty when none is under way."""
+        self._progress = words
+        self.tell_projection(self._projection)
 
     def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
         """Shows why there are no points, and what to do."""

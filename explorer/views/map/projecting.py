@@ -34,13 +34,13 @@ class Projecting(QObject):
 
     Signals:
         placed: Which map (0 is A), its side, the projection, and the points (m x 2).
-        progressed: Share done, 0 while nobody knows, and a note.
+        progressed: Which map is worked on, the share done, and a note.
         finished: Nothing is under way any more.
         failed: The `Failure`, when it is no cancelling.
     """
 
     placed = Signal(int, object, object, object)
-    progressed = Signal(float, str)
+    progressed = Signal(int, float, str)
     finished = Signal()
     failed = Signal(object)
 
@@ -124,4 +124,4 @@ class Projecting(QObject):
             return
         # The process answers one question after the other: the furthest one is being worked on.
         working = max(self._open.values(), key=lambda waiting: waiting.share)
-        self.progressed.emit(working.share, f"UMAP of {'AB'[working.index]}: {working.note}")
+        self.progressed.emit(working.index, working.share, working.note)

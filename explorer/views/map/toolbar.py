@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QProgressBar,
     QPushButton,
-    QSizePolicy,
     QSpinBox,
     QToolButton,
     QWidget,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.views.map.colouring import MODALITY, words
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Choice, Picker
 
 TYPING_MS = 600
@@ -181,9 +181,7 @@ class _Progress(QWidget):
         super().__init__()
         self.bar = QProgressBar(maximum=1000, textVisible=False)
         self.bar.setFixedWidth(72)
-        self.note = QLabel()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self.cancel = QPushButton("Cancel", objectName="map-cancel", accessibleName="Cancel the projection")
         theme.set_role(self.cancel, "quiet")
@@ -201,7 +199,6 @@ class _Progress(QWidget):
         if share is not None:
             self.bar.setValue(round(1000 * share))
         self.note.setText(note)
-        self.note.setToolTip(note)
         self.show()
 
 

@@ -211,6 +211,17 @@ class MapView(View):
             panel.map.move_points(points)
             panel.tell_projection(projection.words)
 
+    def _tell_progress(self, index: int, share: float, note: str) -> None:
+        words = f"UMAP of {'AB'[index]}: {note}"
+        self.toolbar.progress.tell(share, words)
+        for panel in self.panels:
+            panel.tell_progress(f"UMAP: {note}" if panel.index == index else "")
+
+    def _end_progress(self) -> None:
+        self.toolbar.progress.hide()
+        for panel in self.panels:
+            panel.tell_progress("")
+
     def _stop_projecting(self) -> None:
         self._projecting.cancel()
         chosen = self.toolbar.projection
@@ -399,8 +410,8 @@ class MapView(View):
         toolbar.fit_asked.connect(self._fit)
         toolbar.cancel_asked.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)
-        self._projecting.progressed.connect(toolbar.progress.tell)
-        self._projecting.finished.connect(toolbar.progress.hide)
+        self._projecting.progressed.connect(self._tell_progress)
+        self._projecting.finished.connect(self._end_progress)
         self._projecting.failed.connect(self._on_projection_failed)
         self._details.isolated.connect(self._isolate)
         self._details.clear_asked.connect(selection.clear)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.histogram import Bars, Histogram
 from explorer.widgets.legend import Legend, LegendEntry
@@ -25,11 +26,10 @@ class SimilarityPanel(QFrame):
         self.index = index
         self.run: SimilarityRun | None = None
         self.setObjectName(f"similarity-panel-{'ab'[index]}")
-        self.title, self.note = QLabel(), QLabel()
+        self.title, self.note = QLabel(), ElidedLabel()
         for label, role in ((self.title, "strong"), (self.note, "small")):
             label.setTextFormat(Qt.TextFormat.PlainText)
             theme.set_role(label, role)
-        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.plot = Histogram(x_label="cosine of image and text")
         self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}")
         self.plot.setMinimumHeight(120)
