@@ -88,6 +88,14 @@ class CurveBook:
         if run.id in self._runs:
             self._runs[run.id] = run
 
+    def frozen(self) -> CurveBook:
+        """The book as it is now, for another thread: later rows do not show in it. Copies no curve."""
+        copy = CurveBook()
+        copy._runs, copy._snapshots = dict(self._runs), dict(self._snapshots)
+        copy._names = {run: set(names) for run, names in self._names.items()}
+        copy._curves = {key: _Growing(curve.arrays(), shared=True) for key, curve in self._curves.items()}
+        return copy
+
     # -- as a workspace ----------------------------------------------------------------------------------------
 
     def run(self, ref: int) -> RunRow:
@@ -111,9 +119,9 @@ class CurveBook:
 class _Growing:
     """Three arrays that grow at the end, in amortised constant time."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, *, shared: bool = False) -> None:
         self._size = len(arrays[0])
-        self._arrays = [np.array(array) for array in arrays]
+        self._arrays = [array if shared else np.array(array) for array in arrays]
 
     def arrays(self) -> Arrays:
         """What is there, as views that later rows do not change."""

@@ -56,6 +56,7 @@ class CurvesPane(QWidget):
         self._colours: dict[int, str] = {}
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
+        self._drawing = self._draw_again = False
         self._draw_later = QTimer(self, singleShot=True, interval=REDRAW_MS, timeout=self._draw)
         self._build()
         self._restore()
@@ -141,19 +142,36 @@ class CurvesPane(QWidget):
     # -- drawing -----------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        ready = [run.id for run in self._runs if self._book.holds(run.id, self.metrics)]
-        try:
-            # The book stands in for the workspace: same questions, answered from memory.
-            chart = charts.curves(
-                self._book,  # type: ignore[arg-type]
-                ready,
-                self.metrics,
-                axis=self.axis,
-                smoothing=self.smoothing,
-            )
-            drawn = chart.panels
-        except ChartError:
-            drawn = ()
+        """Has the curves smoothed off the GUI thread; while that is under way, one more drawing waits at most."""
+        self._draw_again = self._drawing
+        if self._drawing:
+            return
+        self._drawing = True
+        ready = tuple(run.id for run in self._runs if self._book.holds(run.id, self.metrics))
+        self._context.background.run(
+            self,
+            draw_panels,
+            self._book.frozen(),
+            ready,
+            self.metrics,
+            self.axis,
+            self.smoothing,
+            done=self._show_panels,
+            failed=self._drawing_failed,
+            key="draw",
+        )
+
+    def _drawing_failed(self, error: Exception) -> None:
+        self._drawing = False
+        self.failed.emit(str(error))
+
+    def _show_panels(self, drawn: tuple[charts.Panel, ...]) -> None:
+        self._drawing = False
+        shown = {run.id for run in self._runs}
+        if self._draw_again:
+            self._draw_later.start()
+        if any(series.run not in shown for panel in drawn for series in panel.series):
+            return  # other runs were chosen meanwhile; their drawing follows
         self.grid.show_panels(self._with_waiting(drawn), x_label=X_LABELS[self.axis])
         self.grid.setVisible(bool(self._runs) and bool(self.metrics))
         self.nothing.setVisible(not self.grid.isVisibleTo(self.grid.parentWidget()))
@@ -270,6 +288,17 @@ class CurvesPane(QWidget):
     def actions_for_palette(self) -> list[QAction]:
         """One action per metric that could be drawn."""
         return self.menu.metric_actions()
+
+
+def draw_panels(
+    book: CurveBook, runs: Sequence[int], metrics: Sequence[str], axis: charts.Axis, smoothing: float
+) -> tuple[charts.Panel, ...]:
+    """The panels that `trainer export curves` would draw of what the book holds; none if nothing is logged yet."""
+    try:
+        # The book stands in for the workspace: same questions, answered from memory.
+        return charts.curves(book, runs, metrics, axis=axis, smoothing=smoothing).panels  # type: ignore[arg-type]
+    except ChartError:
+        return ()
 
 
 def _axis_button(words: str) -> QPushButton:
