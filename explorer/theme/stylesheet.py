@@ -54,7 +54,7 @@ QLabel[role="heading"] { color: $secondary; font-size: ${small_px}px; font-weigh
 QLabel[role="good"] { color: $good; }
 QLabel[role="warn"] { color: $warn; }
 QLabel[role="bad"] { color: $bad; }
-QLabel[role="chip"] { background: $sunken; color: $secondary; border-radius: 9px; padding: 1px 8px;
+QLabel[role="chip"] { background: $sunken; color: $secondary; border-radius: 8px; padding: 1px 8px;
     font-size: ${small_px}px; }
 QLabel[role="key"] { background: $sunken; color: $text; border: 1px solid $line; border-bottom: 2px solid $line;
     border-radius: 4px; padding: 1px 6px; font-size: ${small_px}px; }
@@ -102,20 +102,23 @@ QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     selection-background-color: $accent; selection-color: $accent_text; }
 QLineEdit { padding: 0 8px; min-height: ${control}px; }
 QPlainTextEdit, QTextEdit { padding: 4px; }
-QAbstractSpinBox { padding: 0 4px 0 8px; min-height: ${control}px; }
-QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; }
+QAbstractSpinBox { min-height: 26px; }
+QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; combobox-popup: 0;
+    selection-background-color: $selection; selection-color: $selection_text; }
 QLineEdit:hover, QAbstractSpinBox:hover, QComboBox:hover { border-color: $secondary; }
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus, QComboBox:focus {
     border: 2px solid $focus; }
 QLineEdit:focus { padding: 0 7px; min-height: 26px; }
 QPlainTextEdit:focus, QTextEdit:focus { padding: 3px; }
-QAbstractSpinBox:focus, QComboBox:focus { padding: 0 3px 0 7px; min-height: 26px; }
+QAbstractSpinBox:focus { min-height: 24px; }
+QComboBox:focus { padding: 0 3px 0 7px; min-height: 26px; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {
     color: $disabled; border-color: $line; background: $background; }
 QLineEdit:read-only, QPlainTextEdit:read-only { background: $background; border-color: $line; }
 QLineEdit[invalid="true"], QAbstractSpinBox[invalid="true"], QComboBox[invalid="true"] { border-color: $bad; }
 QLineEdit QToolButton { min-height: 0; padding: 0; border: none; background: transparent; }
 QAbstractSpinBox QLineEdit, QComboBox QLineEdit { background: transparent; border: none; padding: 0; min-height: 0; }
+
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 20px; border: none; background: transparent;
     subcontrol-origin: border; }
 QAbstractSpinBox::up-button { subcontrol-position: top right; margin: 2px 2px 0 0; border-radius: 3px; }
@@ -176,8 +179,10 @@ QHeaderView { background: $surface; border: none; }
 QHeaderView::section { background: $surface; color: $secondary; font-size: ${small_px}px; font-weight: 600;
     border: none; border-bottom: 1px solid $outline; padding: 0 8px; min-height: 28px; }
 QHeaderView::section:hover { color: $text; background: $hover; }
-QHeaderView::up-arrow { image: url(theme:up-$theme.svg); width: 12px; height: 12px; }
-QHeaderView::down-arrow { image: url(theme:down-$theme.svg); width: 12px; height: 12px; }
+QHeaderView::up-arrow, QHeaderView::down-arrow { width: 10px; height: 10px; subcontrol-origin: margin;
+    subcontrol-position: top center; }
+QHeaderView::up-arrow { image: url(theme:up-$theme.svg); }
+QHeaderView::down-arrow { image: url(theme:down-$theme.svg); }
 QTableCornerButton::section { background: $surface; border: none; }
 
 QScrollArea { background: transparent; border: none; }
@@ -193,8 +198,8 @@ QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; border: none; 
 QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 
 QSplitter::handle { background: $line; }
-QSplitter::handle:horizontal { width: 1px; }
-QSplitter::handle:vertical { height: 1px; }
+QSplitter::handle:horizontal { width: 1px; margin: 0 4px; }
+QSplitter::handle:vertical { height: 1px; margin: 4px 0; }
 QSplitter::handle:hover { background: $focus; }
 
 QMenu { background: $raised; border: 1px solid $line; border-radius: ${radius}px; padding: 4px; }
@@ -226,7 +231,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #rail QToolButton:hover { color: $text; background: $hover; }
 #rail QToolButton:checked { color: $text; background: $sunken; font-weight: 600; }
 #bar { background: $background; border-bottom: 1px solid $line; }
-#details { background: $surface; border-left: 1px solid $line; }
+#pages, #details { background: $surface; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }

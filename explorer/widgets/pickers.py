@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
+from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
 from explorer import theme
 
@@ -66,6 +66,20 @@ class Picker(QComboBox):
         """What is chosen, None if nothing is."""
         place = self.currentIndex()
         return self._choices[place].key if 0 <= place < len(self._choices) else None
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """As Qt paints it, but words that do not fit end in an ellipsis instead of half a letter."""
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        style = self.style()
+        room = style.subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        words = self.currentText() or self.placeholderText()
+        option.currentText = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room.width() - 2)
+        painter = QStylePainter(self)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def wheelEvent(self, event: Any) -> None:
         """Scrolling over the bar must not look at another run."""

@@ -44,8 +44,8 @@ class Bar(QWidget):
         self._facts = Facts()
         self.run_a = Picker(name="runA", words="Run A", width=120)
         self.run_b = Picker(name="runB", words="Run B", width=120)
-        self.step = Picker(name="step", words="Step of the snapshots", width=96)
-        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=120)
+        self.step = Picker(name="step", words="Step of the snapshots", width=124)
+        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=140)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
@@ -106,14 +106,14 @@ class Bar(QWidget):
         row.addWidget(Badge("B", 1))
         row.addWidget(self.run_b, 3)
         row.addSpacing(theme.BETWEEN)
-        for words, picker, stretch in (("Step", self.step, 1), ("Data", self.dataset, 3)):
+        for words, picker, stretch in (("Step", self.step, 0), ("Data", self.dataset, 4)):
             label = QLabel(words)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)
             row.addWidget(label)
             row.addWidget(picker, stretch)
             row.addSpacing(theme.SPACE)
-        row.addStretch(2)
+        row.addStretch(1)
         row.addWidget(self.search)
         for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 150), (self.dataset, 280)):
             picker.setMaximumWidth(widest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractScrollArea, QGraphicsView, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QGraphicsView, QStackedWidget, QWidget
 
 from explorer import theme
 from explorer.settings import Settings
 from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.hairline_splitter import HairlineSplitter
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -18,14 +19,13 @@ DETAILS_KEY: Final = "window/details_width"
 DETAILS_WIDTH: Final = 300
 
 
-class Pages(QSplitter):
+class Pages(HairlineSplitter):
     """Views by name, and the details of the open one."""
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setObjectName("pages")
-        self.setChildrenCollapsible(False)
-        self.setHandleWidth(1)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._settings = settings
         self.views: dict[str, View] = {}
         self._places: dict[str, QWidget] = {}

@@ -102,7 +102,7 @@ class Status(QStatusBar):
         row.setSpacing(theme.BETWEEN)
         for widget in (*self._slots, self._more, self._exports):
             row.addWidget(widget)
-        row.addStretch()
+        row.addStretch(1)
         self.addWidget(left, 1)
         model = QWidget()
         row = QHBoxLayout(model)
@@ -139,7 +139,8 @@ class _Job(QWidget):
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.name}")
         left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
-        self._rest.setText(f"{share:.0%}{left}" if run.status == "running" else run.status)
+        working = run.phase if run.step == 0 and run.phase else f"{share:.0%}{left}"
+        self._rest.setText(working if run.status == "running" else run.status)
         self.show()
 
 
