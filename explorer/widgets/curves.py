@@ -55,6 +55,7 @@ class Panel:
         unit: Of the vertical axis; empty for a pure number.
         digits: Decimals of a value read off the panel.
         lines: May be empty: the panel then waits for the first value.
+        waiting: What it says meanwhile.
     """
 
     key: str
@@ -62,6 +63,7 @@ class Panel:
     unit: str
     digits: int
     lines: tuple[Line, ...]
+    waiting: str = "Waiting for the first step"
 
 
 class CurvePlot(QWidget):
@@ -110,7 +112,11 @@ class CurvePlot(QWidget):
         for line in panel.lines:
             self._draw(line)
         drawn = any(len(line.x) for line in panel.lines)
+        self.waiting.setText(panel.waiting)
         self.waiting.setVisible(not drawn)
+        for side in ("left", "bottom"):
+            # Numbers on the axes of nothing would be made up.
+            self.plot.getPlotItem().getAxis(side).setStyle(showValues=drawn)
 
     def curve(self, key: int) -> tuple[pg.PlotDataItem, pg.PlotDataItem] | None:
         """The raw and the smoothed curve as given to pyqtgraph."""
@@ -203,7 +209,7 @@ class CurvePlot(QWidget):
         self.readout.raise_()
 
     def _build(self) -> None:
-        self.waiting = QLabel("Waiting for the first step", self.plot)
+        self.waiting = QLabel(self.plot)
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -184,7 +184,9 @@ class CurvesPane(QWidget):
         for name in self.metrics:
             own = [self._panel(panel) for panel in panels if panel.metric == name]
             known = metric(name)
-            found += own or ([Panel(name, known.label, "", known.digits, ())] if waiting else [])
+            until = "evaluation" if name.startswith(("val/", "combinations/")) else "step"
+            empty = Panel(name, known.label, "", known.digits, (), f"Waiting for the first {until}")
+            found += own or ([empty] if waiting else [])
         return found
 
     def _panel(self, panel: charts.Panel) -> Panel:

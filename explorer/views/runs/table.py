@@ -16,11 +16,11 @@ WIDTHS = {
     Column.OBJECTIVE: 88,
     Column.DATA: 100,
     Column.PROGRESS: 190,
-    Column.ETA: 96,
-    Column.BEST: 80,
-    Column.LAST: 80,
-    Column.DURATION: 96,
-    Column.STARTED: 118,
+    Column.ETA: 100,
+    Column.BEST: 96,
+    Column.LAST: 96,
+    Column.DURATION: 100,
+    Column.STARTED: 130,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
 
