@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.table import written
+from explorer.views.similarity.view import read
+from trainer import config
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
 from trainer.charts.similarity import similarity
 from trainer.store import read_snapshot
@@ -118,6 +120,16 @@ def test_a_run_without_the_step_says_so(qtbot, view: SimilarityView):
     qtbot.waitUntil(lambda: view.panels[0].run is None, timeout=5000)
     assert view.command() is None
     assert view.table.text("AUC", "A") == "–"
+
+
+def test_one_run_without_snapshots_does_not_hide_the_other(make_context, two_runs: tuple[int, int]):
+    workspace = make_context().workspace
+    empty = workspace.create_run(config.Run(name="nothing yet"))
+    reading = read(workspace, [two_runs[0], empty], None, "scenes-renderings", 10)
+    assert reading.run(two_runs[0]).n == N
+    assert reading.run(empty) is None
+    assert "nothing yet has no snapshot" in reading.problems[empty]
+    assert read(workspace, [empty], None, None, 10).chart is None
 
 
 def test_one_run_and_none(qtbot, view: SimilarityView):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from explorer.views.map.colouring import choices
 from trainer.analysis.projection import pca
 from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.similarity import matched_cosines
@@ -28,6 +29,7 @@ class Side:
         images: How many points are images.
         texts: How many points are texts; text i belongs to image i.
         xy: Where the points stand.
+        columns: What the points can be coloured by.
         sampled: Whether the snapshot holds only a part of its split.
     """
 
@@ -39,6 +41,7 @@ class Side:
     images: int
     texts: int
     xy: Float[np.ndarray, "m 2"]
+    columns: tuple[str, ...]
     sampled: bool
 
     @property
@@ -83,6 +86,7 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: str | None
         images=0 if snapshot.image is None else len(snapshot.image),
         texts=0 if snapshot.text is None else len(snapshot.text),
         xy=pca(_unit_rows(parts), 2),
+        columns=tuple(choices(snapshot.items)),
         sampled=snapshot.sampled,
     )
 

@@ -11,36 +11,17 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.models.pictures import Pictures
 from explorer.theme import BETWEEN, theme
-from explorer.views.map.colouring import CLASS, MODALITY, Colouring, choices, colouring
+from explorer.views.map.card import PairCard
+from explorer.views.map.colouring import CLASS, MODALITY, Colouring, colouring
 from explorer.views.map.details import MapDetails
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting
 from explorer.views.map.reading import PairNumbers, Side, read_numbers, read_side, same_items
+from explorer.views.map.texts import METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Projection, Toolbar
 from explorer.views.view import Context, View
-from explorer.widgets.hover_card import HoverCard, Row
 from trainer.messages import Failure
 from trainer.problem import Problem
-
-METHOD = """\
-Every image and every text of the snapshot is one point, images as discs and texts as diamonds. Both are projected \
-together, so the gap between the modalities stays in the picture.
-
-PCA: the two directions in which the embeddings vary most. Straight, fast, the same every time.
-
-UMAP (McInnes, Healy, Melville 2018, arXiv 1802.03426): keeps neighbours by cosine together, begun at the PCA and \
-seeded. Distances between clusters in UMAP are no evidence, nor are the sizes of clusters: only who is near whom \
-says something, and even that is approximate.
-
-The two maps are computed separately: up, left and scale mean nothing across them. Compare them through the pairs: \
-what you point at or select in one is marked in the other.
-
-Cosine and rank in the card are computed in the embedding space, not on the map. Rank 1 means that the right caption \
-is the nearest of all texts to the image; equal captions count as right, and an equally near wrong one goes before. \
-Cosines of two runs are not on one scale, ranks are."""
-
-NO_RUN = "Choose run A, and run B beside it, in the bar above. Their embeddings then appear here as points."
-NO_B = "Choose run B in the bar above: its map appears here, and what you point at or select is marked in both."
 
 
 class MapView(View):
@@ -58,11 +39,12 @@ class MapView(View):
         self.pictures = Pictures(context.background, self)
         self.toolbar = Toolbar()
         self.panels = (MapPanel(0), MapPanel(1))
-        self.card = HoverCard(self)
+        self.card = PairCard(self.pictures, self)
         self._details = MapDetails(self.pictures)
         self._projecting = Projecting(context.asker, context.background, self)
         self._colours: Colouring | None = None
-        self._card_pair: int | None = None
+        # The side is kept beside its colours so that its id cannot become another's.
+        self._kept_colours: dict[tuple[int, str, bool], tuple[Side, Colouring]] = {}
         side_by_side = QHBoxLayout()
         side_by_side.setSpacing(BETWEEN)
         for panel in self.panels:
@@ -152,8 +134,7 @@ class MapView(View):
     def _show(self, index: int, side: Side) -> None:
         panel = self.panels[index]
         self._offer_colours(side)
-        colours = colouring(self.toolbar.colour_by, side.items, images=side.images, texts=side.texts)
-        panel.show_side(side, colours, Projection().words)
+        panel.show_side(side, self._colouring(side), Projection().words)
         self.context.background.run(
             self, read_numbers, side, done=partial(self._take_numbers, index, side), key=f"numbers {index}"
         )
@@ -235,8 +216,7 @@ class MapView(View):
     # Colours ----------------------------------------------------------------------------------------------------
 
     def _offer_colours(self, side: Side) -> None:
-        offered = choices(side.items)
-        self.toolbar.offer_colours(offered, self._by if self._by in offered else MODALITY)
+        self.toolbar.offer_colours(side.columns, self._by if self._by in side.columns else MODALITY)
 
     def _choose_colour(self) -> None:
         self._by = self.toolbar.colour_by
@@ -247,12 +227,21 @@ class MapView(View):
         self._colours = None
         for panel in self.panels:
             if (side := panel.side) is not None:
-                by = self.toolbar.colour_by if self.toolbar.colour_by in choices(side.items) else MODALITY
-                colours = colouring(by, side.items, images=side.images, texts=side.texts)
+                colours = self._colouring(side)
                 panel.map.set_colours(colours.index, colours.palette)
                 self._colours = self._colours or colours
         self._show_legend()
         self._isolate(self._details.legend.chosen())
+
+    def _colouring(self, side: Side) -> Colouring:
+        """The colours of a side as they are chosen now; kept until side, choice or theme are others."""
+        by = self.toolbar.colour_by if self.toolbar.colour_by in side.columns else MODALITY
+        key = (id(side), by, theme().dark)
+        if key not in self._kept_colours:
+            alive = {id(panel.side) for panel in self.panels}
+            self._kept_colours = {k: v for k, v in self._kept_colours.items() if k[0] in alive}
+            self._kept_colours[key] = (side, colouring(by, side.items, images=side.images, texts=side.texts))
+        return self._kept_colours[key][1]
 
     def _show_legend(self) -> None:
         self._details.show_colours(self._colours, self._first, self._rows())
@@ -263,8 +252,7 @@ class MapView(View):
                 continue
             mask = None
             if classes and self._colours is not None:
-                colours = colouring(self._colours.by, side.items, images=side.images, texts=side.texts)
-                mask = np.isin(colours.index, classes)
+                mask = np.isin(self._colouring(side).index, classes)
             panel.map.set_isolated(mask)
 
     def _show_points(self) -> None:
@@ -332,32 +320,16 @@ class MapView(View):
             panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
 
     def _show_card(self, index: int, point: int, place: QPoint) -> None:
-        side = self.panels[index].side
-        if side is None or point < 0:
-            return
-        self._card_pair = side.pair_of(point)
-        self._card_side = index
-        self._fill_card()
         panel = self.panels[index]
+        if panel.side is None or point < 0:
+            return
+        self._card_side = index
         room = QRect(panel.mapTo(self, QPoint(0, 0)), panel.size())
+        self.card.show_pair(panel.side, panel.side.pair_of(point), self._sides_of(index))
         self.card.show_at(self.mapFromGlobal(place), room)
 
-    def _hide_card(self) -> None:
-        self._card_pair = None
-        self.card.hide()
-
     def _fill_card(self) -> None:
-        if self._card_pair is None:
-            return
-        row, side = self._card_pair, self.panels[self._card_side].side
-        if side is None or row >= side.n:
-            self._hide_card()
-            return
-        marked = self._sides_of(self._card_side)
-        rows = [Row("AB"[p.index], _ink(p.index), _numbers(p.numbers, row, p.side.n)) for p in marked if p.side]
-        path = side.items.path[row]
-        self.card.tell(side.items.caption[row], side.items.label[row], ("cosine", "rank of its caption"), rows)
-        self.card.set_picture(self.pictures.get(path), instead="no image" if self.pictures.problem(path) else "")
+        self.card.fill(self._sides_of(self._card_side))
 
     # Wiring -----------------------------------------------------------------------------------------------------
 
@@ -399,8 +371,8 @@ class MapView(View):
         for index, panel in enumerate(self.panels):
             panel.map.hovered.connect(partial(self._point_at, index))
             panel.map.settled.connect(partial(self._show_card, index))
-            panel.map.hover_ended.connect(self._hide_card)
-            panel.map.view_changed.connect(self._hide_card)
+            panel.map.hover_ended.connect(self.card.end)
+            panel.map.view_changed.connect(self.card.end)
             panel.map.clicked.connect(partial(self._click, index))
             panel.map.outlined.connect(partial(self._select_points, index))
         toolbar.projection_changed.connect(self._project)
@@ -437,14 +409,3 @@ class MapView(View):
             for index, shown in enumerate((selection.run_a, selection.run_b)):
                 if shown == run:
                     self._read(index)
-
-
-def _ink(index: int) -> str:
-    """The colour of words about run A or B."""
-    return (theme().tokens.run_a_text, theme().tokens.run_b_text)[index]
-
-
-def _numbers(numbers: PairNumbers | None, row: int, n: int) -> tuple[str, ...]:
-    if numbers is None or row >= len(numbers.rank):
-        return ("…", "…")
-    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {n:,}")

@@ -226,16 +226,16 @@ class _Count(QSpinBox):
 def read(workspace: Workspace, runs: Sequence[int], step: int | None, data: str | None, k: int) -> Reading:
     """The chart of those runs that have such a snapshot; the others' reasons beside it. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    problems: dict[int, str] = {}
-    for run in runs:
-        try:
-            similarity(workspace, [run], step=step, dataset=dataset, split=split, k=1, bins=1)
-        except Problem as error:
-            problems[run] = str(error)
-    able = [run for run in runs if run not in problems]
-    if not able:
-        return Reading(None, problems)
-    return Reading(similarity(workspace, able, step=step, dataset=dataset, split=split, k=k, bins=BINS), problems)
+    asked = {"step": step, "dataset": dataset, "split": split, "k": k, "bins": BINS}
+    try:
+        return Reading(similarity(workspace, runs, **asked))
+    except Problem as error:
+        if len(runs) == 1:
+            return Reading(None, {runs[0]: str(error)})
+    alone = {run: read(workspace, [run], step, data, k) for run in runs}
+    able = [run for run, reading in alone.items() if reading.chart is not None]
+    problems = {run: words for reading in alone.values() for run, words in reading.problems.items()}
+    return Reading(similarity(workspace, able, **asked) if able else None, problems)
 
 
 def _top(run: SimilarityRun, edges: np.ndarray) -> float:

@@ -1,0 +1,53 @@
+"""What is known about the pair under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QWidget
+
+from explorer.models.pictures import Pictures
+from explorer.theme import theme
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.reading import PairNumbers, Side
+from explorer.widgets.hover_card import HoverCard, Row
+
+HEADS = ("cosine", "rank of its caption")
+
+
+class PairCard(HoverCard):
+    """A hover card of one pair: thumbnail, caption, class, and how each run sees it."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._pictures = pictures
+        self._side: Side | None = None
+        self._row = 0
+
+    def show_pair(self, side: Side, row: int, panels: Sequence[MapPanel]) -> None:
+        """Tells about pair `row` of `side`, as the runs of `panels` see it."""
+        self._side, self._row = side, row
+        self.fill(panels)
+
+    def end(self) -> None:
+        """The pair is not pointed at any more."""
+        self._side = None
+        self.hide()
+
+    def fill(self, panels: Sequence[MapPanel]) -> None:
+        """Shows what has been computed or decoded since."""
+        if self._side is None:
+            return
+        items, row = self._side.items, self._row
+        inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
+        rows = [Row("AB"[p.index], inks[p.index], written(p.numbers, row, p.side.n)) for p in panels if p.side]
+        path = items.path[row]
+        self.tell(items.caption[row], items.label[row], HEADS, rows)
+        self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")
+
+
+def written(numbers: PairNumbers | None, row: int, n: int) -> tuple[str, ...]:
+    """Cosine and rank of a pair, for people; dots while they are being computed."""
+    if numbers is None or row >= len(numbers.rank):
+        return ("…", "…")
+    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {n:,}")
