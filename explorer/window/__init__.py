@@ -22,9 +22,9 @@ from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
-from explorer.window.facts import Facts, facts_of, first_choice
 from explorer.window.instance import answer_the_bell
 from explorer.window.intake import Intake
+from explorer.window.news import News
 from explorer.window.pages import Pages
 from explorer.window.rail import Rail
 from explorer.window.rooms import Loaded, Rooms, build, load
@@ -33,7 +33,6 @@ from trainer.problem import Problem
 
 if TYPE_CHECKING:
     from explorer.window.exports import Exports
-    from trainer.store import RunRow
 
 GEOMETRY_KEY: Final = "window/geometry"
 SELECTION_KEY: Final = "selection"
@@ -68,7 +67,7 @@ class Window(QMainWindow):
         self.rooms: Rooms | None = None
         self._exports: Exports | None = None
         self._was_painted = False
-        self._known_runs: frozenset[int] = frozenset()
+        self._news: News | None = None
         self._waiting_images: list[Path] = []
         self._build()
         self._restore()
@@ -167,7 +166,6 @@ class Window(QMainWindow):
         self._hooks.caught.connect(self._show_bug)
         selection = self.selection
         selection.view_changed.connect(self._show_view)
-        selection.runs_changed.connect(self._read_facts)
         for signal in (
             selection.runs_changed,
             selection.step_changed,
@@ -204,13 +202,7 @@ class Window(QMainWindow):
         self.rooms = rooms = build(self.folder, self.selection, self.background, self.settings, self)
         self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
         self._exports.count_changed.connect(self.status.show_exports)
-        jobs = rooms.jobs
-        jobs.runs_changed.connect(self._take_runs)
-        jobs.snapshots_changed.connect(lambda run: self._read_facts() if run in self.selection.runs else None)
-        jobs.run_ended.connect(self._tell_end)
-        jobs.failed.connect(lambda words: self.banner.tell(words))
-        jobs.deleted.connect(self._tell_deleted)
-        rooms.asker.state_changed.connect(lambda kind, s: self.status.show_model(s) if kind == "models" else None)
+        self._news = News(rooms, self.bar, self.status, self.banner, self)
         self.status.watch_load()
         answer_the_bell(self.folder, self.come_forward, self)
         open_first = sorted(self._places, key=lambda place: place.name != self._view_name())
@@ -220,8 +212,9 @@ class Window(QMainWindow):
         """Builds one view a turn of the event loop, the open one first, so that the window stays alive."""
         if not places:
             assert self.rooms is not None
+            assert self._news is not None
             self.rooms.jobs.watch()
-            self._read_facts()
+            self._news.read_facts()
             if self._waiting_images:
                 self.classify(self._waiting_images)
             self.ready.emit()
@@ -330,43 +323,6 @@ class Window(QMainWindow):
     def _choose_theme(self, mode: theme.Mode) -> None:
         theme.theme().mode = mode
         self.settings.set(THEME_KEY, mode)
-
-    # -- what the store says -----------------------------------------------------------------------------------
-
-    def _take_runs(self, runs: list[RunRow]) -> None:
-        self.bar.show_runs(runs)
-        self.status.show_runs(runs)
-        ids = frozenset(run.id for run in runs)
-        if ids != self._known_runs:
-            self._known_runs = ids
-            run_a, run_b = first_choice(runs, self.selection.run_a, self.selection.run_b)
-            self.selection.propose(run_a=run_a, run_b=run_b)
-
-    def _read_facts(self) -> None:
-        if self.rooms is not None:
-            runs = self.selection.runs
-            self.background.run(self, facts_of, self.rooms.context.workspace, runs, done=self._take_facts)
-
-    def _take_facts(self, facts: Facts) -> None:
-        self.bar.show_facts(facts)
-        if self.rooms is not None and facts.askable:
-            self.rooms.asker.warm_up(facts.askable)
-
-    def _tell_end(self, run: RunRow) -> None:
-        self._read_facts()
-        if run.status in ("failed", "interrupted"):
-            self.banner.tell(
-                f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
-                "Its log in Runs tells more; Resume goes on from its newest checkpoint.",
-                tone="bad" if run.status == "failed" else "warn",
-                details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
-            )
-        elif run.status == "finished":
-            self.banner.tell(f"{run.name} has finished.", tone="good")
-
-    def _tell_deleted(self, runs: list[RunRow]) -> None:
-        words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
-        self.banner.tell(words, tone="info", action=("Undo", self.selection.undo.undo))
 
     # -- failures ----------------------------------------------------------------------------------------------
 

@@ -344,3 +344,42 @@ def test_the_rail_says_what_the_view_says(place: Place) -> None:
     assert (view.title, view.icon) == (place.title, place.icon)
     assert view.question.endswith(("?", "."))
     assert len(view.method) > 80
+
+
+def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, qtbot, tmp_path: Path) -> None:
+    from trainer import config
+    from trainer.store import RunLog, Workspace
+
+    workspace = Workspace(tmp_path)
+    run = workspace.create_run(config.Run(name="first"))
+    with RunLog.claim(workspace, run) as log:
+        for step in (10, 20):
+            log.snapshot(step, "scenes", "renderings", log.folder / f"{step}", 4, 2)
+        log.status("finished")
+    window = open_window()
+    qtbot.waitUntil(lambda: window.bar.step.count() == 3)
+    assert window.selection.runs == (run,)
+    assert not window.selection.undo.canUndo()
+    assert [window.bar.step.itemText(i) for i in range(3)] == ["Last (20)", "20", "10"]
+    assert window.bar.dataset.currentText() == "Scenes, unseen renderings"
+    window.bar.step.setCurrentIndex(2)
+    window.bar.step.activated.emit(2)
+    assert window.selection.step == 10
+
+
+def test_a_deleted_run_can_be_brought_back_from_the_banner(open_window, qtbot, tmp_path: Path) -> None:
+    from trainer import config
+    from trainer.store import RunLog, Workspace
+
+    workspace = Workspace(tmp_path)
+    run = workspace.create_run(config.Run(name="gone too soon"))
+    with RunLog.claim(workspace, run) as log:
+        log.status("finished")
+    window = open_window()
+    jobs = window.rooms.jobs
+    qtbot.waitUntil(lambda: len(jobs.runs) == 1)
+    jobs.delete([run])
+    assert "gone too soon" in window.banner.message.text()
+    qtbot.waitUntil(lambda: len(jobs.runs) == 0, timeout=10_000)
+    window.banner.action.click()
+    qtbot.waitUntil(lambda: len(jobs.runs) == 1, timeout=10_000)

@@ -1,0 +1,80 @@
+"""What the store says, brought to the bar, the status line, the banner and the model process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from explorer.window.facts import Facts, facts_of, first_choice
+
+if TYPE_CHECKING:
+    from explorer.selection import Selection
+    from explorer.widgets.banner import Banner
+    from explorer.window.bar import Bar
+    from explorer.window.rooms import Rooms
+    from explorer.window.status import Status
+    from trainer.store import RunRow
+
+
+class News(QObject):
+    """Listens to the jobs and to the selection on the window's behalf."""
+
+    def __init__(self, rooms: Rooms, bar: Bar, status: Status, banner: Banner, parent: QObject) -> None:
+        """Begins to listen; the jobs say nothing before they are watched."""
+        super().__init__(parent)
+        self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
+        self._selection: Selection = rooms.context.selection
+        self._known: frozenset[int] = frozenset()
+        jobs = rooms.jobs
+        jobs.runs_changed.connect(self._take_runs)
+        jobs.snapshots_changed.connect(self._run_grew)
+        jobs.run_ended.connect(self._tell_end)
+        jobs.deleted.connect(self._tell_deleted)
+        jobs.failed.connect(lambda words: banner.tell(words))
+        rooms.asker.state_changed.connect(self._show_model)
+        self._selection.runs_changed.connect(self.read_facts)
+
+    def read_facts(self) -> None:
+        """Asks the store which steps and data the looked-at runs have, and which of them can be asked questions."""
+        context = self._rooms.context
+        context.background.run(self, facts_of, context.workspace, self._selection.runs, done=self._take_facts)
+
+    def _take_facts(self, facts: Facts) -> None:
+        self._bar.show_facts(facts)
+        if facts.askable:
+            # So that the first dropped image is answered at once.
+            self._rooms.asker.warm_up(facts.askable)
+
+    def _take_runs(self, runs: list[RunRow]) -> None:
+        self._bar.show_runs(runs)
+        self._status.show_runs(runs)
+        ids = frozenset(run.id for run in runs)
+        if ids != self._known:
+            self._known = ids
+            run_a, run_b = first_choice(runs, self._selection.run_a, self._selection.run_b)
+            self._selection.propose(run_a=run_a, run_b=run_b)
+
+    def _run_grew(self, run: int) -> None:
+        if run in self._selection.runs:
+            self.read_facts()
+
+    def _show_model(self, kind: str, state: str) -> None:
+        if kind == "models":
+            self._status.show_model(state)
+
+    def _tell_end(self, run: RunRow) -> None:
+        self.read_facts()
+        if run.status in ("failed", "interrupted"):
+            self._banner.tell(
+                f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
+                "Its log in Runs tells more; Resume goes on from its newest checkpoint.",
+                tone="bad" if run.status == "failed" else "warn",
+                details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
+            )
+        elif run.status == "finished":
+            self._banner.tell(f"{run.name} has finished.", tone="good")
+
+    def _tell_deleted(self, runs: list[RunRow]) -> None:
+        words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
+        self._banner.tell(words, tone="info", action=("Undo", self._selection.undo.undo))
