@@ -41,6 +41,11 @@ class Update:
     data_s: float
     seconds: float
 
+    @property
+    def made(self) -> bool:
+        """Whether loss and gradient were finite, so that the weights have changed."""
+        return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
+
 
 class Training:
     """Everything that changes from step to step. Batch `step` is a function of (seed, step) alone.
@@ -73,11 +78,7 @@ class Training:
         return {"towers": self.towers, "method": self.method}
 
     def update(self) -> Update:
-        """Makes the next update.
-
-        Raises:
-            FitError: The loss or the gradient is no finite number; weights and moments are those of before.
-        """
+        """Makes the next update; one whose loss or gradient is no finite number is not made."""
         began = time.perf_counter()
         choice = self._run.optimiser
         rate = optim.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
@@ -92,11 +93,12 @@ class Training:
         loss.backward()
         parameters = (p for group in self.optimiser.param_groups for p in group["params"])
         norm = optim.clip_gradients(parameters, choice.clip_norm)
+        # One wait for the device a step: a NaN must not reach the weights.
         loss_value, norm_value = torch.stack((loss.detach().float(), norm.float())).tolist()
-        self._check_finite(loss_value, norm_value)
-        self.optimiser.step()
-        self.method.after_step()
-        self.step += 1
+        if math.isfinite(loss_value) and math.isfinite(norm_value):
+            self.optimiser.step()
+            self.method.after_step()
+            self.step += 1
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
 
     def _batch(self) -> methods.Batch:
@@ -111,13 +113,3 @@ class Training:
         crops = random_crops(images, rows, self._run.seed, epoch, self._run.optimiser.crop_scale)
         images = crops.contiguous(memory_format=device.memory_format(self.device))
         return methods.Batch(images, self._tokens[rows].to(self.device))
-
-    def _check_finite(self, loss: float, norm: float) -> None:
-        if math.isfinite(loss) and math.isfinite(norm):
-            return
-        what = f"The loss became {loss}" if not math.isfinite(loss) else f"The gradient norm became {norm}"
-        rate = self._run.optimiser.learning_rate
-        raise FitError(
-            f"{what} at step {self.step + 1}. The last checkpoint is still good; "
-            f"duplicate the run with a lower learning rate, {rate / 3:.1g} say, or a longer warm-up."
-        )

@@ -17,7 +17,7 @@ from trainer.evaluation import Embedded, HeldOut, measure
 from trainer.metrics import HEADLINE
 from trainer.speech import Speech
 from trainer.store import Items, RunLog, snapshot_name, write_snapshot
-from trainer.training import Training, Update
+from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
 
 TRAINING: Final = "training"
@@ -83,7 +83,7 @@ class Watch:
             )
 
     def begin(self) -> None:
-        """Goes on from the newest whole checkpoint; without one, measures the untrained model."""
+        """Goes on from the newest whole checkpoint; without one, measures and keeps the untrained model."""
         found, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
             self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
@@ -100,15 +100,23 @@ class Watch:
         self._tell(TRAINING)
         if not found:
             self._measure()
+            self.save()
 
     def saw(self, update: Update) -> None:
-        """Logs an update, and measures and saves where one of these is due."""
+        """Logs an update, and measures and saves where one of these is due.
+
+        Raises:
+            FitError: The update was not made, for its loss or gradient was not finite.
+        """
         self._pace.add(update)
         step, watching = self._training.step, self._run.watching
+        if not update.made:
+            self._log_curves(update, step + 1)
+            raise self._diverged(update)
         last = step == self._training.total_steps
         self._tell(TRAINING)
         if step % watching.log_every == 0 or last:
-            self._log_curves(update)
+            self._log_curves(update, step)
         improved = False
         if last or step % watching.evaluate_every == 0 or step in self._snapshot_steps:
             improved = self._measure()
@@ -156,7 +164,7 @@ class Watch:
         step, total = self._training.step, self._training.total_steps
         self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._sitting.eta_s(step, total))
 
-    def _log_curves(self, update: Update) -> None:
+    def _log_curves(self, update: Update, step: int) -> None:
         pace, self._pace = self._pace, _Pace()
         pairs = pace.updates * self._run.optimiser.batch_size
         values = {
@@ -167,7 +175,19 @@ class Watch:
             "train/pairs_per_s": pairs / pace.seconds,
             "train/data_wait": pace.data_s / pace.seconds,
         }
-        self._log.scalars(self._training.step, values | machine.load(self._training.device))
+        self._log.scalars(step, values | machine.load(self._training.device))
+
+    def _diverged(self, update: Update) -> FitError:
+        what = "The loss" if not math.isfinite(update.loss) else "The gradient"
+        kept = "No checkpoint was made yet"
+        if self._saved_step is not None:
+            kept = f"The checkpoint of step {self._saved_step} is still good"
+        rate = self._run.optimiser.learning_rate
+        return FitError(
+            f"{what} became {update.loss if what == 'The loss' else update.gradient_norm} in the update after step "
+            f"{self._training.step}. {kept}; duplicate the run with a lower learning rate ({rate / 3:.0e}, say) or a "
+            "longer warm-up."
+        )
 
     def _measure(self) -> bool:
         """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""

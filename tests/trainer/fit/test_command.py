@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer import catalog, config
+from trainer.__main__ import main
+from trainer.store import Workspace
+
+
+def test_the_two_presets_differ_in_the_objective_only():
+    different = {key for key, _, _ in config.difference(catalog.preset("clip-scenes"), catalog.preset("cloob-scenes"))}
+    assert {key.partition(".")[0] for key in different} == {"name", "objective"}
+
+
+@pytest.mark.parametrize("name", sorted(catalog.presets()))
+def test_presets_are_valid_but_for_the_path_a_person_fills_in(name):
+    run = catalog.preset(name)
+    if isinstance(run.data, config.Scenes):
+        config.check(run)
+    else:
+        with pytest.raises(config.ConfigError, match=r"data\.path is empty"):
+            config.check(run)
+
+
+def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
+    changes = {"data.train_pairs": 256, "data.heldout_pairs": 64, "model.image_size": 32, "model.image_width": 8}
+    changes |= {"optimiser.batch_size": 64, "optimiser.epochs": 1, "device": "cpu", "watching.log_every": 1}
+    sets = [part for field, value in changes.items() for part in ("--set", f"{field}={value}")]
+    arguments = ["fit", "--preset", "clip-scenes", "--name", "mine", *sets, "--workspace", str(workspace.folder)]
+    assert main([*arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (answer["name"], answer["status"], answer["step"]) == ("mine", "finished", 4)
+    assert workspace.config_of(answer["id"]).optimiser.batch_size == 64
+    assert workspace.run(answer["id"]).preset == "clip-scenes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "exactly one"),
+        (["--preset", "nothing"], "no preset 'nothing'"),
+        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=many"], "not a int"),
+        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=1"], "at least 2"),
+        (["--preset", "clip-scenes", "--set", "speed"], "FIELD=VALUE"),
+        (["7"], "7"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_makes_no_run(tmp_path, capsys, arguments, sentence):
+    assert main(["fit", *arguments, "--workspace", str(tmp_path / "w")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert Workspace(tmp_path / "w").runs() == []
