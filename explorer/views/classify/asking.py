@@ -76,6 +76,7 @@ class Asking(QObject):
         self._unreadable: dict[str, str] = {}
         self._trouble: dict[int, str] = {}
         self._open: dict[int, int] = {}
+        self._prepared: set[int] = set()
 
     @property
     def wanted(self) -> Wanted:
@@ -89,6 +90,7 @@ class Asking(QObject):
             self._old |= self._known
             self._known.clear()
             self._trouble.clear()
+            self._prepared.clear()
             self._wanted = wanted
         self._images = tuple(images)
         self._old = {key: value for key, value in self._old.items() if key[0] in self._images}
@@ -134,10 +136,14 @@ class Asking(QObject):
     def _next(self, run: int) -> None:
         missing = self._missing(run)
         wanted = self._wanted
-        if run in self._open or run in self._trouble or not (missing and wanted.labels and wanted.templates):
+        if run in self._open or run in self._trouble or not (wanted.labels and wanted.templates):
             return
-        # The first image alone: its answer is what a person waits for.
-        chosen = missing[:1] if missing[0] == self._images[0] else missing[:AT_ONCE]
+        if not missing and (self._images or run in self._prepared):
+            return
+        # The first image alone: its answer is what a person waits for. Before there is one, none: then the labels
+        # are embedded already when it is dropped.
+        chosen = missing[:1] if missing and missing[0] == self._images[0] else missing[:AT_ONCE]
+        self._prepared.add(run)
         question = Classify(runs=(run,), images=tuple(chosen), labels=wanted.labels, templates=wanted.templates)
         self._open[run] = self._asker.ask(
             question,
@@ -164,6 +170,9 @@ class Asking(QObject):
         if failure.kind == "cancelled" or not self._is_wanted(run, question):
             return
         del self._open[run]
+        if not question.images:
+            # Nobody has asked anything yet; a drop will ask again, and then say what is wrong.
+            return
         self._trouble[run] = f"{failure.message} {failure.next}".strip()
         for path in question.images:
             self._old.pop((path, run), None)

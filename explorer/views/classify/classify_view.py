@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSp
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.classify.asking import Asking, Prediction, Wanted
+from explorer.views.classify.method import METHOD
 from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.sight import Sight, plain_label
 from explorer.views.classify.suites import suite_of
@@ -25,22 +26,6 @@ from trainer.catalog import PromptSuite
 
 EXPORTED: Final = 200
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
-
-METHOD: Final = """\
-Zero-shot classification. Every label is put into every template; the sentences are embedded by the run's text \
-tower, averaged, and scaled to length 1: one vector w_c a label. The image is embedded by the image tower: x, \
-length 1.
-
-probability of c  =  exp(w_c·x / τ)  /  Σ exp(w_c'·x / τ)
-
-1/τ is the run's own: learned by CLIP, fixed for CLOOB. It decides how sharp the percentages are, so those of two \
-runs are not on one scale: compare which label comes first, and by how much it leads within a run. The \
-probabilities are among the labels given; a picture of none of them still gets some label.
-
-The time is what the run needed to read and embed the picture and to compare it, and to embed labels that are new.
-
-Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.
-https://arxiv.org/abs/2103.00020"""
 
 
 class ClassifyView(View):
@@ -109,7 +94,7 @@ class ClassifyView(View):
         """`classify` with the images shown, the one in sight first."""
         runs, paths = self.context.selection.runs, self._paths
         questions = self.questions
-        if not (runs and paths and questions.labels and questions.templates):
+        if not (runs and paths and self._has_words):
             return None
         current = self.strip.current or paths[0]
         images = [current, *[path for path in paths if path != current]][:EXPORTED]
@@ -147,6 +132,10 @@ class ClassifyView(View):
     @property
     def _paths(self) -> list[str]:
         return [str(path) for path in self.context.selection.queries]
+
+    @property
+    def _has_words(self) -> bool:
+        return bool(self.questions.labels and self.questions.templates)
 
     def _show_images(self) -> None:
         if not self._paths:
@@ -235,14 +224,14 @@ class ClassifyView(View):
             self._tell("triangle-alert", "bad", problem)
         elif not runs:
             self._tell("info", "secondary", "Choose run A and run B above.")
-        elif not self.questions.labels or not self.questions.templates:
+        elif not self._has_words and self.questions.suite != OF_THE_RUN:
             self._tell("info", "secondary", "Write labels and templates to choose from.")
         elif found is not None:
             sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
                 found.agree
             ]
             self._tell(sign, role, found.words)
-        elif self.asking.waiting:
+        elif self.asking.waiting or not self._has_words:
             state = self.context.asker.state("models")
             self._tell("loader", "secondary", "Asking …" if state in ("warm", "busy") else "Warming up the models …")
         else:

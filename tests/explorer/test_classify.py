@@ -1,0 +1,390 @@
+"""The Classify view: what is asked, what is shown, and the whole way with real models."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from explorer.asker import Asker
+from explorer.background import Background
+from explorer.selection import Selection
+from explorer.settings import Settings
+from explorer.views.classify import ClassifyView
+from explorer.views.classify.questions import OF_THE_RUN, OWN
+from explorer.views.view import Context
+from trainer import catalog, config
+from trainer.messages import Classify, Failure, Question
+from trainer.store import RunRow, Workspace
+
+
+class FakeJobs(QObject):
+    runs_changed = Signal(list)
+    run_ended = Signal(object)
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__()
+        self.runs = tuple(workspace.runs())
+        self.demos = 0
+
+    def run(self, run: int) -> RunRow | None:
+        return next((row for row in self.runs if row.id == run), None)
+
+    def start_demo(self) -> None:
+        self.demos += 1
+
+
+class FakeAsker(QObject):
+    """Answers by the name of the file: `a-star.png` is a star to run 1 and, if `disagree`, a ring to run 2."""
+
+    state_changed = Signal(str, str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Classify] = []
+        self.cancelled: list[int] = []
+        self.answering = True
+        self.failing: dict[int, Failure] = {}
+        self.now = "warm"
+        self.warmed: list[tuple[int, ...]] = []
+
+    def state(self, kind: str) -> str:
+        return self.now
+
+    def warm_up(self, runs: tuple[int, ...]) -> None:
+        self.warmed.append(tuple(runs))
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+    def ask(
+        self,
+        question: Question,
+        *,
+        done: Callable[[dict[str, Any]], None],
+        failed: Callable[[Failure], None],
+        owner: QObject,
+    ) -> int:
+        assert isinstance(question, Classify)
+        self.asked.append(question)
+        run = question.runs[0]
+        number = len(self.asked)
+        if run in self.failing:
+            QTimer.singleShot(0, owner, lambda: failed(self.failing[run]))
+        elif self.answering:
+            QTimer.singleShot(0, owner, lambda: None if number in self.cancelled else done(self._answer(question)))
+        return number
+
+    def _answer(self, question: Classify) -> dict[str, Any]:
+        run = question.runs[0]
+        images = [path for path in question.images if "broken" not in Path(path).stem]
+        rows = []
+        for path in images:
+            name = "ring" if run == 2 and "disagree" in Path(path).stem else Path(path).stem.rpartition("-")[2]
+            top = question.labels.index(name) if name in question.labels else 0
+            row = np.full(len(question.labels), 0.1 / max(1, len(question.labels) - 1))
+            row[top] = 0.9
+            rows.append((row / row.sum()).tolist())
+        said = {"step": 40 + run, "milliseconds": 5.0 * len(images), "probabilities": rows, "cosines": rows}
+        unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
+        return {"runs": {str(run): said}, "images": images, "unreadable": unreadable}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace(tmp_path / "workspace")
+    for name in ("one", "two"):
+        workspace.create_run(config.Run(name=name))
+    return workspace
+
+
+@pytest.fixture
+def context(qapp: QObject, workspace: Workspace) -> Iterator[Context]:
+    background = Background()
+    yield Context(workspace, Selection(), background, FakeJobs(workspace), FakeAsker(), Settings(workspace.folder))
+    background.close()
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> dict[str, Path]:
+    names = ("a-star", "disagree-star", "a-moon", "broken-one")
+    paths = {name: tmp_path / f"{name}.png" for name in names}
+    for name, path in paths.items():
+        Image.new("RGB", (60, 40), (200, 30, 90)).save(path)
+        if name == "broken-one":
+            path.write_bytes(path.read_bytes()[:50])
+    (tmp_path / "a-star.txt").write_text("a <b>red</b> star", encoding="utf-8")
+    return paths
+
+
+@pytest.fixture
+def view(qtbot: QtBot, context: Context) -> ClassifyView:
+    context.selection.propose(run_a=1, run_b=2)
+    view = ClassifyView(context)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.questions)
+    view.resize(1000, 700)
+    view.show()
+    qtbot.waitUntil(lambda: bool(view.questions.labels))
+    return view
+
+
+def label(view: ClassifyView, name: str) -> str:
+    return view.findChild(QObject, name).text()
+
+
+def words_under(view: ClassifyView, path: Path) -> list[str]:
+    return [text for item in view.strip.items if item.path == str(path) for text, _ in item.lines]
+
+
+def test_it_begins_with_an_empty_state_and_the_words_that_fit_the_run(view: ClassifyView, context: Context) -> None:
+    assert view.is_empty
+    assert view.questions.labels == catalog.prompt_suites()["scenes"].classes
+    assert context.asker.warmed[-1] == (1, 2)
+    assert view.command() is None
+
+
+def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyView, context: Context) -> None:
+    qtbot.waitUntil(lambda: len(context.asker.asked) == 2)
+    qtbot.wait(50)
+    assert [(q.runs, q.images) for q in context.asker.asked] == [((1,), ()), ((2,), ())]
+
+
+def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> None:
+    context.jobs.runs = ()
+    view = ClassifyView(context)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.questions)
+    view.show()
+    assert view.is_empty
+    qtbot.mouseClick(view.findChild(QObject, "emptyStateButton"), Qt.MouseButton.LeftButton)
+    assert context.jobs.demos == 1
+
+
+def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["a-star"], images["disagree-star"]])
+    assert not view.is_empty
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
+    assert view.strip.current == str(images["a-star"])
+    assert label(view, "classifyVerdict") == "Both say star"
+    assert view.bars.names[0] == "star"
+    assert [column.title for column in view.bars.columns] == ["one", "two"]
+    assert [column.note for column in view.bars.columns] == ["step 41 · 5 ms", "step 42 · 5 ms"]
+    assert all(column.shares[0] == pytest.approx(0.9) for column in view.bars.columns)
+    assert "one gives 90.0 % to star" in view.bars.accessibleDescription()
+    assert words_under(view, images["disagree-star"]) == ["star 90 %", "ring 90 %"]
+    assert [item.mark for item in view.strip.items] == ["good", "warn"]
+    assert "A and B agree on 1 of 2" in label(view, "classifyCount")
+    view.strip.choose(str(images["disagree-star"]))
+    assert label(view, "classifyVerdict") == "A: star, B: ring"
+
+
+def test_the_dropped_image_is_asked_first_and_alone(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    view.take([images["a-star"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-star"])) == 2)
+    before = len(context.asker.asked)
+    view.take([images["a-moon"], images["disagree-star"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
+    asked = [(q.runs[0], [Path(p).stem for p in q.images]) for q in context.asker.asked[before:]]
+    assert asked[:2] == [(1, ["a-moon"]), (2, ["a-moon"])]
+    assert sorted(asked[2:]) == [(1, ["disagree-star"]), (2, ["disagree-star"])]
+
+
+def test_a_broken_image_is_named_and_the_others_answered(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["broken-one"], images["a-moon"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-moon"])) == 2)
+    assert view.strip.items[0].problem == "Cannot be read"
+    assert "cut short" in label(view, "classifyVerdict")
+    assert view.bars.columns == ()
+    assert "1 could not be read" in label(view, "classifyCount")
+
+
+def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    context.asker.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
+    view.take([images["a-star"]])
+    qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-star"])))
+    assert label(view, "classifyVerdict") == "one says star"
+    assert view.bars.columns[1].note == "Run 'two' has no checkpoint yet. Wait."
+    assert view.bars.columns[1].shares == ()
+
+
+def test_warming_up_is_shown_until_the_first_answer(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    context.asker.answering, context.asker.now = False, "warming"
+    view.take([images["a-star"]])
+    assert label(view, "classifyVerdict") == "Warming up the models …"
+    context.asker.now = "busy"
+    context.asker.state_changed.emit("models", "busy")
+    assert label(view, "classifyVerdict") == "Asking …"
+
+
+def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    view.take([images["a-star"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-star"])) == 2)
+    before = len(context.asker.asked)
+    view.questions.labels_edit.setPlainText("")
+    QTest.keyClicks(view.questions.labels_edit, "star, ring, star")
+    assert len(context.asker.asked) == before
+    assert view.questions.suite == OWN
+    qtbot.waitUntil(lambda: view.bars.names == ("star", "ring"))
+    new = context.asker.asked[before:]
+    assert {q.labels for q in new} == {("star", "ring")}
+    assert len(new) == 2
+    assert "1 double label" in label(view.questions, "classifyLabelsRemark")
+    view.questions.templates_edit.setPlainText("no place")
+    qtbot.waitUntil(lambda: view.questions.templates == ())
+    assert "Write labels and templates" in label(view, "classifyVerdict") or view.asking.is_stale(view.strip.current)
+    assert view.command() is None
+
+
+def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Context) -> None:
+    view.questions.labels_edit.setPlainText("cat, dog")
+    view.questions.templates_edit.setPlainText("a {} in the rain")
+    qtbot.waitUntil(lambda: view.questions.labels == ("cat", "dog"))
+    again = ClassifyView(context)
+    qtbot.addWidget(again)
+    assert again.questions.suite == OWN
+    assert (again.questions.labels, again.questions.templates) == (("cat", "dog"), ("a {} in the rain",))
+    again.questions.suites.setCurrentIndex(again.questions.suites.findData("scenes"))
+    again.questions.suites.activated.emit(again.questions.suites.currentIndex())
+    assert again.questions.labels == catalog.prompt_suites()["scenes"].classes
+
+
+def test_the_keyboard_moves_along_the_strip_and_removes_with_undo(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    view.take([images["a-star"], images["a-moon"], images["disagree-star"]])
+    QTest.keyClick(view.strip, Qt.Key.Key_Right)
+    assert view.strip.current == str(images["a-moon"])
+    QTest.keyClick(view.strip, Qt.Key.Key_Delete)
+    assert [Path(p).stem for p in context.selection.queries] == ["a-star", "disagree-star"]
+    assert view.strip.current == str(images["disagree-star"])
+    context.selection.undo.undo()
+    assert [Path(item.path).stem for item in view.strip.items] == ["a-star", "a-moon", "disagree-star"]
+    for _ in range(3):
+        QTest.keyClick(view.strip, Qt.Key.Key_Delete)
+    assert view.is_empty
+
+
+def test_the_caption_beside_the_image_is_shown_as_plain_text(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["a-star"]])
+    qtbot.waitUntil(lambda: label(view, "classifyCaption") == "Its caption: a <b>red</b> star")
+    assert view.sight.caption.textFormat() == Qt.TextFormat.PlainText
+    assert view.sight.picture.pixmap is not None
+    assert (view.sight.picture.pixmap.width(), view.sight.picture.pixmap.height()) == (60, 40)
+
+
+def test_choosing_other_runs_asks_them(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    view.take([images["disagree-star"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
+    context.selection.select_runs(2, None)
+    qtbot.waitUntil(lambda: words_under(view, images["disagree-star"]) == ["ring 90 %"])
+    assert [column.title for column in view.bars.columns] == ["two"]
+    assert label(view, "classifyVerdict") == "two says ring"
+
+
+def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView, tmp_path: Path) -> None:
+    decoded: list[str] = []
+    decode = view.pictures._decode
+    view.pictures._decode = lambda path, edge: (decoded.append(str(path)), decode(path, edge))[1]
+    paths = [tmp_path / f"many-{i}.png" for i in range(400)]
+    for path in paths:
+        Image.new("RGB", (8, 8)).save(path)
+    view.take(paths)
+    qtbot.waitUntil(lambda: len(decoded) > 3)
+    view.strip.grab()
+    qtbot.wait(100)
+    assert len(decoded) < 40
+
+
+def test_the_command_says_what_the_view_shows(qtbot: QtBot, view: ClassifyView, images: dict[str, Path]) -> None:
+    view.take([images["a-star"], images["a-moon"]])
+    view.strip.choose(str(images["a-moon"]))
+    first, second = str(images["a-moon"]), str(images["a-star"])
+    asked = ["--labels", *view.questions.labels, "--templates", *view.questions.templates]
+    assert view.command() == ["classify", first, second, "--runs", "1", "2", *asked]
+    view.questions.choose("scenes")
+    assert view.command() == ["classify", first, second, "--runs", "1", "2", "--suite", "scenes"]
+
+
+def test_every_control_has_a_name_for_screen_readers_and_tests(view: ClassifyView) -> None:
+    for widget in (view.strip, view.bars, view.sight.picture, view.questions.labels_edit, view.questions.suites):
+        assert widget.objectName()
+        assert widget.accessibleName()
+    assert view.questions.suites.itemData(0) == OF_THE_RUN
+
+
+@pytest.mark.slow
+def test_the_whole_way_with_real_models(
+    qtbot: QtBot, qapp: QObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from trainer.__main__ import main
+    from trainer.fit import fit
+
+    workspace = Workspace(tmp_path / "real")
+    for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
+        fit(workspace, workspace.create_run(_short(name, objective)))
+    background, asker = Background(), Asker(workspace)
+    selection = Selection()
+    selection.propose(run_a=1, run_b=2)
+    context = Context(workspace, selection, background, FakeJobs(workspace), asker, Settings(workspace.folder))
+    view = ClassifyView(context)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.questions)
+    try:
+        view.show()
+        picture = sorted((workspace.folder / "data").glob("scenes-*/renderings/*.jpg"))[0]
+        view.take([picture])
+        assert "Warming up" in label(view, "classifyVerdict")
+        qtbot.waitUntil(lambda: len(words_under(view, picture)) == 2, timeout=120_000)
+        command = view.command()
+        assert command is not None
+        out = tmp_path / "shown.csv"
+        assert main([*shlex.split(shlex.join(command)), "--workspace", str(workspace.folder), "--out", str(out)]) == 0
+        assert out.is_file()
+        capsys.readouterr()
+        assert main([*command, "--json", "--workspace", str(workspace.folder)]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        for run in printed["runs"]:
+            shown = view.asking.prediction(str(picture), run["run"])
+            assert shown is not None
+            assert np.allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
+    finally:
+        asker.close()
+        background.close()
+
+
+def _short(name: str, objective: config.Objective) -> config.Run:
+    return config.Run(
+        name=name,
+        data=config.Scenes(train_pairs=64, heldout_pairs=16),
+        objective=objective,
+        model=config.TinyTowers(image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, embed_dim=16),
+        optimiser=config.Optimiser(batch_size=32, epochs=1, warmup_steps=1),
+        watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=8),
+        device="cpu",
+    )
