@@ -284,6 +284,11 @@ class RunsFilter(QSortFilterProxyModel):
         return self.index(row, 0).data(RUN_ROLE)
 
 
+def preparing(run: RunRow) -> str:
+    """What the trainer does before its first step (`Drawing Scenes: 384 of 12,288`); empty once it trains."""
+    return run.phase if working(run) and not run.step and run.phase != "training" else ""
+
+
 def display_text(run: RunRow, column: Column) -> str:
     """What the table writes for `run` in `column`."""
     if column is Column.NAME:
@@ -295,7 +300,7 @@ def display_text(run: RunRow, column: Column) -> str:
     if column is Column.DATA:
         return run.data
     if column is Column.PROGRESS:
-        return words.steps(run.step, run.total_steps)
+        return preparing(run) or words.steps(run.step, run.total_steps)
     if column is Column.STARTED:
         return words.moment(run.started_at, now=time.time())
     return _quantity_text(run, column)

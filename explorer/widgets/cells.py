@@ -32,7 +32,8 @@ class ProgressCell(QStyledItemDelegate):
         painter.save()
         painter.setPen(colour("text"))
         painter.setFont(option.font)
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+        shown = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), shown)
         words = max(self._text_width, option.fontMetrics.horizontalAdvance(text) + SPACE)
         track = room.adjusted(0, 0, -words - INSIDE, 0)
         if share is not None and track.width() > 4 * BAR_HEIGHT:

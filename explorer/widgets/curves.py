@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -22,6 +22,7 @@ FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
+PREPARED = 4
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,17 @@ class CurvePlot(QWidget):
             # Numbers on the axes of nothing would be made up.
             self.plot.getPlotItem().getAxis(side).setStyle(showValues=drawn)
 
+    def rest(self) -> None:
+        """Forgets its panel and hides, until it is needed again."""
+        self.hide()
+        self.point_at(math.nan)
+        self.plot.setXLink(None)
+        self.plot.enableAutoRange(x=False, y=True)
+        for items in self._curves.values():
+            for item in items:
+                self.plot.removeItem(item)
+        self._curves, self.panel = {}, None
+
     def curve(self, key: int) -> tuple[pg.PlotDataItem, pg.PlotDataItem] | None:
         """The raw and the smoothed curve as given to pyqtgraph."""
         return self._curves.get(key)
@@ -148,7 +160,9 @@ class CurvePlot(QWidget):
         raw.setPen(pg.mkPen(faint, width=1))
         raw.setVisible(not same)
         smooth.setData(line.x, line.smooth)
-        smooth.setPen(pg.mkPen(strong, width=2))
+        pen = pg.mkPen(strong, width=2)
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)  # square ends of single strokes stick out at the corners
+        smooth.setPen(pen)
         smooth.setSymbol("o" if len(line.x) <= FEW_POINTS else None)
         smooth.setSymbolSize(5)
         smooth.setSymbolBrush(strong)
@@ -243,6 +257,10 @@ class CurveGrid(QWidget):
         self._order: tuple[str, ...] = ()
         self._columns = 0
         self._zoomed = False
+        self._spare: list[CurvePlot] = []
+        # A plot takes 30 ms to make: one at a time beforehand, or the first click on a run would be felt.
+        self._preparing = QTimer(self, interval=60, timeout=self._prepare)
+        self._preparing.start()
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(BETWEEN)
@@ -259,12 +277,13 @@ class CurveGrid(QWidget):
         for key in set(self._plots) - set(wanted):
             gone = self._plots.pop(key)
             self._grid.removeWidget(gone)
-            gone.setParent(None)
-            gone.deleteLater()
+            gone.rest()
+            self._spare.append(gone)
         for panel in panels:
             if panel.key not in self._plots:
-                self._plots[panel.key] = self._new_plot()
+                self._plots[panel.key] = self._spare.pop() if self._spare else self._new_plot()
             self._plots[panel.key].show_panel(panel)
+            self._plots[panel.key].show()
             self._plots[panel.key].plot.set_labels(x=x_label)
         if wanted != self._order:
             self._order, self._columns = wanted, 0
@@ -284,8 +303,15 @@ class CurveGrid(QWidget):
         super().resizeEvent(event)
         self._arrange()
 
+    def _prepare(self) -> None:
+        if len(self._spare) + len(self._plots) >= PREPARED:
+            self._preparing.stop()
+        else:
+            self._spare.append(self._new_plot())
+
     def _new_plot(self) -> CurvePlot:
         shown = CurvePlot(self)
+        shown.hide()
         shown.hovered.connect(self._point_at)
         shown.zoomed.connect(self._keep_zoom)
         return shown

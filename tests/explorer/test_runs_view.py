@@ -354,6 +354,8 @@ def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, work
         choose(qtbot, view, number)
         qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
         qtbot.waitUntil(lambda: all(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
+        log.progress(step=0, total_steps=100, phase="Drawing Scenes: 64 of 128")
+        qtbot.waitUntil(lambda: display_text(context.jobs.run(number), Column.PROGRESS) == "Drawing Scenes: 64 of 128")
         log_steps(log, range(1, 12))
         qtbot.waitUntil(lambda: not any(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
         log.status("finished")

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.jobs import working
 from explorer.models.curve_book import CurveBook, RunCurves, read_curves
+from explorer.models.runs import preparing
 from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, Line, Panel
@@ -185,7 +186,8 @@ class CurvesPane(QWidget):
             own = [self._panel(panel) for panel in panels if panel.metric == name]
             known = metric(name)
             until = "evaluation" if name.startswith(("val/", "combinations/")) else "step"
-            empty = Panel(name, known.label, "", known.digits, (), f"Waiting for the first {until}")
+            words = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
+            empty = Panel(name, known.label, "", known.digits, (), words)
             found += own or ([empty] if waiting else [])
         return found
 
