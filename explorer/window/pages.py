@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractScrollArea, QGraphicsView, QStackedWidget, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QStackedWidget,
+    QTextEdit,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.settings import Settings
@@ -48,7 +56,6 @@ class Pages(HairlineSplitter):
         self.views[name] = view
         self._place(name, view)
         view.details_changed.connect(lambda: self._show_details(self.open_view))
-        refuse_drops(view)
 
     def add_broken(self, name: str, title: str) -> None:
         """Puts a sentence in the place of a view that could not be made."""
@@ -62,7 +69,9 @@ class Pages(HairlineSplitter):
 
     def show_view(self, name: str) -> None:
         """Shows a view, or nothing as long as it is not there."""
-        self.stack.setCurrentWidget(self._places.get(name, self.blank))
+        page = self._places.get(name, self.blank)
+        refuse_drops(page)
+        self.stack.setCurrentWidget(page)
         self._show_details(self.open_view)
 
     @property
@@ -95,8 +104,9 @@ class Pages(HairlineSplitter):
 
 
 def refuse_drops(root: QWidget) -> None:
-    """Leaves dropped files to the window: scroll areas and plots would otherwise swallow the drag."""
-    for child in root.findChildren(QAbstractScrollArea):
-        if isinstance(child, QGraphicsView):
+    """Leaves dropped files to the window: plots would swallow the drag, inputs would take the path as words."""
+    for child in root.findChildren(QWidget):
+        if isinstance(child, QGraphicsView | QLineEdit | QPlainTextEdit | QTextEdit):
             child.setAcceptDrops(False)
-            child.viewport().setAcceptDrops(False)
+            if isinstance(child, QAbstractScrollArea):
+                child.viewport().setAcceptDrops(False)

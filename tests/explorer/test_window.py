@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton, QWidget
 
 from explorer import theme
 from explorer.hooks import Hooks
@@ -32,6 +32,8 @@ class Left(View):
         super().__init__(context)
         self.more = QLabel("details of the left")
         self.body.addWidget(QLabel("left"))
+        self.line = QLineEdit()
+        self.body.addWidget(self.line)
         self.did: list[str] = []
         self.own = QAction("Do the left thing", self)
         self.own.triggered.connect(lambda: self.did.append("left"))
@@ -222,6 +224,12 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     assert window.pages.open_view.title == "Taker"
     assert window.pages.views["classify"].taken == [picture]
     assert "web" in window.banner.message.text()
+
+
+def test_inputs_leave_dropped_files_to_the_window(open_window) -> None:
+    window = open_window()
+    assert not window.pages.views["left"].line.acceptDrops()
+    assert window.acceptDrops()
 
 
 def test_an_overlay_that_the_drag_never_reaches_goes_away(open_window, qtbot, picture: Path) -> None:
