@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shlex
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from trainer.figures.predictions import Predictions
     from trainer.store import Workspace
 
@@ -155,10 +158,22 @@ def _document(shown: Predictions) -> dict[str, Any]:
     }
 
 
+def _picture(path: str) -> np.ndarray:
+    import numpy as np
+
+    from trainer.data import open_image
+    from trainer.figures.predictions import PICTURE_PX
+
+    image = open_image(Path(path), smallest=PICTURE_PX)
+    image.thumbnail((PICTURE_PX, PICTURE_PX))
+    return np.asarray(image)
+
+
 def _write(shown: Predictions, args: argparse.Namespace) -> None:
     from trainer.figures import predictions as figure
     from trainer.figures.files import write_figure
 
+    shown = dataclasses.replace(shown, pictures=tuple(map(_picture, shown.images[: figure.MOST_IMAGES])))
     words = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs), "--labels", *shown.labels]
     words += ["--templates", *shown.templates, "--out", *(file.name for file in args.out)]
     write_figure(

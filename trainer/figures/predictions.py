@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from trainer.charts import objective_label
 from trainer.figures.files import Rows
@@ -55,6 +55,7 @@ class Predictions:
 
     Attributes:
         unreadable: Path -> why it could not be read; not among `images`.
+        pictures: Of the first images, for the figure; decoded by whoever knows how.
     """
 
     images: tuple[str, ...]
@@ -62,6 +63,7 @@ class Predictions:
     templates: tuple[str, ...]
     runs: tuple[RunPredictions, ...]
     unreadable: dict[str, str]
+    pictures: tuple[UInt8[np.ndarray, "h w 3"], ...] = ()
 
 
 @in_style
@@ -75,7 +77,7 @@ def draw(shown: Predictions) -> Figure:
     columns = 1 + len(shown.runs)
     grid = figure.subplots(max(1, len(images)), columns, squeeze=False, width_ratios=[0.8, *[1.0] * len(shown.runs)])
     for line, path in enumerate(images):
-        _draw_picture(grid[line, 0], path)
+        _draw_picture(grid[line, 0], path, shown.pictures[line] if line < len(shown.pictures) else None)
         mean = np.mean([run.probabilities[line] for run in shown.runs], axis=0)
         order = np.argsort(-mean, kind="stable")[:bars]
         for place, run in enumerate(shown.runs):
@@ -119,18 +121,11 @@ def _rows(shown: Predictions) -> Iterator[tuple[object, ...]]:
         yield path, None, None, None, None, None, None, None, None, None, why
 
 
-def _draw_picture(axes: Axes, path: str) -> None:
-    from PIL import Image
-
+def _draw_picture(axes: Axes, path: str, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
     axes.set_axis_off()
     axes.set_title(Path(path).name, fontsize=7.5, fontweight=400, color=QUIET)
-    try:
-        with Image.open(path) as image:
-            image.thumbnail((PICTURE_PX, PICTURE_PX))
-            axes.imshow(np.asarray(image.convert("RGB")), interpolation="bilinear")
-    except OSError:
-        # It was read a moment ago; a figure without the picture is better than none.
-        axes.text(0.5, 0.5, "no picture", ha="center", va="center", color=QUIET, transform=axes.transAxes)
+    if picture is not None:
+        axes.imshow(picture, interpolation="bilinear")
 
 
 def _draw_bars(
