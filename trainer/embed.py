@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 if TYPE_CHECKING:
-    from trainer.models import OpenModel
+    from trainer.open_model import OpenModel
 
 IMAGES_AT_ONCE: Final = 64
 TEXTS_AT_ONCE: Final = 256

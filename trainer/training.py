@@ -60,7 +60,9 @@ class Training:
 
     def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, where: torch.device) -> None:
         torch.manual_seed(run.seed)
-        self.towers = models.build(run.model, tokenizer).to(where, memory_format=device.memory_format(where))
+        self.towers = models.build(run.model, vocabulary=tokenizer.size).to(
+            where, memory_format=device.memory_format(where)
+        )
         self.method = methods.build(run.objective).to(where)
         self.optimiser = optim.adamw(nn.ModuleDict(self.modules), run.optimiser)
         self.device = where

@@ -15,7 +15,7 @@ from trainer.store import StoreError, Workspace
 
 if TYPE_CHECKING:
     from trainer.methods import ImageText
-    from trainer.models import OpenModel
+    from trainer.open_model import OpenModel
 
 MODELS_KEPT: Final = 4
 LABELS_KEPT: Final = 20_000
@@ -116,7 +116,7 @@ class OpenModels:
 
     def _open(self, run: int, step: int | None) -> KeptModel:
         from trainer import checkpoint, methods
-        from trainer.models import open_run
+        from trainer.open_model import open_run
 
         try:
             opened = open_run(self.workspace, run, step=step)

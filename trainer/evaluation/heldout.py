@@ -12,7 +12,8 @@ from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.tokenizer import Tokenizer
-from trainer.models import TwoTowers, embed_images, embed_tokens
+from trainer.embedding import embed_images, embed_tokens
+from trainer.models import TwoTowers
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from open_clip.modified_resnet import ModifiedResNet
@@ -11,9 +9,6 @@ from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
 
 from trainer import config
-
-if TYPE_CHECKING:
-    from trainer.data.tokenizer import Tokenizer
 
 
 class TwoTowers(nn.Module):
@@ -38,9 +33,9 @@ class TwoTowers(nn.Module):
         return F.normalize(self.text(tokens).float(), dim=1)
 
 
-def build(model: config.Model, tokenizer: Tokenizer) -> TwoTowers:
+def build(model: config.Model, *, vocabulary: int) -> TwoTowers:
     """Freshly initialised towers; torch's generator decides the weights."""
-    return TwoTowers(_image_tower(model), _text_tower(model, vocabulary=tokenizer.size))
+    return TwoTowers(_image_tower(model), _text_tower(model, vocabulary=vocabulary))
 
 
 def has_batch_norm(module: nn.Module) -> bool:

@@ -11,7 +11,7 @@ import torch
 from trainer import checkpoint, config
 from trainer.fit import fit
 from trainer.methods.image_text import ClipPairs
-from trainer.models import open_run
+from trainer.open_model import open_run
 from trainer.store import StoreError, read_snapshot
 from trainer.training import FitError, Training
 

@@ -16,7 +16,7 @@ from trainer.optim import adamw, clip_gradients, learning_rate, parameter_groups
 def test_only_matrices_and_kernels_decay():
     tokenizer = train_tokenizer(["a red ring"], 300)
     tiny = config.TinyTowers(image_width=8, text_width=32, text_layers=1, text_heads=2, image_size=32)
-    module = nn.ModuleDict({"towers": build(tiny, tokenizer), "method": build_method(config.Clip())})
+    module = nn.ModuleDict({"towers": build(tiny, vocabulary=tokenizer.size), "method": build_method(config.Clip())})
     decayed, kept = parameter_groups(module, 0.1)
     names = {id(p): name for name, p in module.named_parameters()}
     assert {names[id(p)] for p in [*decayed["params"], *kept["params"]]} == set(names.values())

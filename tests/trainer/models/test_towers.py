@@ -6,7 +6,8 @@ import torch
 
 from trainer import config
 from trainer.data.tokenizer import train_tokenizer
-from trainer.models import build, embed_images, embed_tokens, has_batch_norm
+from trainer.embedding import embed_images, embed_tokens
+from trainer.models import build, has_batch_norm
 
 CAPTIONS = ["a red ring above a blue star on grass", "a green moon on water"]
 
@@ -19,7 +20,7 @@ def tokenizer():
 def towers(tokenizer, **changes):
     torch.manual_seed(0)
     plain = {"image_size": 32, "image_width": 8, "text_width": 32, "text_layers": 1, "text_heads": 2, "embed_dim": 24}
-    return build(config.TinyTowers(**(plain | changes)), tokenizer)
+    return build(config.TinyTowers(**(plain | changes)), vocabulary=tokenizer.size)
 
 
 @pytest.mark.parametrize("changes", [{}, {"image_tower": "vit", "image_width": 32, "image_layers": 2}])

@@ -13,8 +13,8 @@ from jaxtyping import Float, UInt8
 
 from trainer import checkpoint, device
 from trainer.data.tokenizer import Tokenizer
-from trainer.models.embedding import embed_images, embed_tokens
-from trainer.models.towers import TwoTowers, build
+from trainer.embedding import embed_images, embed_tokens
+from trainer.models import TwoTowers, build
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -64,7 +64,7 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
     found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
     choice = workspace.config_of(row.id).model
     tokenizer = Tokenizer.from_json(found.tokenizer)
-    model = build(choice, tokenizer)
+    model = build(choice, vocabulary=tokenizer.size)
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))

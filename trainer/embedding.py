@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trainer.data.augment import normalised
 from trainer.device import autocast, memory_format
-from trainer.models.towers import TwoTowers
+from trainer.models import TwoTowers
 
 AT_ONCE: Final = 256
 """Rows embedded together: enough to keep the device busy, few enough to keep memory flat."""
