@@ -116,7 +116,7 @@ class Questions(QWidget):
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(*[theme.BETWEEN] * 4)
         column.setSpacing(theme.INSIDE)
         column.addLayout(_heading("Words to choose from", None))
         column.addWidget(self.suites)
