@@ -113,7 +113,7 @@ class TinyTowers:
     image_size: int = _field(
         64, "Image size", "Side of the square the image is resized to.", low=16, high=512, unit="px"
     )
-    image_width: int = _field(32, "Image width", "Channels of the stem (ResNet) or of a token (ViT).", low=8, high=1024)
+    image_width: int = _field(16, "Image width", "Channels of the stem (ResNet) or of a token (ViT).", low=8, high=1024)
     image_layers: int = _field(1, "Image layers", "Blocks a stage (ResNet) or in all (ViT).", low=1, high=24)
     patch_size: int = _field(
         8, "Patch size", "Side of a ViT patch; unused by the ResNet.", low=2, high=64, unit="px", advanced=True
@@ -181,11 +181,18 @@ Objective = Clip | Cloob
 class Optimiser:
     """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
 
-    batch_size: int = _field(256, "Batch size", "Pairs in a step.", low=2, high=65_536)
+    batch_size: int = _field(128, "Batch size", "Pairs in a step.", low=2, high=65_536)
     epochs: int = _field(5, "Epochs", "How often each training pair is seen.", low=1, high=10_000)
     learning_rate: float = _field(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=1.0)
     weight_decay: float = _field(0.1, "Weight decay", "Decoupled, on matrices only.", low=0.0, high=10.0)
-    warmup_steps: int = _field(50, "Warm-up", "Steps of linear warm-up.", low=0, high=1_000_000, unit="steps")
+    warmup_steps: int = _field(
+        250,
+        "Warm-up",
+        "Steps of linear warm-up, at most half of the run. CLOOB needs a long one, or it settles in a few clusters.",
+        low=0,
+        high=1_000_000,
+        unit="steps",
+    )
     beta1: float = _field(0.9, "Adam beta 1", "Decay of the first moment.", low=0.0, high=0.9999, advanced=True)
     beta2: float = _field(0.98, "Adam beta 2", "Decay of the second moment.", low=0.0, high=0.99999, advanced=True)
     epsilon: float = _field(
