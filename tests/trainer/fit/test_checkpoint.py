@@ -75,7 +75,7 @@ def test_a_pickle_that_would_run_code_is_refused_even_with_a_matching_manifest(s
             return (ran.write_text, ("x",))
 
     folder = saved(1)
-    (folder / "training.pt").write_bytes(pickle.dumps(Evil()))
+    (folder / "training.pt").write_bytes(pickle.dumps(Evil(), protocol=2))
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"]["training.pt"] = checkpoint._described(folder / "training.pt")
     (folder / "manifest.json").write_text(json.dumps(manifest))
