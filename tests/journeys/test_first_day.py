@@ -1,0 +1,240 @@
+"""A person's first day: the real window (offscreen), real trainer processes, real files.
+
+Waits look at the store or at the widgets, never at the clock alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QWidget
+
+from explorer import theme
+from explorer.hooks import Hooks
+from explorer.window import Window
+from trainer import launch
+from trainer.store import RunRow
+
+pytestmark = pytest.mark.timeout(600)
+
+SMALL = {
+    "data": {"train_pairs": 512, "heldout_pairs": 64},
+    "model": {"image_size": 32, "image_width": 8, "text_width": 32, "text_layers": 1, "text_heads": 2},
+    "optimiser": {"batch_size": 64, "epochs": 4000, "warmup_steps": 10},
+    "watching": {"log_every": 1, "evaluate_every": 25, "checkpoint_every": 25, "snapshots": 2},
+}
+"""What the journeys change in a preset, so that a run goes fast and does not end by itself."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A new workspace; no trainer of it outlives the test."""
+    from trainer.store import Workspace
+
+    yield tmp_path / "workspace"
+    workspace = Workspace(tmp_path / "workspace")
+    for run in workspace.runs():
+        if workspace.is_alive(run.id):
+            launch.end(workspace, run.id)
+    workspace.close()
+
+
+@pytest.fixture
+def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
+    """Opens a window of the workspace and waits until all its views are built; closes what is open at the end."""
+    opened: list[tuple[Window, Hooks]] = []
+
+    def make() -> Window:
+        folder.mkdir(exist_ok=True)
+        theme.theme().apply(QGuiApplication.instance(), "light")
+        hooks = Hooks(folder)
+        hooks.install()
+        window = Window(folder, hooks)
+        opened.append((window, hooks))
+        with qtbot.waitSignal(window.ready, timeout=60_000):
+            window.show()
+        return window
+
+    yield make
+    for window, hooks in opened:
+        window.close()
+        hooks.remove()
+
+
+class Person:
+    """Does with the window what a person does: finds a thing by its name, clicks, types, drops, waits."""
+
+    def __init__(self, qtbot, window: Window) -> None:
+        self.qtbot, self.window = qtbot, window
+
+    def find(self, kind: type, name: str) -> QWidget | QAction:
+        """The thing of that name; there must be one."""
+        found = self.window.findChild(kind, name)
+        assert found is not None, f"nothing is called {name}"
+        return found
+
+    def click(self, name: str) -> None:
+        button = self.find(QAbstractButton, name)
+        assert button.isEnabled(), f"{name} cannot be clicked"
+        self.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+    def wait(self, condition: Callable[[], object], seconds: float = 120) -> None:
+        self.qtbot.waitUntil(lambda: bool(condition()), timeout=int(1000 * seconds))
+
+    def row(self, name: str) -> RunRow:
+        return next(row for row in self.window.rooms.jobs.runs if row.name == name)
+
+    def start_run(self, name: str, preset: str) -> None:
+        """Fills in the New run sheet and starts it with Enter."""
+        self.find(QAction, "run-new").trigger()
+        sheet = self.find(QDialog, "new-run")
+        presets = sheet.preset
+        presets.setCurrentIndex(presets.findData(preset))
+        presets.activated.emit(presets.currentIndex())
+        sheet.name_field.setText(name)
+        for section, values in SMALL.items():
+            for field, value in values.items():
+                sheet.section(section).form.editor(field).set_value(value)
+        self.wait(sheet.start.isEnabled, 10)
+        self.qtbot.keyClick(sheet.name_field, Qt.Key.Key_Return)
+        self.wait(lambda: any(row.name == name for row in self.window.rooms.jobs.runs), 20)
+
+    def choose(self, name: str) -> None:
+        """Selects the run's row in the table."""
+        self.window.go_to("runs")
+        view = self.window.pages.views["runs"]
+        view.table.choose([self.row(name).id])
+
+    def drop(self, *files: Path) -> None:
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
+        where, copy = QPointF(400, 300), Qt.DropAction.CopyAction
+        left, plain = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        enter = QDragEnterEvent(where.toPoint(), copy, mime, left, plain)
+        QGuiApplication.sendEvent(self.window, enter)
+        assert enter.isAccepted()
+        QGuiApplication.sendEvent(self.window.intake.overlay, QDropEvent(where, copy, mime, left, plain))
+
+    def export(self, suffix: str, file: Path) -> None:
+        """Chooses the export of the open view and answers its dialog."""
+        view = self.window.pages.open_view
+        self.find(QAction, f"{view.objectName()}-export-{suffix}").trigger()
+        dialog = self.find(QFileDialog, "exportDialog")
+        dialog.setOption(QFileDialog.Option.DontConfirmOverwrite)
+        dialog.selectFile(str(file))
+        dialog.fileSelected.emit(str(file))
+        dialog.reject()
+        self.wait(file.is_file, 120)
+        self.wait(lambda: not self.window.rooms.exporter.running, 60)
+
+
+def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_window, folder: Path, tmp_path: Path):
+    person = Person(qtbot, open_window())
+    jobs = person.window.rooms.jobs
+
+    # Start a run from the button, and see the curve move.
+    person.start_run("first clip", "clip-scenes")
+    person.wait(lambda: person.row("first clip").status == "running" and person.row("first clip").step > 30)
+    person.choose("first clip")
+    curves = person.window.pages.views["runs"].curves
+    person.wait(lambda: drawn_points(curves) > 20, 30)
+    before = drawn_points(curves)
+    person.wait(lambda: drawn_points(curves) > before, 30)
+
+    # Stop: it ends within a step and leaves a checkpoint.
+    person.click("stop-button")
+    person.wait(lambda: person.row("first clip").status == "stopped", 30)
+    stopped_at = person.row("first clip").step
+    workspace = person.window.rooms.context.workspace
+    assert workspace.checkpoints(person.row("first clip").id)[-1].step == stopped_at
+
+    # Resume, close the window while it trains, and find it again.
+    person.click("resume-button")
+    person.wait(lambda: person.row("first clip").step > stopped_at)
+    run = person.row("first clip").id
+    person.window.close()
+    assert jobs is not None
+    person = Person(qtbot, open_window())
+    workspace = person.window.rooms.context.workspace
+    assert workspace.is_alive(run)
+    person.wait(lambda: person.window.rooms.jobs.run(run), 20)
+    assert person.row("first clip").status == "running"
+    seen = person.row("first clip").step
+    person.wait(lambda: person.row("first clip").step > seen, 30)
+    person.choose("first clip")
+    person.click("stop-button")
+    person.wait(lambda: person.row("first clip").status == "stopped", 30)
+    steps = workspace.series(run, "train/loss")[0].tolist()
+    assert steps == sorted(set(steps)), "a step was logged twice"
+    assert steps == list(range(1, steps[-1] + 1)), "the curve has a gap"
+
+    # A second run, with the other objective.
+    person.start_run("first cloob", "cloob-scenes")
+    person.wait(lambda: person.row("first cloob").status == "running" and person.row("first cloob").step > 30)
+    person.choose("first cloob")
+    person.click("stop-button")
+    person.wait(lambda: person.row("first cloob").status == "stopped", 30)
+    selection = person.window.selection
+    selection.run_a, selection.run_b = run, person.row("first cloob").id
+
+    # Drop an image: both models answer side by side.
+    picture = sorted(folder.glob("data/scenes-*/renderings/*.jpg"))[0]
+    person.drop(picture)
+    classify = person.window.pages.views["classify"]
+    person.wait(lambda: person.window.pages.open_view is classify, 10)
+    person.wait(lambda: all(classify.asking.prediction(str(picture), r) for r in selection.runs), 120)
+    shares = [classify.asking.prediction(str(picture), r).probabilities for r in selection.runs]
+    assert all(abs(sum(map(float, s)) - 1) < 1e-4 for s in shares)
+    assert [column.title for column in classify.bars.columns] == ["first clip", "first cloob"]
+
+    # Look at both spaces.
+    person.window.go_to("similarity")
+    person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
+
+    # Export each format, and open the files.
+    out = tmp_path / "out"
+    out.mkdir()
+    for suffix in ("svg", "pdf", "png", "csv"):
+        person.export(suffix, out / f"similarity.{suffix}")
+    assert ET.parse(out / "similarity.svg").getroot().tag.endswith("svg")
+    assert (out / "similarity.pdf").read_bytes().startswith(b"%PDF")
+    assert Image.open(out / "similarity.png").size[0] > 600
+    rows = list(csv.reader((out / "similarity.csv").open(encoding="utf-8")))
+    assert len(rows) > 10
+    for view in ("runs", "classify", "map"):
+        person.window.go_to(view)
+        if view == "runs":
+            person.choose("first clip")
+        person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
+        person.export("svg", out / f"{view}.svg")
+        assert ET.parse(out / f"{view}.svg").getroot().tag.endswith("svg")
+
+    # The copied command works when it is pasted.
+    person.window.go_to("similarity")
+    person.find(QAction, "copyCommand").trigger()
+    line = QGuiApplication.clipboard().text()
+    done = subprocess.run(
+        line, shell=True, cwd=out, capture_output=True, text=True, check=False, env=os.environ | {"UV_NO_SYNC": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(out.glob("similarity-*.svg"))
+    assert not [label.text() for label in person.window.findChildren(QLabel, "bannerMessage") if "bug" in label.text()]
+
+
+def drawn_points(curves: QWidget) -> int:
+    """Points of the longest curve that is given to pyqtgraph now."""
+    import pyqtgraph as pg
+
+    items = [item for plot in curves.findChildren(pg.PlotWidget) for item in plot.listDataItems()]
+    return max(
+        (len(item.getOriginalDataset()[0]) for item in items if item.getOriginalDataset()[0] is not None), default=0
+    )
