@@ -229,7 +229,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #rail { background: $background; border-right: 1px solid $line; }
 #rail QToolButton { text-align: left; padding: 0 8px; min-height: 34px; color: $secondary; font-weight: 500; }
 #rail QToolButton:hover { color: $text; background: $hover; }
-#rail QToolButton:checked { color: $text; background: $sunken; font-weight: 600; }
+#rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
 #bar { background: $background; border-bottom: 1px solid $line; }
 #pages, #details { background: $surface; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }

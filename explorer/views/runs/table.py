@@ -12,10 +12,10 @@ from trainer.store import RunRow
 
 WIDTHS = {
     Column.NAME: 200,
-    Column.STATUS: 110,
+    Column.STATUS: 124,
     Column.OBJECTIVE: 88,
     Column.DATA: 100,
-    Column.PROGRESS: 190,
+    Column.PROGRESS: 176,
     Column.ETA: 100,
     Column.BEST: 96,
     Column.LAST: 96,
