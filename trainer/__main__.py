@@ -52,7 +52,9 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
         epilog=_listing(modules),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(
+        prog="trainer", dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
+    )
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
