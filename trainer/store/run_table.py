@@ -85,7 +85,7 @@ class RunTable:
             names = connection.execute(select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
             known = [f"{number} ({name})" for number, name in names]
         if not known:
-            raise StoreError(f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit PRESET.")
+            raise StoreError(f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME.")
         shown = ", ".join(known[-12:])
         raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
 
