@@ -10,13 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.problem import Problem
+
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
 GROUP = "Share"
-HELP = "draw curves, similarity or a map as SVG, PDF or PNG, and its numbers as CSV"
+HELP = "draw curves, similarity, a map or the Loss lab as SVG, PDF or PNG, and its numbers as CSV"
 
 DEFAULT_METRICS = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
+
+
+PANELS = ("toy", "saturation", "margins", "retrieval")
+"""Of the Loss lab; a test compares them with `trainer.charts.lab`, which loads numpy."""
+
+
+class ExportError(Problem):
+    """The command lacks what the figure needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +51,10 @@ class Placement:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One kind of figure, the runs, where to, and what the kind wants to know."""
-    parser.add_argument("kind", choices=("curves", "similarity", "map"), help="what to draw")
-    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("kind", choices=("curves", "similarity", "map", "lab"), help="what to draw")
+    parser.add_argument(
+        "--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first (lab: none)"
+    )
     parser.add_argument(
         "--out",
         nargs="+",
@@ -66,6 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     maps.add_argument("--seed", type=int, default=0, help="UMAP: makes it reproducible (0)")
     maps.add_argument(
         "--colour", default="modality", metavar="COLUMN", help="modality, label, or a column of the items"
+    )
+    labs = parser.add_argument_group("lab")
+    labs.add_argument("--panel", choices=tuple(PANELS), default="toy", help="panel of the Loss lab (toy)")
+    labs.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the panel, tau=0.07 for example"
     )
 
 
@@ -92,7 +109,11 @@ def run(args: argparse.Namespace) -> int:
     from trainer.figures.files import check_suffixes, json_text
 
     check_suffixes(args.out)
-    if args.kind == "curves":
+    if args.kind != "lab" and not args.runs:
+        raise ExportError(f"Name the runs to draw: --runs 1 2. trainer runs list shows them; {args.kind} needs one.")
+    if args.kind == "lab":
+        lab(args.panel, args.set, args.out)
+    elif args.kind == "curves":
         curves(args.workspace, args.runs, args.metrics, args.out, axis=args.axis, smoothing=args.smoothing)
     elif args.kind == "similarity":
         similarity(args.workspace, args.runs, args.out, view=view_of(args), k=args.k, bins=args.bins)
@@ -169,6 +190,20 @@ def embedding_map(
     return line
 
 
+def lab(panel: str, settings: Sequence[str], files: Sequence[Path]) -> str:
+    """Writes a panel of the Loss lab; returns the command that does the same."""
+    from trainer.charts.lab import lab as collect
+    from trainer.charts.lab.settings import words
+    from trainer.figures import lab as figure
+    from trainer.figures.files import write_figure
+
+    chart = collect(panel, settings)
+    line = command_line("lab", [], files, {"panel": panel, "set": words(chart.settings)})
+    title = f"Loss lab: {chart.title}"
+    write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
+    return line
+
+
 def _map_chart(workspace: Workspace, run: int | str, view: View, placement: Placement) -> Any:
     from trainer.charts.map import embedding_map as collect
     from trainer.charts.snapshots import choose_snapshot
@@ -197,7 +232,7 @@ def _map_chart(workspace: Workspace, run: int | str, view: View, placement: Plac
 
 def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any]) -> str:
     """The command that writes these files, to be pasted into a shell; options that are None are left out."""
-    words = ["trainer", "export", kind, "--runs", *map(str, runs)]
+    words = ["trainer", "export", kind, *(["--runs", *map(str, runs)] if runs else [])]
     for name, value in options.items():
         if value is not None:
             words += [f"--{name}", *(map(str, value) if isinstance(value, list) else [f"{value}"])]

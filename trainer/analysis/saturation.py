@@ -1,0 +1,113 @@
+"""How hard an objective still pulls on a match, and how it weighs the negatives of one anchor.
+
+All functions look at one anchor: `matched` are cosines its match might have, `unmatched` the cosines of its negatives.
+A pull is the size of the derivative of the loss on the match's cosine, a push that on a negative's logit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+
+def spread_cosines(n: int, centre: float, spread: float) -> Float[np.ndarray, " n"]:
+    """`n` cosines evenly from `centre - spread` to `centre + spread`, none beyond -1 or 1."""
+    return np.clip(np.linspace(centre - spread, centre + spread, n), -1.0, 1.0)
+
+
+def match_factor(
+    matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
+) -> Float[np.ndarray, " m"]:
+    """1 - p, where p is the softmax probability of the match among the match and the negatives.
+
+    It scales every gradient of InfoNCE against that of InfoLOOB. Fuerst et al., CLOOB: Modern Hopfield Networks with
+    InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316, section 2.
+    """
+    # 1 - p as such would round to 0 from 1e-16 on.
+    return np.exp(-np.logaddexp(0.0, inv_tau * np.asarray(matched) - _logsumexp(inv_tau * unmatched)))
+
+
+def info_nce_pull(
+    matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
+) -> Float[np.ndarray, " m"]:
+    """`(1 - p) / tau`: vanishes as the match is recognised, because the match stands in its own denominator."""
+    return inv_tau * match_factor(matched, unmatched, inv_tau)
+
+
+def info_loob_pull(matched: Float[np.ndarray, " m"], inv_tau: float) -> Float[np.ndarray, " m"]:
+    """`1 / tau` whatever the match: leaving it out of the denominator takes the factor 1 - p away."""
+    return np.full(np.shape(matched), float(inv_tau))
+
+
+def dhn_weights(unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float) -> Float[np.ndarray, " n"]:
+    """Weight of each negative, mean 1: the softmax of its logit times `beta`.
+
+    Koleilat et al., MedCLIP-SAM, 2024, https://arxiv.org/abs/2403.20253, equations 3 and 4.
+    """
+    return len(unmatched) * _softmax(beta * inv_tau * unmatched)
+
+
+def dhn_push(
+    unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float, *, detach_weights: bool = False
+) -> Float[np.ndarray, " n"]:
+    """Derivative of DHN-NCE on each negative's logit, mean 1; below 0 the negative is attracted.
+
+    With `detach_weights` the weights count as constants, and every push is positive.
+    """
+    sharp = _softmax((1 + beta) * inv_tau * unmatched)
+    if detach_weights:
+        return len(unmatched) * sharp
+    return len(unmatched) * ((1 + beta) * sharp - beta * _softmax(beta * inv_tau * unmatched))
+
+
+def dhn_loss(
+    matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
+) -> Float[np.ndarray, " m"]:
+    """DHN-NCE of the anchor, one direction: `-S_ii + ln b`, b the weighted sum of the negatives' exponentials."""
+    return _log_negatives(unmatched, inv_tau, beta) - inv_tau * np.asarray(matched)
+
+
+def merged_loss(
+    matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
+) -> Float[np.ndarray, " m"]:
+    """`ln(b - a)`, what becomes of `ln b - ln a` if the match enters the sum with the weight -1. Wrong: to be shown.
+
+    NaN from `merge_ends` on. `ln b - ln a` is `ln(b / a)`, which is `dhn_loss`.
+    """
+    below = _below(matched, unmatched, inv_tau, beta)
+    return _log_negatives(unmatched, inv_tau, beta) + np.log(-np.expm1(below))
+
+
+def merged_pull(
+    matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float
+) -> Float[np.ndarray, " m"]:
+    """`a / (b - a)`, the pull of `merged_loss` on the match's logit, where that of DHN-NCE is 1; NaN where it is."""
+    below = _below(matched, unmatched, inv_tau, beta)
+    return -np.exp(below) / np.expm1(below)
+
+
+def merge_ends(unmatched: Float[np.ndarray, " n"], inv_tau: float, beta: float) -> float:
+    """Cosine of the match from which `merged_loss` is no number; may lie beyond 1."""
+    return _log_negatives(unmatched, inv_tau, beta) / inv_tau
+
+
+def _below(matched: np.ndarray, unmatched: np.ndarray, inv_tau: float, beta: float) -> np.ndarray:
+    """`ln a - ln b` where a < b, NaN elsewhere."""
+    difference = inv_tau * np.asarray(matched, np.float64) - _log_negatives(unmatched, inv_tau, beta)
+    return np.where(difference < 0, difference, np.nan)
+
+
+def _log_negatives(unmatched: np.ndarray, inv_tau: float, beta: float) -> float:
+    sharp, flat = _logsumexp((1 + beta) * inv_tau * unmatched), _logsumexp(beta * inv_tau * unmatched)
+    return math.log(len(unmatched)) + sharp - flat
+
+
+def _logsumexp(logits: np.ndarray) -> float:
+    largest = logits.max()
+    return float(largest + np.log(np.exp(logits - largest).sum()))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    return np.exp(logits - _logsumexp(logits))

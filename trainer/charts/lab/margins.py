@@ -1,0 +1,135 @@
+"""Losses of distances, the density of distances on the sphere, and what the samplers draw from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.margins import (
+    ADMISSIBLE,
+    SAMPLERS,
+    contrastive_matched,
+    contrastive_unmatched,
+    distances_to_uniform,
+    drawn_distances,
+    log_density,
+    margin_matched,
+    margin_unmatched,
+    triplet,
+)
+from trainer.charts.lab.pieces import Axis, Curve, Fact, LabChart, Plot, Tone
+from trainer.charts.lab.settings import knob
+
+SOURCE: Final = (
+    "Hadsell et al., 2006, equation 4 (contrastive); Schroff et al., FaceNet, 2015, equation 3 (triplet); "
+    "Wu et al., Sampling Matters in Deep Embedding Learning, 2017, equations 6 (density) and 7 (margin loss)."
+)
+
+DISTANCE: Final = np.linspace(0, 2, 401)
+ANCHORS: Final = 1000
+BINS: Final = np.linspace(0, 2, 51)
+SEED: Final = 0
+_TONES: Final[dict[str, Tone]] = {
+    "random": "quiet",
+    "hard": "second",
+    "semi-hard": "fourth",
+    "distance-weighted": "first",
+}
+
+
+@dataclass(frozen=True)
+class Margins:
+    """The margins of three losses, and the sphere that negatives are drawn from."""
+
+    contrastive: float = knob(1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0)
+    triplet: float = knob(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
+    distances: Literal["squared", "plain"] = knob(
+        "squared", "Triplet distances", "FaceNet squares them; many libraries do not."
+    )
+    beta: float = knob(1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9)
+    alpha: float = knob(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
+    positive: float = knob(
+        0.9, "Distance of the positive", "Of the triplet's other pair, and where semi-hard begins.", low=0.0, high=2.0
+    )
+    dimension: int = knob(8, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
+    negatives: int = knob(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
+
+
+def margins(settings: Margins) -> LabChart:
+    """Both sides of the three losses, the density of distances, and histograms of the negatives drawn."""
+    found = _distances(settings.negatives, settings.dimension)
+    drawn = drawn_distances(found, settings.positive, settings.dimension, seed=SEED)
+    plots = (_matched(settings), _unmatched(settings), _density(settings), _drawn(settings, drawn))
+    means = tuple(Fact(f"Mean drawn, {name}", float(drawn[name].mean()), 3) for name in SAMPLERS)
+    admissible = Fact(
+        f"Admissible (< {ADMISSIBLE})",
+        float((found < ADMISSIBLE).mean()),
+        3,
+        "Share of negatives that distance-weighted sampling takes; where an anchor has none, it draws uniformly.",
+    )
+    return LabChart("margins", "Margins", SOURCE, settings, plots=plots, facts=(*means, admissible))
+
+
+def _matched(settings: Margins) -> Plot:
+    far = settings.positive
+    curves = (
+        Curve("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE)),
+        Curve("triplet", "fourth", DISTANCE, triplet(DISTANCE, far, settings.triplet, squared=_squared(settings))),
+        Curve("margin", "first", DISTANCE, margin_matched(DISTANCE, settings.beta, settings.alpha)),
+    )
+    note = f"triplet with its negative at {far:.2f}"
+    x = Axis("distance of a matched pair", 0, 2)
+    return Plot("matched", "Matched pairs: pulled together", x, _loss(), curves, note=note)
+
+
+def _unmatched(settings: Margins) -> Plot:
+    near = settings.positive
+    curves = (
+        Curve("contrastive", "second", DISTANCE, contrastive_unmatched(DISTANCE, settings.contrastive)),
+        Curve("triplet", "fourth", DISTANCE, triplet(near, DISTANCE, settings.triplet, squared=_squared(settings))),
+        Curve("margin", "first", DISTANCE, margin_unmatched(DISTANCE, settings.beta, settings.alpha)),
+    )
+    note = f"triplet with its positive at {near:.2f}"
+    x = Axis("distance of an unmatched pair", 0, 2)
+    return Plot("unmatched", "Unmatched pairs: pushed apart", x, _loss(), curves, note=note)
+
+
+def _density(settings: Margins) -> Plot:
+    curves = tuple(
+        Curve(f"n = {n}", tone, DISTANCE, np.exp(log_density(DISTANCE, n)), dashed=tone == "quiet")
+        for n, tone in ((settings.dimension, "first"), (128, "quiet"))
+    )
+    curves = curves[: 1 if settings.dimension == 128 else 2]
+    highest = max(float(curve.y[:-2].max()) for curve in curves)
+    x, y = Axis("distance of two random points", 0, 2), Axis("density q(d)", 0, 1.08 * highest)
+    return Plot("density", "Distances on the sphere", x, y, curves, cursor=float(np.sqrt(2)), note="√2 dashed")
+
+
+def _drawn(settings: Margins, drawn: dict[str, np.ndarray]) -> Plot:
+    width = BINS[1] - BINS[0]
+    shares = {name: np.histogram(drawn[name], BINS)[0] / (ANCHORS * width) for name in SAMPLERS}
+    curves = tuple(Curve(name, _TONES[name], BINS, shares[name], stepped=True) for name in SAMPLERS)
+    highest = max(float(curve.y.max()) for curve in curves)
+    note = f"{ANCHORS:,} anchors, {settings.negatives} uniform negatives each, seed {SEED}"
+    x, y = Axis("distance of the negative drawn", 0, 2), Axis("density", 0, 1.08 * highest)
+    return Plot("drawn", "What each sampler draws", x, y, curves, cursor=settings.positive, note=note)
+
+
+def _loss() -> Axis:
+    return Axis("loss", 0, 2.05)
+
+
+def _squared(settings: Margins) -> bool:
+    return settings.distances == "squared"
+
+
+@lru_cache(maxsize=8)
+def _distances(negatives: int, dimension: int) -> Float[np.ndarray, "anchors negatives"]:
+    """Drawn once for each sphere: a slider of a margin must not wait for it."""
+    found = distances_to_uniform(ANCHORS, negatives, dimension=dimension, seed=SEED)
+    found.setflags(write=False)
+    return found

@@ -1,0 +1,123 @@
+"""What beta does to a Hopfield retrieval: which patterns it averages, and how that changes with the batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trainer.analysis.hopfield import (
+    circle_patterns,
+    effective_number,
+    entropy,
+    equal_self_weight_beta,
+    retrieval_shares,
+    self_weight,
+)
+from trainer.analysis.losses import hopfield_retrieval
+from trainer.charts.lab.pieces import Axis, Curve, Dot, Fact, LabChart, Plot, Table
+from trainer.charts.lab.settings import knob
+
+SOURCE: Final = (
+    "Ramsauer et al., Hopfield Networks is All You Need, 2020, equation 3; Fürst et al., CLOOB, 2022, equations 6–9. "
+    "The rule β = 8 + ln((N − 1) / 511) is derived here, not from the paper."
+)
+
+BETAS: Final = np.geomspace(0.1, 200, 121)
+SIZES: Final = np.geomspace(2, 65_536, 121)
+GOLDEN_SIZES: Final = (64, 128, 512, 1024, 4096, 32_768)
+PATTERNS: Final = 8
+_CIRCLE: Final = np.linspace(0, 2 * math.pi, 181)
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Beta, a query among stored patterns, and a batch."""
+
+    beta: float = knob(8.0, "Beta β", "Inverse temperature of the retrieval.", low=0.1, high=200.0, log=True)
+    angle: float = knob(75.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
+    seed: int = knob(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
+    n: int = knob(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
+    cosine: float = knob(
+        0.0,
+        "Cosine of the others",
+        "How near the other patterns of the batch lie; near 0.5 early on.",
+        low=-0.2,
+        high=0.95,
+    )
+
+
+def retrieval(settings: Retrieval) -> LabChart:
+    """Shares of the stored patterns, their effective number over beta, and self-weights over the batch size."""
+    stored = circle_patterns(PATTERNS, settings.seed)
+    angle = math.radians(settings.angle)
+    state = np.array([math.cos(angle), math.sin(angle)])
+    shares = retrieval_shares(state, stored, settings.beta)
+    own = float(self_weight(settings.n, settings.beta, settings.cosine))
+    facts = (
+        Fact("Entropy H (nats)", entropy(shares), 4, f"Of the shares; at most ln 8 = {math.log(PATTERNS):.3f}."),
+        Fact("Effective number exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True),
+        Fact("Largest share", float(shares.max()), 4, "Of the nearest pattern."),
+        Fact("Self-weight in the batch", own, 4, "A pattern's share in its own retrieval among N.", strong=True),
+        Fact("β of equal self-weight", float(equal_self_weight_beta(settings.n)), 2, "8 + ln((N − 1) / 511)."),
+    )
+    plots = (_circle(stored, state, shares, settings.beta), _shares(shares), _number(stored, state, settings))
+    plots = (*plots, _self_weights(settings))
+    return LabChart("retrieval", "Retrieval", SOURCE, settings, plots=plots, tables=(_golden(settings),), facts=facts)
+
+
+def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: float) -> Plot:
+    mean = shares @ stored
+    retrieved = hopfield_retrieval(state[None], stored, beta)[0]
+    ring = Curve("unit circle", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
+    ray = Curve("mean, then made unit", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
+    dots = [
+        Dot("stored", "quiet", *map(float, x), size=8 + 22 * float(share), label=str(i))
+        for i, (x, share) in enumerate(zip(stored, shares, strict=True), start=1)
+    ]
+    dots += [
+        Dot("weighted mean", "first", *map(float, mean), size=7),
+        Dot("retrieved", "first", *map(float, retrieved), size=14, mark="ring"),
+    ]
+    dots += [Dot("query", "second", *map(float, state), size=14, mark="diamond")]
+    x = Axis("", -1.3, 1.3)
+    return Plot("circle", "Stored patterns and query", x, x, (ring, ray), dots=tuple(dots), equal=True)
+
+
+def _shares(shares: np.ndarray) -> Plot:
+    names = tuple(str(i) for i in range(1, len(shares) + 1))
+    x, y = Axis("stored pattern", -0.5, len(shares) - 0.5), Axis("share", 0, 1)
+    return Plot("shares", "What the query retrieves", x, y, bars=tuple(map(float, shares)), names=names)
+
+
+def _number(stored: np.ndarray, state: np.ndarray, settings: Retrieval) -> Plot:
+    numbers = np.array([effective_number(retrieval_shares(state, stored, beta)) for beta in BETAS])
+    curve = Curve("exp(H)", "first", BETAS, numbers)
+    x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("patterns", 0.8, PATTERNS + 0.4)
+    return Plot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
+
+
+def _self_weights(settings: Retrieval) -> Plot:
+    c = settings.cosine
+    curves = [
+        Curve(f"β = {beta:g}", tone, SIZES, self_weight(SIZES, beta, c))
+        for beta, tone in ((8.0, "second"), (14.3, "fourth"))
+    ]
+    if settings.beta not in (8.0, 14.3):
+        curves.append(Curve(f"β = {settings.beta:g}", "first", SIZES, self_weight(SIZES, settings.beta, c)))
+    rule = self_weight(SIZES, np.maximum(equal_self_weight_beta(SIZES), 0), c)
+    curves.append(Curve("β by the rule", "quiet", SIZES, rule, dashed=True))
+    x, y = Axis("batch size N", SIZES[0], SIZES[-1], log=True), Axis("self-weight", 0, 1.04)
+    title = "Self-weight against batch size"
+    return Plot("self_weight", title, x, y, tuple(curves), cursor=float(settings.n), note=f"others at cosine {c:g}")
+
+
+def _golden(settings: Retrieval) -> Table:
+    sizes = np.array(GOLDEN_SIZES)
+    lines = {"β = 8": 8.0, "β = 14.3": 14.3, f"β = {settings.beta:g}": settings.beta}
+    lines["rule"] = equal_self_weight_beta(sizes)
+    values = np.array([self_weight(sizes, beta, settings.cosine) for beta in lines.values()])
+    columns = tuple(f"{size:,}" for size in GOLDEN_SIZES)
+    return Table("golden", "Self-weight by batch size", tuple(lines), columns, values, 3)

@@ -1,0 +1,141 @@
+"""Why InfoNCE stops learning from a good match and InfoLOOB does not; how DHN-NCE weighs negatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trainer.analysis.saturation import (
+    dhn_loss,
+    dhn_push,
+    dhn_weights,
+    info_loob_pull,
+    info_nce_pull,
+    match_factor,
+    merge_ends,
+    merged_loss,
+    merged_pull,
+    spread_cosines,
+)
+from trainer.charts.lab.pieces import Axis, Curve, Fact, LabChart, Plot, Region
+from trainer.charts.lab.settings import knob
+
+SOURCE: Final = (
+    "Fürst et al., CLOOB, 2022, section 2 (∂InfoNCE = (1 − p) ∂InfoLOOB); Koleilat et al., MedCLIP-SAM, 2024, "
+    "equations 1–4 (DHN-NCE, in its closed form)."
+)
+
+MATCHED: Final = np.linspace(-1, 1, 401)
+LEAST_FACTOR: Final = 1e-8
+MOST_CURVE: Final = 513
+"""Points of a curve over the negatives; more are not seen."""
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """One anchor, its match and its negatives."""
+
+    match: float = knob(0.6, "Cosine of the match", "Where the dashed line stands.", low=-1.0, high=1.0)
+    n: int = knob(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
+    tau: float = knob(
+        0.07, "Temperature τ", "Of the objective. CLOOB: 0.033; CLIP starts at 0.07.", low=0.01, high=1.0, log=True
+    )
+    negatives: float = knob(0.0, "Mean cosine of the negatives", "0.4 and more: a narrow cone.", low=-0.5, high=0.95)
+    spread: float = knob(
+        0.3, "Spread of the negatives", "They lie evenly this far to both sides of their mean.", low=0.0, high=1.0
+    )
+    beta: float = knob(
+        0.15, "Hardness β (DHN-NCE)", "0 weighs all negatives alike. MedCLIP-SAM: 0.15.", low=0.0, high=2.0
+    )
+
+
+def saturation(settings: Saturation) -> LabChart:
+    """Pulls on the match as it grows, the factor between them, weights of negatives, and the merge that fails."""
+    inv_tau, beta = 1 / settings.tau, settings.beta
+    unmatched = spread_cosines(settings.n - 1, settings.negatives, settings.spread)
+    here = np.array([settings.match])
+    factor = float(match_factor(here, unmatched, inv_tau)[0])
+    facts = (
+        Fact("p of the match", 1 - factor, 4, "Its softmax probability among all N."),
+        Fact("1 − p", factor, 4, "What is left of InfoLOOB's gradient in InfoNCE.", strong=True),
+        Fact("Pull of InfoNCE", factor * inv_tau, 3, "(1 − p) / τ: size of ∂L / ∂cosine."),
+        Fact("Pull of InfoLOOB", inv_tau, 3, "1 / τ, before CLOOB's factor τ."),
+        Fact(
+            "Pull of the merge",
+            float(merged_pull(here, unmatched, inv_tau, beta)[0]),
+            3,
+            "On the logit, where DHN-NCE pulls with 1 whatever the match; NaN once a > b.",
+        ),
+    )
+    plots = (_pulls(settings, unmatched), _factor(settings, unmatched), _weights(settings, unmatched))
+    plots = (*plots, _merge(settings, unmatched))
+    return LabChart("saturation", "Saturation", SOURCE, settings, plots=plots, facts=facts)
+
+
+def _pulls(settings: Saturation, unmatched: np.ndarray) -> Plot:
+    inv_tau = 1 / settings.tau
+    curves = (
+        Curve("InfoLOOB", "first", MATCHED, info_loob_pull(MATCHED, inv_tau)),
+        Curve("InfoNCE", "second", MATCHED, info_nce_pull(MATCHED, unmatched, inv_tau)),
+    )
+    y = Axis("|∂L / ∂cosine|", 0, 1.12 * inv_tau)
+    return Plot("pulls", "Pull on the match", _cosine(), y, curves, cursor=settings.match)
+
+
+def _factor(settings: Saturation, unmatched: np.ndarray) -> Plot:
+    values = match_factor(MATCHED, unmatched, 1 / settings.tau)
+    curve = Curve("1 − p", "second", MATCHED, values)
+    y = Axis("1 − p", LEAST_FACTOR, 2, log=True)
+    title = "What InfoNCE keeps of the gradient: 1 − p"
+    return Plot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
+
+
+def _weights(settings: Saturation, unmatched: np.ndarray) -> Plot:
+    inv_tau, beta = 1 / settings.tau, settings.beta
+    shown = np.unique(np.linspace(0, len(unmatched) - 1, MOST_CURVE).round().astype(int))
+    x = unmatched[shown]
+    push = dhn_push(unmatched, inv_tau, beta)[shown]
+    curves = (
+        Curve("weight", "first", x, dhn_weights(unmatched, inv_tau, beta)[shown]),
+        Curve("push, weights constant", "fourth", x, dhn_push(unmatched, inv_tau, beta, detach_weights=True)[shown]),
+        Curve("push", "second", x, push),
+    )
+    low = float(push.min())
+    highest = max(float(curve.y.max()) for curve in curves)
+    attracted = x[push < 0]
+    regions = (Region("attracted", float(attracted[0]), float(attracted[-1])),) if len(attracted) > 1 else ()
+    room = 0.08 * max(highest - min(low, 0), 1)
+    note = f"{(dhn_push(unmatched, inv_tau, beta) < 0).mean():.0%} of negatives attracted"
+    return Plot(
+        "weights",
+        "DHN-NCE: weight of a negative",
+        Axis("cosine of the negative (hardness)", float(unmatched[0]) - 0.02, float(unmatched[-1]) + 0.02),
+        Axis("times an average negative", min(low, 0) - room, max(highest, 1.2) + room),
+        curves,
+        regions,
+        note=note,
+    )
+
+
+def _merge(settings: Saturation, unmatched: np.ndarray) -> Plot:
+    inv_tau, beta = 1 / settings.tau, settings.beta
+    right = dhn_loss(MATCHED, unmatched, inv_tau, beta)
+    end = merge_ends(unmatched, inv_tau, beta)
+    # Up to the very end, where it falls to minus infinity.
+    x = np.unique(np.append(MATCHED[end > MATCHED], [min(end, 1) - 10.0**-k for k in range(2, 12)]))
+    x = x[(x >= -1) & (x < end)]
+    curves = (
+        Curve("−S + ln b (DHN-NCE)", "first", MATCHED, right),
+        Curve("ln (b − a), W_ii = −1", "bad", x, merged_loss(x, unmatched, inv_tau, beta)),
+    )
+    regions = (Region("NaN: never implement", max(end, -1.0), 1.0),) if end < 1 else ()
+    low, high = float(right[-1]), float(right[0])
+    y = Axis("loss of the anchor", low - 0.05 * (high - low), high + 0.05 * (high - low))
+    title = "Why not merge the match into the sum"
+    return Plot("merge", title, _cosine(), y, curves, regions, cursor=settings.match)
+
+
+def _cosine() -> Axis:
+    return Axis("cosine of the match", -1.0, 1.0)

@@ -1,0 +1,97 @@
+"""A batch of three pairs, every number of its loss, and what the temperature does to two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from trainer.analysis.toy_batch import log_softmax, toy_batch
+from trainer.charts.lab.pieces import Fact, LabChart, Table
+from trainer.charts.lab.settings import cells, knob
+
+SOURCE: Final = (
+    "Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, figure 3 "
+    "(symmetric cross-entropy); softmax with temperature as in section 2.3."
+)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """What can be set: vectors, similarity, temperature."""
+
+    similarity: Literal["dot product", "cosine"] = knob(
+        "dot product", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
+    )
+    temperature: float = knob(
+        1.0,
+        "Temperature τ",
+        "Divides every similarity: below 1 it sharpens, above 1 it flattens. CLIP ends near 0.01.",
+        low=0.01,
+        high=10.0,
+        log=True,
+    )
+    image: tuple[float, ...] = cells(
+        (0.8, 0.2, 0.1, 0.1, 0.9, 0.2, 0.3, 0.1, 0.9), "Image vectors I", "Row i is image i.", columns=3
+    )
+    text: tuple[float, ...] = cells(
+        (0.9, 0.1, 0.0, 0.2, 0.8, 0.0, 0.1, 0.2, 0.9), "Text vectors T", "Row i belongs to image i.", columns=3
+    )
+    scores: tuple[float, ...] = cells(
+        (0.9, 0.1, 0.2, 0.8, 0.6, 0.4, 0.3, 0.5), "Scores of two classes", "A row is one input.", columns=2
+    )
+
+
+def toy(settings: Toy) -> LabChart:
+    """The batch worked through from the vectors to the loss."""
+    image, text = np.reshape(settings.image, (3, 3)), np.reshape(settings.text, (3, 3))
+    cosine = settings.similarity == "cosine"
+    batch = toy_batch(image, text, settings.temperature, cosine=cosine)
+    images, texts = tuple(f"I{_sub(i)}" for i in range(3)), tuple(f"T{_sub(i)}" for i in range(3))
+    diagonal = tuple((i, i) for i in range(3))
+    sign = "cos(I, T)" if cosine else "I Tᵀ"
+    top = float(np.abs(batch.logits).max()) or 1.0
+    shares = np.exp(log_softmax(np.reshape(settings.scores, (4, 2)) / settings.temperature, axis=1))
+    tables = (
+        Table("logits", f"Logits {sign} / τ", images, texts, batch.logits, 4, top=top, marked=diagonal),
+        Table(
+            "to_text",
+            "Softmax of rows: image → text",
+            images,
+            texts,
+            batch.to_text,
+            4,
+            right=("−ln p", batch.image_losses),
+            marked=diagonal,
+        ),
+        Table(
+            "to_image",
+            "Softmax of columns: text → image",
+            images,
+            texts,
+            batch.to_image,
+            4,
+            below=("−ln p", batch.text_losses),
+            marked=diagonal,
+        ),
+        Table(
+            "two_classes",
+            "Softmax of the scores over τ",
+            tuple(f"x{_sub(i)}" for i in range(4)),
+            ("class 1", "class 2"),
+            shares,
+            5 if settings.temperature < 0.2 else 3,
+        ),
+    )
+    facts = (
+        Fact("Total loss", batch.total, 6, "Mean of both directions.", strong=True),
+        Fact("Image → text", float(batch.image_losses.mean()), 6, "Mean cross-entropy of the rows."),
+        Fact("Text → image", float(batch.text_losses.mean()), 6, "Mean cross-entropy of the columns."),
+        Fact("Guessing, ln 3", float(np.log(3)), 6, "The loss when all similarities are equal."),
+    )
+    return LabChart("toy", "Toy batch", SOURCE, settings, tables=tables, facts=facts)
+
+
+def _sub(index: int) -> str:
+    return "₁₂₃₄"[index]
