@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import nn
+from torch import Tensor, nn
 
 from trainer import config, device, methods, models, optim
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
-from trainer.data.order import batches, steps_per_epoch
+from trainer.data.order import steps_per_epoch
+from trainer.data.sentences import CaptionTokens
 from trainer.data.tokenizer import Tokenizer
 from trainer.problem import Problem
 
@@ -60,10 +62,9 @@ class Training:
 
     def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, where: torch.device) -> None:
         torch.manual_seed(run.seed)
-        self.towers = models.build(run.model, vocabulary=tokenizer.size).to(
-            where, memory_format=device.memory_format(where)
-        )
-        self.method = methods.build(run.objective).to(where)
+        towers = models.build(run.model, vocabulary=tokenizer.size, towers=run.objective.towers)
+        self.towers = towers.to(where, memory_format=device.memory_format(where))
+        self.method = methods.build(run.objective, methods.Material(run, pairs, tokenizer, self.towers)).to(where)
         self.optimiser = optim.adamw(nn.ModuleDict(self.modules), run.optimiser)
         self.device = where
         self.step = 0
@@ -71,7 +72,9 @@ class Training:
         self.total_steps = self._per_epoch * run.optimiser.epochs
         self._run = run
         self._pairs = pairs
-        self._tokens = tokenizer.encode(pairs.captions, run.model.context_length)
+        sample = getattr(self.method, "samples_sentences", False)
+        captions = pairs.captions if self.method.reads_texts else []
+        self._texts = CaptionTokens(captions, tokenizer, run.model.context_length, seed=run.seed, sample=sample)
         self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
 
     @property
@@ -89,29 +92,39 @@ class Training:
         data_s = time.perf_counter() - began
 
         self.towers.train()
-        with device.autocast(self.device):
-            loss = self.method(self.towers, batch)
+        self.method.train()
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        autocast = functools.partial(device.autocast, self.device)
+        loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=choice.micro_batch)
         parameters = (p for group in self.optimiser.param_groups for p in group["params"])
         norm = optim.clip_gradients(parameters, choice.clip_norm)
         # One wait for the device a step: a NaN must not reach the weights.
-        loss_value, norm_value = torch.stack((loss.detach().float(), norm.float())).tolist()
+        loss_value, norm_value = torch.stack((loss.float(), norm.float())).tolist()
         if math.isfinite(loss_value) and math.isfinite(norm_value):
             self.optimiser.step()
             self.method.after_step()
             self.step += 1
+            self.method.follow(self.towers, self.step / self.total_steps)
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
 
     def _batch(self) -> methods.Batch:
         epoch, place = divmod(self.step, self._per_epoch)
+        if place == 0:
+            self.method.begin_epoch(epoch)
         if self._order[0] != epoch:
-            drawn = batches(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch)
+            drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch)
             self._order = (epoch, list(drawn))
-        rows = self._order[1][place]
         # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
-        rows = np.sort(rows)
+        rows = np.sort(self._order[1][place])
+        images, other = self._views(rows, epoch) if self.method.reads_images else (None, None)
+        tokens = self._texts.of(rows, epoch).to(self.device) if self.method.reads_texts else None
+        return methods.Batch(images, tokens, torch.from_numpy(rows).to(self.device), other, self.step)
+
+    def _views(self, rows: Int[np.ndarray, " n"], epoch: int) -> tuple[Tensor, Tensor | None]:
         images = torch.from_numpy(self._pairs.images[rows]).to(self.device)
-        crops = random_crops(images, rows, self._run.seed, epoch, self._run.optimiser.crop_scale)
-        images = crops.contiguous(memory_format=device.memory_format(self.device))
-        return methods.Batch(images, self._tokens[rows].to(self.device))
+        seed, layout = self._run.seed, device.memory_format(self.device)
+        if self.method.views == 1:
+            crops = random_crops(images, rows, seed, epoch, self._run.optimiser.crop_scale)
+            return crops.contiguous(memory_format=layout), None
+        first, second = (self.method.augmented(images, rows, epoch=epoch, view=view) for view in (0, 1))
+        return first.contiguous(memory_format=layout), second.contiguous(memory_format=layout)

@@ -159,8 +159,8 @@ def test_a_folder_needs_its_path(qtbot: QtBot, sheet: NewRun, tmp_path: Path):
         (tmp_path / f"{number}.txt").touch()
     data.form.editor("path").setText(str(tmp_path))
     qtbot.waitUntil(sheet.start.isEnabled)
-    # 600 captions, a tenth held out, 2 whole batches of 256, 5 epochs.
-    qtbot.waitUntil(lambda: sheet.estimate.text() == "About 10 steps, 2 an epoch, from 540 pairs")
+    # 600 captions, a tenth held out, 4 whole batches of 128, 5 epochs.
+    qtbot.waitUntil(lambda: sheet.estimate.text() == "About 20 steps, 4 an epoch, from 540 pairs")
 
 
 def test_enter_starts_what_the_editors_hold(qtbot: QtBot, sheet: NewRun):

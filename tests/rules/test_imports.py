@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 PLANTED = [
     ("trainer/store/planted.py", "import PySide6.QtCore", "no-window-in-trainer"),
-    ("trainer/config.py", "def late():\n    import explorer.theme", "no-window-in-trainer"),
+    ("trainer/config/run.py", "def late():\n    import explorer.theme", "no-window-in-trainer"),
     ("explorer/jobs.py", "import torch", "no-torch-in-explorer"),
     ("explorer/views/planted.py", "def late():\n    import trainer.fit", "no-torch-in-explorer"),
     ("trainer/analysis/planted.py", "import torch", "shelf-without-torch"),
@@ -24,7 +24,7 @@ PLANTED = [
     ("explorer/widgets/planted.py", "import explorer.selection", "explorer-layers"),
     ("explorer/models/planted.py", "import explorer.views", "explorer-layers"),
     ("explorer/unplaced.py", "", "explorer-layers"),
-    ("trainer/config.py", "def late():\n    import trainer.store", "trainer-layers"),
+    ("trainer/config/run.py", "def late():\n    import trainer.store", "trainer-layers"),
     ("trainer/losses/planted.py", "import trainer.fit", "trainer-layers"),
     ("trainer/unplaced.py", "", "trainer-layers"),
 ]

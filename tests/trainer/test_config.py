@@ -102,7 +102,7 @@ def test_a_value_below_its_bound_is_refused_by_name(section, cls, field):
     [
         ("name = ", "not valid TOML"),
         ("nome = 'x'", "unknown field 'nome'; known are name, seed"),
-        ("[objective]\nkind = 'triplet'", "unknown objective 'triplet'; choose one of clip, cloob"),
+        ("[objective]\nkind = 'quadruplet'", "unknown objective 'quadruplet'; choose one of clip, cloob"),
         ("[objective]\nkind = 'clip'\nscale_hopfield = 8.0", "unknown field 'scale_hopfield'"),
         ("[optimiser]\nbatch_size = 1", "batch_size 1 is too small: choose at least 2"),
         ("[optimiser]\nbatch_size = 1.5", "a value of type int is needed"),

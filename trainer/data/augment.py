@@ -69,18 +69,26 @@ def _centres(count: int, device: torch.device) -> Float[Tensor, " count"]:
 
 def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "4 n"]:
     """Width, middle across, height, middle down of each crop, where the image spans -1 to 1."""
-    area, ratio, across, down = _uniform(indices, seed=seed, epoch=epoch)
+    return _placed(uniform(indices, seed=seed, epoch=epoch), scale=scale, ratio=_RATIO)
+
+
+def _placed(drawn: Float[np.ndarray, "4 n"], *, scale: float, ratio: float) -> Float[np.ndarray, "4 n"]:
+    """The crops that four numbers each in [0, 1) stand for."""
+    area, shape, across, down = drawn
     side = np.sqrt(scale + (1 - scale) * area)
-    stretch = np.exp((ratio - 0.5) * np.log(_RATIO))
+    stretch = np.exp((shape - 0.5) * np.log(ratio))
     width, height = np.minimum(side * stretch, 1), np.minimum(side / stretch, 1)
     crops = [width, (2 * across - 1) * (1 - width), height, (2 * down - 1) * (1 - height)]
     return np.stack(crops).astype(np.float32)
 
 
-def _uniform(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int) -> Float[np.ndarray, "4 n"]:
-    """Four numbers in [0, 1) for each index: SplitMix64 of a counter, so no generator is made for a pair."""
-    start = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
-    counter = (indices.astype(np.uint64)[None] * np.uint64(4) + np.arange(4, dtype=np.uint64)[:, None]) + start
+def uniform(
+    indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, purpose: tuple[int, ...] = (), count: int = 4
+) -> Float[np.ndarray, "count n"]:
+    """`count` numbers in [0, 1) for each index: SplitMix64 of a counter, so no generator is made for a pair."""
+    start = np.random.SeedSequence([seed, epoch, *purpose]).generate_state(1, np.uint64)
+    places = np.arange(count, dtype=np.uint64)[:, None]
+    counter = (np.asarray(indices).astype(np.uint64)[None] * np.uint64(count) + places) + start
     mixed = counter * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.hopfield_retrieval import hopfield_retrieval
@@ -15,6 +15,7 @@ def cloob(
     inv_tau: float | Float[Tensor, ""],
     beta: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The sum of InfoLOOB over the retrieved images and InfoLOOB over the retrieved texts, each times tau.
@@ -28,6 +29,7 @@ def cloob(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature of InfoLOOB; keep it fixed, a learned one always falls to its clamp.
         beta: Inverse temperature of the retrieval.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
@@ -37,5 +39,5 @@ def cloob(
     images_by_text = hopfield_retrieval(text, image, beta, tile=tile)
     texts_by_image = hopfield_retrieval(image, text, beta, tile=tile)
     texts_by_text = hopfield_retrieval(text, text, beta, tile=tile)
-    among_images = info_loob(images_by_image, images_by_text, inv_tau, tile=tile)
-    return among_images + info_loob(texts_by_text, texts_by_image, inv_tau, tile=tile)
+    among_images = info_loob(images_by_image, images_by_text, inv_tau, groups=groups, tile=tile)
+    return among_images + info_loob(texts_by_text, texts_by_image, inv_tau, groups=groups, tile=tile)

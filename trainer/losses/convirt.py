@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.info_nce import info_nce_one_way
@@ -13,6 +13,8 @@ def convirt(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     image_weight: float,
+    *,
+    groups: Int[Tensor, " n"] | None = None,
 ) -> Float[Tensor, ""]:
     """`image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
 
@@ -24,11 +26,13 @@ def convirt(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature.
         image_weight: Share of the image-to-text direction, in [0, 1].
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
 
     Raises:
         ValueError: A weight outside [0, 1].
     """
     if not 0 <= image_weight <= 1:
         raise ValueError(f"image_weight {image_weight} must lie between 0 and 1")
-    to_text = info_nce_one_way(image, text, inv_tau)
-    return image_weight * to_text + (1 - image_weight) * info_nce_one_way(text, image, inv_tau)
+    to_text = info_nce_one_way(image, text, inv_tau, groups=groups)
+    to_image = info_nce_one_way(text, image, inv_tau, groups=groups)
+    return image_weight * to_text + (1 - image_weight) * to_image

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import row_logsumexp
+from trainer.losses.tiles import group_sizes, row_logsumexp
 
 
 @full_precision
@@ -21,6 +19,7 @@ def dhn_nce(
     beta_text: float,
     *,
     detach_weights: bool = False,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The mean over the batch of each direction, summed over the two; the gradient on a matched logit is -2/n.
@@ -37,16 +36,21 @@ def dhn_nce(
         beta_image: Hardness of the image-to-text direction; 0 weighs all negatives alike.
         beta_text: Hardness of the text-to-image direction.
         detach_weights: Treat the weights as constants; then no easy negative is ever attracted.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
     needs_two(len(image), "dhn_nce")
+    if groups is not None and (groups == groups[0]).all():
+        return (image.sum() + text.sum()) * 0  # no pair has a negative, so there is nothing to learn
     matched = inv_tau * (image * text).sum(dim=1)
-    to_text = _negatives(image, text, inv_tau, beta_image, detach_weights, tile)
-    to_image = _negatives(text, image, inv_tau, beta_text, detach_weights, tile)
-    return (to_text + to_image - 2 * matched).mean()
+    to_text = _negatives(image, text, inv_tau, beta_image, detach_weights, groups, tile)
+    to_image = _negatives(text, image, inv_tau, beta_text, detach_weights, groups, tile)
+    # The weights of an anchor's negatives sum to their number.
+    count = len(image) - group_sizes(groups, len(image))
+    return (to_text + to_image - 2 * matched + 2 * count.to(matched).log()).mean()
 
 
 def _negatives(
@@ -55,11 +59,13 @@ def _negatives(
     inv_tau: float | Float[Tensor, ""],
     beta: float,
     detach_weights: bool,
+    groups: Int[Tensor, " n"] | None,
     tile: int | None,
 ) -> Float[Tensor, " n"]:
-    sharp = row_logsumexp(anchors, samples, (1 + beta) * inv_tau, leave_out_matched=True, tile=tile)
-    flat = row_logsumexp(anchors, samples, beta * inv_tau, leave_out_matched=True, tile=tile)
+    left_out = {"leave_out_matched": True, "groups": groups, "tile": tile}
+    sharp = row_logsumexp(anchors, samples, (1 + beta) * inv_tau, **left_out)
+    flat = row_logsumexp(anchors, samples, beta * inv_tau, **left_out)
     if detach_weights:
         # With constant weights the gradient is softmax((1 + beta) S) alone: that of `sharp` / (1 + beta).
         sharp, flat = sharp / (1 + beta) + (sharp * beta / (1 + beta)).detach(), flat.detach()
-    return math.log(len(anchors) - 1) + sharp - flat
+    return sharp - flat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.hopfield_retrieval import hopfield_retrieval
@@ -15,6 +15,7 @@ def hopfield_info_nce(
     inv_tau: float | Float[Tensor, ""],
     beta: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """The mean of InfoNCE among the retrieved images and InfoNCE among the retrieved texts.
@@ -26,11 +27,13 @@ def hopfield_info_nce(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature of InfoNCE.
         beta: Inverse temperature of the retrieval.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     images_by_image = hopfield_retrieval(image, image, beta, tile=tile)
     images_by_text = hopfield_retrieval(text, image, beta, tile=tile)
     texts_by_image = hopfield_retrieval(image, text, beta, tile=tile)
     texts_by_text = hopfield_retrieval(text, text, beta, tile=tile)
-    among_images = info_nce_one_way(images_by_image, images_by_text, inv_tau, tile=tile)
-    return (among_images + info_nce_one_way(texts_by_text, texts_by_image, inv_tau, tile=tile)) / 2
+    among_images = info_nce_one_way(images_by_image, images_by_text, inv_tau, groups=groups, tile=tile)
+    among_texts = info_nce_one_way(texts_by_text, texts_by_image, inv_tau, groups=groups, tile=tile)
+    return (among_images + among_texts) / 2

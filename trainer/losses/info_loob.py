@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
@@ -16,6 +16,7 @@ def info_loob(
     samples: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over anchors of the leave-one-out bound, times tau as in CLOOB.
@@ -29,6 +30,7 @@ def info_loob(
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
         inv_tau: Inverse temperature.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
@@ -36,5 +38,7 @@ def info_loob(
     """
     needs_two(len(anchors), "info_loob")
     matched = inv_tau * (anchors * samples).sum(dim=1)
-    others = row_logsumexp(anchors, samples, inv_tau, leave_out_matched=True, tile=tile)
+    if groups is not None and (groups == groups[0]).all():
+        return (anchors.sum() + samples.sum()) * 0  # no anchor has a negative, so there is nothing to learn
+    others = row_logsumexp(anchors, samples, inv_tau, leave_out_matched=True, groups=groups, tile=tile)
     return (others - matched).mean() / inv_tau

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
@@ -15,6 +15,7 @@ def info_nce(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over both directions of the cross-entropy of finding the matched row in the batch.
@@ -26,10 +27,11 @@ def info_nce(
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature; factor on the cosines.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    to_text = info_nce_one_way(image, text, inv_tau, tile=tile)
-    return (to_text + info_nce_one_way(text, image, inv_tau, tile=tile)) / 2
+    to_text = info_nce_one_way(image, text, inv_tau, groups=groups, tile=tile)
+    return (to_text + info_nce_one_way(text, image, inv_tau, groups=groups, tile=tile)) / 2
 
 
 @full_precision
@@ -38,6 +40,7 @@ def info_nce_one_way(
     samples: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over anchors of the cross-entropy of finding their match among the samples.
@@ -49,7 +52,8 @@ def info_nce_one_way(
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
         inv_tau: Inverse temperature.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     matched = inv_tau * (anchors * samples).sum(dim=1)
-    return (row_logsumexp(anchors, samples, inv_tau, tile=tile) - matched).mean()
+    return (row_logsumexp(anchors, samples, inv_tau, groups=groups, tile=tile) - matched).mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
@@ -16,6 +16,7 @@ def sigmoid(
     scale: float | Float[Tensor, ""],
     bias: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Sum over all pairs of the sigmoid loss, divided by the number of images.
@@ -27,8 +28,9 @@ def sigmoid(
         text: Unit-length text embeddings; row k describes image k, all others are negatives.
         scale: Positive factor on the cosine.
         bias: Added to every logit; about `-ln(n - 1) - scale * mean cosine` starts small batches well.
+        groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     # -ln sigmoid(-x) = softplus(x) for the negatives, and softplus(x) - x for the matches.
     matched = scale * (image * text).sum(dim=1) + bias
-    return (softplus_sum(image, text, scale, bias, tile=tile) - matched.sum()) / len(image)
+    return (softplus_sum(image, text, scale, bias, groups=groups, tile=tile) - matched.sum()) / len(image)

@@ -11,7 +11,7 @@ from typing import Final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -34,12 +34,15 @@ def row_logsumexp(
     scale: float | Float[Tensor, ""],
     *,
     leave_out_matched: bool = False,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, " n"]:
-    """Log-sum-exp over j of `scale rows_i . columns_j`, without j = i if `leave_out_matched`."""
+    """Log-sum-exp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor others of i's group."""
 
     def reduce(start: int, part: Tensor, columns: Tensor, scale: Tensor) -> Tensor:
         logits = scale * (part @ columns.T)
+        if groups is not None:
+            logits = logits.masked_fill(_others_of_group(groups, start, len(part)), -torch.inf)
         if leave_out_matched:
             matched = torch.arange(len(part), device=part.device)
             logits[matched, start + matched] = -torch.inf
@@ -69,14 +72,34 @@ def softplus_sum(
     scale: float | Float[Tensor, ""],
     bias: float | Float[Tensor, ""],
     *,
+    groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Sum over all i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`."""
+    """Sum over all i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without others of i's group."""
 
-    def reduce(_start: int, part: Tensor, columns: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-        return F.softplus(scale * (part @ columns.T) + bias).sum()
+    def reduce(start: int, part: Tensor, columns: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+        terms = F.softplus(scale * (part @ columns.T) + bias)
+        if groups is not None:
+            terms = terms.masked_fill(_others_of_group(groups, start, len(part)), 0)
+        return terms.sum()
 
     return torch.stack(_over_tiles(reduce, rows, columns, scale, bias, tile=tile)).sum()
+
+
+def group_sizes(groups: Int[Tensor, " n"] | None, n: int) -> Int[Tensor, " n"]:
+    """How many rows have the group of each row, itself included; all 1 without groups."""
+    if groups is None:
+        return torch.ones(n, dtype=torch.long)
+    _, place, counts = groups.unique(return_inverse=True, return_counts=True)
+    return counts[place]
+
+
+def _others_of_group(groups: Int[Tensor, " n"], start: int, rows: int) -> Bool[Tensor, "rows n"]:
+    """Which columns are of a row's group without being its own match; rows counted from `start`."""
+    mine = torch.arange(rows, device=groups.device)
+    same = groups[start : start + rows, None] == groups[None, :]
+    same[mine, start + mine] = False
+    return same
 
 
 def _over_tiles(

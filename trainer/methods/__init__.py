@@ -7,13 +7,29 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.methods.batch import Batch
-from trainer.methods.image_text import ClipPairs, CloobPairs, ImageText
+from trainer.methods.gradient_cache import backward
+from trainer.methods.image_text import (
+    ClipPairs,
+    CloobPairs,
+    ConVirtPairs,
+    DhnNcePairs,
+    HopfieldInfoNcePairs,
+    ImageText,
+    InfoLoobPairs,
+    SigLipPairs,
+)
+from trainer.methods.method import Material, Method, MethodError
 
-__all__ = ["METHODS", "Batch", "ImageText", "build"]
+__all__ = ["METHODS", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
 
-METHODS: Final[dict[type, Callable[[Any], ImageText]]] = {
+METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.Clip: ClipPairs,
     config.Cloob: CloobPairs,
+    config.HopfieldInfoNce: HopfieldInfoNcePairs,
+    config.InfoLoobPair: InfoLoobPairs,
+    config.ConVirt: ConVirtPairs,
+    config.SigLip: SigLipPairs,
+    config.DhnNce: DhnNcePairs,
 }
 """Objective of the configuration -> the method that minimises it."""
 
@@ -23,6 +39,15 @@ assert set(METHODS) == set(config.choices(config.Objective)), (
 )
 
 
-def build(objective: config.Objective) -> ImageText:
-    """The method of an objective, at its first step."""
-    return METHODS[type(objective)](objective)
+def build(objective: config.Objective, material: Material | None = None) -> Method:
+    """The method of an objective, at its first step.
+
+    Args:
+        objective: Which.
+        material: What it is to be trained on; without it only methods of image-text pairs can be made, to load
+            their weights into.
+
+    Raises:
+        MethodError: The objective cannot learn from this material.
+    """
+    return METHODS[type(objective)](objective, material)

@@ -4,49 +4,75 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from trainer import config
-from trainer.losses import cloob, info_nce
+from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
 from trainer.methods.batch import Batch
+from trainer.methods.duplicates import duplicate_groups
+from trainer.methods.method import Material, Method
 from trainer.models import TwoTowers
 
+Groups = Int[Tensor, " n"] | None
 
-class ImageText(nn.Module):
-    """An objective of matched rows; what it learns besides the towers (a temperature) are its parameters."""
 
-    def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:
-        """Loss of a batch; the towers may compute in bfloat16, the objective does not."""
-        return self.loss(towers.encode_image(batch.images), towers.encode_text(batch.tokens))
+class ImageText(Method):
+    """An objective of matched rows; what it learns besides the towers (a temperature) are its parameters.
+
+    Attributes:
+        masks: Whether pairs with the same caption or image are no negatives of each other.
+        samples_sentences: Whether one sentence of each caption is drawn in an epoch.
+    """
+
+    reads_texts: ClassVar[bool] = True
+
+    def __init__(self, choice: Any, material: Material | None = None) -> None:
+        super().__init__()
+        self._choice = choice
+        self.masks: bool = choice.mask_duplicates
+        self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
+        self._groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
+
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+        """Unit embeddings of the images and of the texts."""
+        return towers.encode_image(batch.images), towers.encode_text(batch.tokens)
+
+    def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Loss of unit embeddings; duplicates are masked if that was chosen."""
+        if self._groups is None or batch.rows is None:
+            return self.loss(*embedded)
+        return self.loss(*embedded, groups=self._groups[batch.rows.cpu()].to(batch.rows.device))
 
     @abstractmethod
-    def loss(self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
-        """Loss of unit embeddings, row k of both being pair k."""
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """Loss of unit embeddings, row k of both being pair k; rows of a group are no negatives of each other."""
 
     @property
-    @abstractmethod
     def inv_tau(self) -> float:
-        """The inverse temperature as it is now."""
-
-    def after_step(self) -> None:
-        """Puts what the optimiser moved back into bounds."""
+        """The fixed inverse temperature, unless a subclass learns it."""
+        return self._choice.inv_tau
 
 
 class ClipPairs(ImageText):
     """CLIP: symmetric InfoNCE; the logarithm of 1/tau is learned and clamped."""
 
-    def __init__(self, choice: config.Clip) -> None:
-        super().__init__()
+    def __init__(self, choice: config.Clip, material: Material | None = None) -> None:
+        super().__init__(choice, material)
         start = torch.tensor(math.log(choice.inv_tau))
         self.log_inv_tau = nn.Parameter(start, requires_grad=choice.learn_inv_tau)
         self._log_most = math.log(choice.inv_tau_max)
 
-    def loss(self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
         """Symmetric InfoNCE at the present temperature."""
-        return info_nce(image, text, self.log_inv_tau.exp())
+        return info_nce(image, text, self.log_inv_tau.exp(), groups=groups)
 
     @property
     def inv_tau(self) -> float:
@@ -63,15 +89,79 @@ class ClipPairs(ImageText):
 class CloobPairs(ImageText):
     """CLOOB: Hopfield retrieval, then InfoLOOB, both at fixed temperatures; nothing is learned here."""
 
-    def __init__(self, choice: config.Cloob) -> None:
-        super().__init__()
-        self._choice = choice
-
-    def loss(self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
         """Four retrievals, two InfoLOOBs."""
-        return cloob(image, text, self._choice.inv_tau, self._choice.scale_hopfield)
+        return cloob(image, text, self._choice.inv_tau, self._choice.scale_hopfield, groups=groups)
+
+
+class HopfieldInfoNcePairs(ImageText):
+    """InfoNCE among what the Hopfield retrievals return."""
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """Four retrievals, two InfoNCEs."""
+        return hopfield_info_nce(image, text, self._choice.inv_tau, self._choice.scale_hopfield, groups=groups)
+
+
+class InfoLoobPairs(ImageText):
+    """InfoLOOB in both directions."""
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """Two InfoLOOBs, no retrieval."""
+        return info_loob_pair(image, text, self._choice.inv_tau, groups=groups)
+
+
+class ConVirtPairs(ImageText):
+    """ConVIRT: weighted directions of InfoNCE; the towers' last layers are its projections."""
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """InfoNCE one way and the other, weighted."""
+        return convirt(image, text, self._choice.inv_tau, self._choice.image_weight, groups=groups)
+
+
+class DhnNcePairs(ImageText):
+    """DHN-NCE in its closed form."""
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """Both directions, each with its own hardness."""
+        choice = self._choice
+        betas = (choice.beta_image, choice.beta_text)
+        return dhn_nce(image, text, choice.inv_tau, *betas, detach_weights=choice.detach_weights, groups=groups)
+
+
+class SigLipPairs(ImageText):
+    """SigLIP: the logarithm of the scale and the bias are learned."""
+
+    def __init__(self, choice: config.SigLip, material: Material | None = None) -> None:
+        super().__init__(choice, material)
+        bias = choice.bias
+        if choice.bias_from_batch and material:
+            bias = -math.log(material.run.optimiser.batch_size - 1)
+        self.log_scale = nn.Parameter(torch.tensor(math.log(choice.inv_tau)))
+        self.bias = nn.Parameter(torch.tensor(float(bias)))
+        self._log_most = math.log(choice.inv_tau_max)
+
+    def loss(
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+    ) -> Float[Tensor, ""]:
+        """The sigmoid loss at the present scale and bias."""
+        return sigmoid(image, text, self.log_scale.exp(), self.bias, groups=groups)
 
     @property
     def inv_tau(self) -> float:
-        """The fixed inverse temperature."""
-        return self._choice.inv_tau
+        """The learned scale."""
+        return self.log_scale.detach().exp().item()
+
+    def after_step(self) -> None:
+        """The scale stays below its clamp."""
+        with torch.no_grad():
+            self.log_scale.clamp_(max=self._log_most)

@@ -1,5 +1,6 @@
-"""Models: two towers into one space."""
+"""Models: two towers into one space, or one of them."""
 
-from trainer.models.towers import TwoTowers, build, has_batch_norm
+from trainer.models.towers import ModelError, TwoTowers, build, has_batch_norm
+from trainer.models.word_vectors import WordVectors
 
-__all__ = ["TwoTowers", "build", "has_batch_norm"]
+__all__ = ["ModelError", "TwoTowers", "WordVectors", "build", "has_batch_norm"]

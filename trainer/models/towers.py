@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from open_clip.modified_resnet import ModifiedResNet
@@ -9,33 +11,68 @@ from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.models.word_vectors import WordVectors
+from trainer.problem import Problem
+
+Which = Literal["both", "image", "words"]
+
+
+class ModelError(Problem):
+    """Something asked of a model that it cannot do; the message says why and what to choose instead."""
 
 
 class TwoTowers(nn.Module):
-    """An image tower and a text tower whose unit embeddings can be compared.
+    """An image tower and a text tower whose unit embeddings can be compared; objectives may train one alone.
 
     Attributes:
-        visual: Normalised images (n 3 s s) to vectors (n d).
-        text: Token rows (n length) to vectors (n d).
+        visual: Normalised images (n 3 s s) to vectors (n d); None where only captions are learned from.
+        text: Token rows (n length) to vectors (n d); None where only images are learned from.
     """
 
-    def __init__(self, visual: nn.Module, text: nn.Module) -> None:
+    def __init__(self, visual: nn.Module | None, text: nn.Module | None) -> None:
         super().__init__()
         self.visual = visual
         self.text = text
 
     def encode_image(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
-        """Unit embeddings, in float32 whatever the towers compute in."""
+        """Unit embeddings, in float32 whatever the towers compute in.
+
+        Raises:
+            ModelError: There is no image tower.
+        """
+        if self.visual is None:
+            raise ModelError(
+                "This model has no image tower: its objective learns from captions alone. "
+                "Choose a run that was trained on images."
+            )
         return F.normalize(self.visual(images).float(), dim=1)
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        """Unit embeddings, in float32 whatever the towers compute in."""
+        """Unit embeddings, in float32 whatever the towers compute in.
+
+        Raises:
+            ModelError: There is no text tower.
+        """
+        if self.text is None:
+            raise ModelError(
+                "This model has no text tower: its objective learns from images alone. "
+                "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
+            )
         return F.normalize(self.text(tokens).float(), dim=1)
 
 
-def build(model: config.Model, *, vocabulary: int) -> TwoTowers:
-    """Freshly initialised towers; torch's generator decides the weights."""
-    return TwoTowers(_image_tower(model), _text_tower(model, vocabulary=vocabulary))
+def build(model: config.Model, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
+    """Freshly initialised towers; torch's generator decides the weights.
+
+    Args:
+        model: Their sizes.
+        vocabulary: Ids of the tokenizer.
+        towers: `both`; `image`: no text tower; `words`: no image tower, and a vector a token for texts.
+    """
+    if towers == "words":
+        return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
+    visual = _image_tower(model)
+    return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers == "both" else None)
 
 
 def has_batch_norm(module: nn.Module) -> bool:

@@ -1,0 +1,41 @@
+"""What a run is made of: one frozen dataclass per choice, TOML both ways.
+
+The classes are the registry. The *New run* form, `trainer fit --set` and the preset files are all read off
+their fields; a new objective is one class in `trainer.config.objectives`, one function in `trainer.losses`, and
+one line in `trainer.methods`. Nothing here imports torch.
+"""
+
+from trainer.config.checking import check, problems
+from trainer.config.data import Data, Folder, Scenes, Table
+from trainer.config.fields import ConfigError, field_type
+from trainer.config.model import Model, TinyTowers
+from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
+from trainer.config.objectives import __all__ as _objectives
+from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
+from trainer.config.run import SECTIONS, Optimiser, Run, Watching, choices
+
+__all__ = [
+    "SECTIONS",
+    "ConfigError",
+    "Data",
+    "Folder",
+    "Model",
+    "Optimiser",
+    "Run",
+    "Scenes",
+    "Table",
+    "TinyTowers",
+    "Watching",
+    "check",
+    "choices",
+    "difference",
+    "field_type",
+    "flatten",
+    "from_dict",
+    "from_toml",
+    "problems",
+    "read",
+    "replace",
+    "to_toml",
+    *_objectives,
+]

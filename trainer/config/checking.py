@@ -1,0 +1,51 @@
+"""What makes a run impossible, said before it starts."""
+
+from __future__ import annotations
+
+from trainer.config.data import Folder, Table
+from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
+from trainer.config.run import SECTIONS, Run
+
+
+def check(run: Run) -> None:
+    """Checks what types and bounds cannot: choices that contradict each other.
+
+    Raises:
+        ConfigError: Names the fields, the cause, and what to choose instead.
+    """
+    for name in SECTIONS:
+        check_fields(getattr(run, name), name)
+    check_fields(run, "run")
+    if not run.name.strip() or any(c in run.name for c in "/\\:\0\n\r\t"):
+        raise ConfigError(f"name {run.name!r}: give the run a name without slashes, colons or line breaks.")
+    if isinstance(run.data, Folder | Table) and not run.data.path.strip():
+        raise ConfigError(
+            f"data.path is empty: choose the {'folder' if isinstance(run.data, Folder) else 'table'} to train on."
+        )
+    model = run.model
+    if model.text_width % model.text_heads:
+        raise ConfigError(
+            f"model.text_heads {model.text_heads} does not divide model.text_width {model.text_width}: "
+            "choose a divisor, 4 fits most widths."
+        )
+    if model.image_tower == "vit" and model.image_size % model.patch_size:
+        raise ConfigError(f"model.patch_size {model.patch_size} does not divide model.image_size {model.image_size}.")
+    if model.image_tower == "resnet" and model.image_size % 32:
+        raise ConfigError(f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.")
+
+
+def problems(run: Run) -> dict[str, str]:
+    """Field (dotted) -> what is wrong with it; empty when the run may start. For forms: every field at once."""
+    found: dict[str, str] = {}
+    for name, section in [("", run), *((name, getattr(run, name)) for name in SECTIONS)]:
+        for f in plain_fields(type(section)):
+            try:
+                check_field(type(section), f, getattr(section, f.name), name)
+            except ConfigError as error:
+                found[f"{name}.{f.name}" if name else f.name] = str(error)
+    if not found:
+        try:
+            check(run)
+        except ConfigError as error:
+            found[str(error).split()[0].rstrip(":")] = str(error)
+    return found

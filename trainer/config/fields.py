@@ -1,0 +1,72 @@
+"""Fields that know how a form shows them and which values they take."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from trainer.problem import Problem
+
+
+class ConfigError(Problem):
+    """A configuration that cannot be run; the message names the field, the cause and the next step."""
+
+
+def option(
+    default: Any,
+    label: str,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    unit: str = "",
+    advanced: bool = False,
+) -> Any:
+    """A dataclass field that knows how a form shows it and which values it takes (bounds included)."""
+    metadata = {"label": label, "help": help, "low": low, "high": high, "unit": unit, "advanced": advanced}
+    return field(default=default, metadata=metadata)
+
+
+def field_type(owner: type, name: str) -> Any:
+    """The resolved annotation of a field (`int`, `float`, `bool`, `str`, or a `Literal`)."""
+    return get_type_hints(owner)[name]
+
+
+def plain_fields(cls: type) -> list[dataclasses.Field]:
+    """The fields that hold a value; those of a run that hold a section are left out."""
+    return [f for f in dataclasses.fields(cls) if "label" in f.metadata]
+
+
+def check_fields(section: Any, where: str) -> None:
+    """Checks the type and the bounds of every plain field of a section.
+
+    Raises:
+        ConfigError: Names the first field that is wrong.
+    """
+    for f in plain_fields(type(section)):
+        check_field(type(section), f, getattr(section, f.name), where)
+
+
+def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> None:
+    """Checks one value against the type and the bounds of its field.
+
+    Raises:
+        ConfigError: It does not fit.
+    """
+    name = f"{where}.{f.name}" if where else f.name
+    hint = field_type(owner, f.name)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ConfigError(f"{name} {value!r}: choose one of {', '.join(map(str, get_args(hint)))}.")
+        return
+    if type(value) is not hint:
+        raise ConfigError(f"{name} {value!r}: a value of type {hint.__name__} is needed.")
+    low, high = f.metadata.get("low"), f.metadata.get("high")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} {value!r}: a finite number is needed.")
+    if low is not None and value < low:
+        raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.")
+    if high is not None and value > high:
+        raise ConfigError(f"{name} {value!r} is too large: choose at most {high:g}.")

@@ -1,0 +1,147 @@
+"""Runs as TOML and as dotted fields, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from trainer.config.fields import ConfigError, check_field, check_fields, field_type, plain_fields
+from trainer.config.run import SECTIONS, Run
+
+
+def to_toml(run: Run) -> str:
+    """The run as TOML: its plain fields first, then one table per section."""
+    document: dict[str, Any] = {f.name: getattr(run, f.name) for f in dataclasses.fields(run) if f.name not in SECTIONS}
+    for name in SECTIONS:
+        section = getattr(run, name)
+        kind = {"kind": section.kind} if hasattr(section, "kind") else {}
+        document[name] = kind | dataclasses.asdict(section)
+    return tomli_w.dumps(document)
+
+
+def from_toml(text: str, *, source: str = "configuration") -> Run:
+    """The run that `text` describes, checked field by field.
+
+    Raises:
+        ConfigError: The text is no TOML, or names an unknown section, kind or field, or a value out of range.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
+    return from_dict(document, source=source)
+
+
+def from_dict(document: dict[str, Any], *, source: str = "configuration") -> Run:
+    """The run that nested plain values describe; sections left out keep their defaults.
+
+    Raises:
+        ConfigError: As `from_toml`.
+    """
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        if key not in SECTIONS:
+            values[key] = value
+        elif isinstance(value, dict):
+            values[key] = _section(key, value, source)
+        else:
+            raise ConfigError(f"{source}: [{key}] must be a table of fields.")
+    return _build(Run, values, source)
+
+
+def read(path: Path) -> Run:
+    """The run in a TOML file.
+
+    Raises:
+        ConfigError: The file cannot be read, or is not a run.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from error
+    return from_toml(text, source=path.name)
+
+
+def replace(run: Run, dotted: str, value: str) -> Run:
+    """`run` with one field changed: `optimiser.batch_size`, `objective.inv_tau`, or `objective` for its kind.
+
+    Raises:
+        ConfigError: No such field, or the value does not fit it.
+    """
+    section, _, name = dotted.partition(".")
+    if section in SECTIONS and not name:
+        return dataclasses.replace(run, **{section: _section(section, {"kind": value}, f"--set {dotted}")})
+    if section in SECTIONS:
+        changed = _replace_field(getattr(run, section), name, value, dotted)
+        return dataclasses.replace(run, **{section: changed})
+    return _replace_field(run, section, value, dotted)
+
+
+def difference(a: Run, b: Run) -> list[tuple[str, Any, Any]]:
+    """Dotted field, value in `a`, value in `b`, for every field that differs; None where one lacks the field."""
+    left, right = flatten(a), flatten(b)
+    keys = list(left) + [key for key in right if key not in left]
+    return [(key, left.get(key), right.get(key)) for key in keys if left.get(key) != right.get(key)]
+
+
+def flatten(run: Run) -> dict[str, Any]:
+    """Every field of the run under its dotted name."""
+    flat: dict[str, Any] = {f.name: getattr(run, f.name) for f in plain_fields(Run)}
+    for name in SECTIONS:
+        section = getattr(run, name)
+        if hasattr(section, "kind"):
+            flat[name] = section.kind
+        flat |= {f"{name}.{f.name}": getattr(section, f.name) for f in dataclasses.fields(section)}
+    return flat
+
+
+def _section(name: str, values: dict[str, Any], source: str) -> Any:
+    values = dict(values)
+    options = SECTIONS[name]
+    if not hasattr(options[0], "kind"):
+        return _build(options[0], values, f"{source} [{name}]")
+    kinds = {option.kind: option for option in options}
+    kind = values.pop("kind", options[0].kind)
+    if kind not in kinds:
+        raise ConfigError(f"{source}: unknown {name} {kind!r}; choose one of {', '.join(kinds)}.")
+    return _build(kinds[kind], values, f"{source} [{name}]")
+
+
+def _build(cls: type, values: dict[str, Any], source: str) -> Any:
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(f"{source}: unknown field {name!r}; known are {', '.join(known)}.")
+        if name in SECTIONS and cls is Run:
+            continue
+        hint = field_type(cls, name)
+        if hint is float and isinstance(value, int) and not isinstance(value, bool):
+            values = values | {name: float(value)}
+    built = cls(**values)
+    check_fields(built, source)
+    return built
+
+
+def _replace_field(section: Any, name: str, text: str, dotted: str) -> Any:
+    known = {f.name: f for f in plain_fields(type(section))}
+    if name not in known:
+        raise ConfigError(f"--set {dotted}: no such field; known are {', '.join(known)}.")
+    hint = field_type(type(section), name)
+    try:
+        value = _parse(text, hint)
+    except ValueError:
+        raise ConfigError(f"--set {dotted}: {text!r} is not a {getattr(hint, '__name__', 'valid choice')}.") from None
+    check_field(type(section), known[name], value, dotted.rpartition(".")[0])
+    return dataclasses.replace(section, **{name: value})
+
+
+def _parse(text: str, hint: Any) -> Any:
+    if hint is bool:
+        if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
+            raise ValueError(text)
+        return text.lower() in {"true", "yes", "1"}
+    return hint(text) if hint in (int, float, str) else text

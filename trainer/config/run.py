@@ -1,0 +1,103 @@
+"""The whole of a run: its sections, how it is optimised and watched."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Union, get_args, get_origin
+
+from trainer.config.data import Data, Scenes
+from trainer.config.fields import option
+from trainer.config.model import Model, TinyTowers
+from trainer.config.objectives import Clip, Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimiser:
+    """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
+
+    batch_size: int = option(128, "Batch size", "Pairs in a step.", low=2, high=65_536)
+    epochs: int = option(5, "Epochs", "How often each training pair is seen.", low=1, high=10_000)
+    learning_rate: float = option(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=1.0)
+    weight_decay: float = option(0.1, "Weight decay", "Decoupled, on matrices only.", low=0.0, high=10.0)
+    warmup_steps: int = option(
+        250,
+        "Warm-up",
+        "Steps of linear warm-up, at most half of the run. CLOOB needs a long one, or it settles in a few clusters.",
+        low=0,
+        high=1_000_000,
+        unit="steps",
+    )
+    beta1: float = option(0.9, "Adam beta 1", "Decay of the first moment.", low=0.0, high=0.9999, advanced=True)
+    beta2: float = option(0.98, "Adam beta 2", "Decay of the second moment.", low=0.0, high=0.99999, advanced=True)
+    epsilon: float = option(
+        1e-6, "Adam epsilon", "Added to the root of the second moment.", low=1e-12, high=1e-2, advanced=True
+    )
+    clip_norm: float = option(1.0, "Gradient clipping", "Largest gradient norm; 0 switches it off.", low=0.0, high=1e6)
+    micro_batch: int = option(
+        0,
+        "Micro-batch",
+        "Pairs embedded at a time, for batches larger than memory; 0: all at once. Gradients stay those of the whole "
+        "batch, unless the tower has batch norms (ResNet): these then see the micro-batch only.",
+        low=0,
+        high=65_536,
+        unit="pairs",
+        advanced=True,
+    )
+    crop_scale: float = option(
+        0.9,
+        "Smallest crop",
+        "Smallest share of the image a random crop keeps; 1: no crop.",
+        low=0.05,
+        high=1.0,
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching:
+    """How often the run measures itself and what it keeps."""
+
+    log_every: int = option(
+        5, "Log every", "Steps between two rows of training curves.", low=1, high=100_000, unit="steps"
+    )
+    evaluate_every: int = option(
+        50, "Evaluate every", "Steps between two validations.", low=1, high=1_000_000, unit="steps"
+    )
+    snapshots: int = option(
+        6, "Snapshots", "Held-out embeddings kept over the run, first and last included.", low=2, high=1000
+    )
+    checkpoint_every: int = option(
+        200, "Checkpoint every", "Steps between two checkpoints.", low=1, high=1_000_000, unit="steps"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Everything that decides what a run computes."""
+
+    name: str = option("run", "Name", "Unique in the workspace.")
+    seed: int = option(0, "Seed", "Of the initial weights, the order and the crops.", low=0)
+    device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
+    data: Data = field(default_factory=Scenes)
+    model: Model = field(default_factory=TinyTowers)
+    objective: Objective = field(default_factory=Clip)
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    watching: Watching = field(default_factory=Watching)
+
+
+def choices(section: Any) -> tuple[type, ...]:
+    """The dataclasses a section (`Data`, `Model`, `Objective`) may be, in the order a form shows them."""
+    if isinstance(section, types.UnionType) or get_origin(section) is Union:
+        return get_args(section)
+    return (section,)
+
+
+SECTIONS: Final[dict[str, tuple[type, ...]]] = {
+    "data": choices(Data),
+    "model": choices(Model),
+    "objective": choices(Objective),
+    "optimiser": (Optimiser,),
+    "watching": (Watching,),
+}
+"""Section of the TOML file -> the dataclasses it may hold; sections with a `kind` are told apart by it."""

@@ -1,0 +1,43 @@
+"""Captions of several sentences or phrases, of which an epoch sees one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int
+from torch import Tensor
+
+from trainer.data.augment import uniform
+from trainer.data.tokenizer import Tokenizer
+
+_END: Final = re.compile(r"[.!?;,\n]+(?:\s+|$)")
+_PURPOSE: Final = 0x5E27
+
+
+def sentences(caption: str) -> list[str]:
+    """The sentences and comma-separated phrases of a caption; the caption itself where there is only one."""
+    parts = [part.strip() for part in _END.split(caption)]
+    return [part for part in parts if part] or [caption]
+
+
+class CaptionTokens:
+    """Token rows of captions: whole ones, or of each the sentence drawn for an epoch."""
+
+    def __init__(
+        self, captions: Sequence[str], tokenizer: Tokenizer, context_length: int, *, seed: int, sample: bool
+    ) -> None:
+        spoken = [sentences(caption) if sample else [caption] for caption in captions]
+        self._seed = seed
+        self._count = np.array([len(parts) for parts in spoken])
+        self._first = np.cumsum(self._count) - self._count
+        self._tokens = tokenizer.encode([part for parts in spoken for part in parts], context_length)
+
+    def of(self, rows: Int[np.ndarray, " n"], epoch: int) -> Int[Tensor, "n length"]:
+        """Tokens of some captions; which sentence is drawn depends on (seed, epoch, row) only."""
+        if len(self._tokens) == len(self._count):
+            return self._tokens[rows]
+        share = uniform(rows, seed=self._seed, epoch=epoch, purpose=(_PURPOSE,), count=1)[0]
+        return self._tokens[self._first[rows] + (share * self._count[rows]).astype(np.int64)]

@@ -1,0 +1,104 @@
+"""What every objective's method has: a way from a batch to a loss, and what it does between updates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from trainer import config
+from trainer.data import Pairs
+from trainer.data.order import batches
+from trainer.data.tokenizer import Tokenizer
+from trainer.methods.batch import Batch
+from trainer.models import TwoTowers
+from trainer.problem import Problem
+
+
+class MethodError(Problem):
+    """An objective that cannot learn from this data; the message says why and what to choose instead."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a method is made for.
+
+    Attributes:
+        run: The configuration.
+        pairs: The training split.
+        tokenizer: The run's own.
+        towers: As they are at the first step, for methods that keep a slow copy.
+    """
+
+    run: config.Run
+    pairs: Pairs
+    tokenizer: Tokenizer
+    towers: TwoTowers
+
+
+Thing = TypeVar("Thing")
+
+
+def needed(material: Thing | None) -> Thing:
+    """The material, for methods that cannot be made without.
+
+    Raises:
+        MethodError: There is none.
+    """
+    if material is None:
+        raise MethodError("This objective can be opened only with the data it is trained on.")
+    return material
+
+
+class Method(nn.Module):
+    """An objective; what it learns or keeps besides the towers are its parameters and buffers.
+
+    Attributes:
+        views: How many augmented views of each image it compares; with 1, the only crop is that of all methods.
+    """
+
+    views: ClassVar[int] = 1
+    reads_images: ClassVar[bool] = True
+    reads_texts: ClassVar[bool] = False
+
+    def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:
+        """Loss of a batch; the towers may compute in bfloat16, the objective does not."""
+        return self.compare(self.embed(towers, batch), batch)
+
+    @abstractmethod
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n _"], ...]:
+        """What is compared: tensors whose row k depends on pair k only (but for batch norms)."""
+
+    @abstractmethod
+    def compare(self, embedded: tuple[Float[Tensor, "n _"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Loss of a batch that is embedded."""
+
+    @property
+    def inv_tau(self) -> float | None:
+        """The inverse temperature as it is now, if there is one."""
+        return None
+
+    def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
+        """Rows of each batch of an epoch; a function of its arguments alone."""
+        return list(batches(n, batch_size, seed, epoch))
+
+    def begin_epoch(self, epoch: int) -> None:
+        """What is to be done before the first update of an epoch."""
+
+    def after_step(self) -> None:
+        """Puts what the optimiser moved back into bounds."""
+
+    def follow(self, towers: TwoTowers, done: float) -> None:
+        """Moves slow copies towards the towers after an update, `done` being the share of the run that is over."""
+
+
+def generator_of(seed: int, step: int, where: torch.device) -> torch.Generator:
+    """A generator for whatever one update draws: the same after a resume."""
+    words = np.random.SeedSequence([seed, step, 0x5EED]).generate_state(1, np.uint64)
+    return torch.Generator(where).manual_seed(int(words[0] >> np.uint64(1)))
