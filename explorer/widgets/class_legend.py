@@ -27,18 +27,24 @@ ROW_PX = 26
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a legend. `selected` is None while nothing is selected anywhere."""
+    """One line of a legend.
+
+    Attributes:
+        totals: How many there are, in each of the data sets that the legend explains.
+        selected: How many are selected; None while nothing is selected anywhere.
+    """
 
     name: str
     colour: str
-    total: int
+    totals: tuple[int, ...]
     selected: int | None = None
     diamond: bool = False
 
     @property
     def counts(self) -> str:
-        """`12 / 128` while something is selected, `128` otherwise."""
-        return f"{self.total:,}" if self.selected is None else f"{self.selected:,} / {self.total:,}"
+        """`12 / 128` while something is selected, `128` otherwise; `128 · 64` for two data sets."""
+        totals = " · ".join(f"{total:,}" for total in self.totals)
+        return totals if self.selected is None else f"{self.selected:,} / {totals}"
 
 
 class ClassLegend(QListView):

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
-from explorer.views.map.colouring import choices, colouring
+from explorer.views.map.colouring import SHADES, choices, colouring, colourings
 from explorer.views.map.reading import read_numbers, read_side
 from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.similarity import matched_cosines
@@ -178,7 +178,7 @@ def test_colour_by_column_scale_and_modality(view: MapView):
     assert view._details.scale.ends == ("0", "0.9792")
     assert view._details.legend.isHidden()
     choose_colour(view, "Modality")
-    assert [(e.name, e.total) for e in view._details.legend.entries()] == [("Images", N), ("Texts", N)]
+    assert [(e.name, e.totals) for e in view._details.legend.entries()] == [("Images", (N,)), ("Texts", (N,))]
 
 
 def test_hidden_texts_are_not_drawn(view: MapView):
@@ -308,6 +308,49 @@ def test_colouring_of_odd_columns():
     shown = colouring("gaps", items, images=4, texts=0)
     assert shown.names == ("a", "b", "none")
     assert shown.index.tolist() == [2, 0, 0, 1]
+
+
+def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
+    return Items(np.arange(n), [""] * n, [f"pair {i}" for i in range(n)], labels, [""] * n, metadata)
+
+
+def test_a_class_has_one_colour_in_maps_of_different_data():
+    first, second = other_items(2, ["cat", "dog"]), other_items(3, ["ant", "dog", "dog"])
+    left, right = colourings("label", [(first, 2, 2), (second, 3, 0)])
+    assert left.names == right.names == ("ant", "cat", "dog")
+    assert (left.index.tolist(), right.index.tolist()) == ([1, 2, 1, 2], [0, 2, 2])
+    assert np.array_equal(left.palette, right.palette)
+
+
+def test_one_scale_for_both_maps_and_grey_for_missing_numbers():
+    first = other_items(14, [""] * 14, size=[None, *range(13)])
+    second = other_items(14, [""] * 14, size=[float(v) for v in range(13, 27)])
+    left, right = colourings("size", [(first, 14, 0), (second, 14, 0)])
+    assert left.scale == right.scale == (0.0, 26.0)
+    assert (left.index[0], left.index[1], left.index[-1], right.index[-1]) == (SHADES, 0, round(12 / 26 * 255), 255)
+
+
+def test_maps_of_different_pairs_are_told_apart(view: MapView):
+    """Counts are given for both, and what is selected in B is marked in B, not in A."""
+    side = view.panels[1].side
+    half = dataclasses.replace(
+        side.items, **{f: list(getattr(side.items, f))[:24] for f in ("path", "caption", "label", "split")}
+    )
+    half = dataclasses.replace(
+        half, id=np.arange(100, 124), metadata={k: list(v)[:24] for k, v in side.items.metadata.items()}
+    )
+    xy = np.concatenate([side.xy[:24], side.xy[N : N + 24]])
+    view._show(1, dataclasses.replace(side, items=half, images=24, texts=24, xy=xy))
+    assert not view.linked
+    assert view._details.legend_title.text() == "Class · A · B"
+    assert {e.counts for e in view._details.legend.entries()} == {"12 · 6"}
+    view.panels[1].map.outlined.emit(np.array([4]), False)
+    assert np.flatnonzero(states(view, 1) == 2).tolist() == [4, 28]
+    assert view._details.selected_title.text() == "Selected 1 of 24 pairs of B"
+    view.panels[0].map.clicked.emit(4, True)
+    assert view.context.selection.pairs.tolist() == [4]
+    assert np.flatnonzero(states(view, 0) == 2).tolist() == [4, N + 4]
+    assert not (states(view, 1) == 1).any(), "pair 4 of A is none of B's"
 
 
 def test_thumbnail_keeps_16_bit_grey_and_puts_alpha_on_white(tmp_path: Path):

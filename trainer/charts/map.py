@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,6 +19,8 @@ MODALITY: Final = "modality"
 
 _BUILT_IN: Final = ("label", "split", "caption")
 _MOST_CLASSES: Final = 256
+_MOST_WHOLE_NUMBERS: Final = 12
+"""A column of more different numbers is coloured along a scale."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,9 @@ class MapChart:
         method: How the points were placed: `pca` or `umap`.
         parameters: What else decided their places, for the note under the map.
         colour: `modality`, or the column of the items whose values colour the pairs.
-        classes: Values of that column in sorted order; empty for `modality`.
-        class_of: Place in `classes` of each pair's value; zeros for `modality`.
+        classes: Values of that column in sorted order; empty for `modality` and for a column of numbers.
+        class_of: Place in `classes` of each pair's value; zeros without classes.
+        numbers: Each pair's number where the column is coloured along a scale, NaN where it has none; else None.
         sampled: The snapshot holds a sample of its split.
     """
 
@@ -50,6 +54,7 @@ class MapChart:
     colour: str
     classes: tuple[str, ...]
     class_of: Int[np.ndarray, " n"]
+    numbers: Float[np.ndarray, " n"] | None = None
 
 
 def embedding_map(
@@ -77,7 +82,8 @@ def embedding_map(
     snapshot = read_snapshot(snapshot_folder)
     run = workspace.run(Path(snapshot_folder).parent.parent)
     images, texts = _points(snapshot, layout)
-    classes, class_of = _classes(snapshot.items, colour, snapshot.n)
+    numbers = _numbers(snapshot.items, colour)
+    classes, class_of = _classes(snapshot.items, colour if numbers is None else MODALITY, snapshot.n)
     return MapChart(
         run=run.id,
         name=run.name,
@@ -96,13 +102,36 @@ def embedding_map(
         colour=colour,
         classes=classes,
         class_of=class_of,
+        numbers=numbers,
     )
 
 
 def colour_columns(items: Items) -> tuple[str, ...]:
-    """Columns that may colour a map: those with 2 up to 256 different values, captions last."""
+    """Columns that may colour a map: numbers, and those with 2 up to 256 different values; captions last."""
     columns = dict.fromkeys((*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2]))
-    return tuple(name for name in columns if 2 <= len(set(map(str, _column(items, name)))) <= _MOST_CLASSES)
+    return tuple(name for name in columns if is_scale(values := _column(items, name)) or _tells_apart(values))
+
+
+def is_scale(values: Sequence[Any]) -> bool:
+    """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
+    numbers = [value for value in values if value is not None]
+    numeric = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers)
+    return bool(numbers) and numeric and len(set(numbers)) > _MOST_WHOLE_NUMBERS
+
+
+def as_numbers(values: Sequence[Any]) -> Float[np.ndarray, " n"]:
+    """The numbers of a column, NaN where it has none."""
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def _tells_apart(values: Sequence[Any]) -> bool:
+    return 2 <= len(set(map(str, values))) <= _MOST_CLASSES
+
+
+def _numbers(items: Items, colour: str) -> np.ndarray | None:
+    if colour not in items.metadata or not is_scale(items.metadata[colour]):
+        return None
+    return as_numbers(items.metadata[colour])
 
 
 def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,11 +28,13 @@ from trainer.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 MOST_VECTOR_POINTS: Final = 50_000
 """More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
 _MOST_LEGEND: Final = 20
+_SCALE: Final = "viridis"
 
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
@@ -41,24 +44,28 @@ _METHODS: Final = {
 
 @in_style
 def draw(charts: Sequence[MapChart]) -> Figure:
-    """The maps of one or several runs, each with its own scale, under one legend."""
+    """The maps of one or several runs, each with its own axes, under one legend."""
+    charts = _in_one_legend(charts)
     columns = min(2, len(charts))
     lines = -(-len(charts) // columns)
     figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
+    norm = _common_scale(charts)
     for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
-        _draw_map(axes, chart, index, rasterised=points > MOST_VECTOR_POINTS)
+        _draw_map(axes, chart, index, norm=norm, rasterised=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_axis_off()
+    if norm is not None:
+        _colour_bar(figure, grid, norm, charts[0].colour)
     _legend(figure, charts)
     footnote(figure, _note(charts))
     return figure
 
 
 def rows(charts: Sequence[MapChart]) -> Rows:
-    """Every point: run, pair, modality, class, coordinates, caption and path."""
+    """Every point: run, pair, modality, class or number, coordinates, caption and path."""
     header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
     return Rows((*header, "caption", "path"), _rows(charts))
 
@@ -68,20 +75,70 @@ def _rows(charts: Sequence[MapChart]) -> Iterator[tuple[Any, ...]]:
         facts = (chart.run, chart.name, chart.step, chart.dataset, chart.split, chart.method)
         for modality, points in (("image", chart.images), ("text", chart.texts)):
             for pair, (x, y) in enumerate([] if points is None else points.tolist()):
-                value = chart.classes[chart.class_of[pair]] if chart.classes else ""
-                yield *facts, pair, modality, value, x, y, chart.captions[pair], chart.paths[pair]
+                yield *facts, pair, modality, _value(chart, pair), x, y, chart.captions[pair], chart.paths[pair]
 
 
-def _draw_map(axes: Axes, chart: MapChart, index: int, *, rasterised: bool) -> None:
+def _value(chart: MapChart, pair: int) -> str | float:
+    if chart.numbers is not None:
+        return "" if np.isnan(chart.numbers[pair]) else float(chart.numbers[pair])
+    return chart.classes[chart.class_of[pair]] if chart.classes else ""
+
+
+def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
+    """The charts with the classes of all, so that a class has one colour in maps of different data too."""
+    names = sorted({name for chart in charts for name in chart.classes})
+    place = {name: i for i, name in enumerate(names)}
+    joined = []
+    for chart in charts:
+        moved = np.array([place[name] for name in chart.classes], dtype=np.int64)
+        class_of = moved[chart.class_of] if len(moved) else chart.class_of
+        joined.append(replace(chart, classes=tuple(names) if len(moved) else (), class_of=class_of))
+    return joined
+
+
+def _common_scale(charts: Sequence[MapChart]) -> Normalize | None:
+    """One scale for all maps, so that a colour means the same number in each; None where classes colour them."""
+    from matplotlib.colors import Normalize
+
+    numbers = [chart.numbers for chart in charts if chart.numbers is not None]
+    if not numbers:
+        return None
+    together = np.concatenate(numbers)
+    together = together[np.isfinite(together)]
+    return Normalize(float(together.min()), float(together.max())) if len(together) else None
+
+
+def _colour_bar(figure: Figure, grid: np.ndarray, norm: Normalize, column: str) -> None:
+    from matplotlib.cm import ScalarMappable
+
+    mappable = ScalarMappable(norm, _SCALE)
+    bar = figure.colorbar(mappable, ax=list(grid.flat), shrink=0.6, aspect=24, pad=0.02)
+    bar.set_label(column.replace("_", " ").capitalize())
+    bar.outline.set_visible(False)
+
+
+def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
+    """What colours each pair: a place on the scale (grey for a missing number), a class, or the modality."""
+    if chart.numbers is not None and norm is not None:
+        import matplotlib
+
+        scale = matplotlib.colormaps[_SCALE].with_extremes(bad=QUIET)
+        return scale(norm(np.ma.masked_invalid(chart.numbers)))
+    if chart.classes:
+        palette = np.asarray(class_colours(len(chart.classes)))
+        return palette[chart.class_of % len(palette)]
+    return plain
+
+
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
-    palette = np.asarray(class_colours(max(len(chart.classes), 1)))
     for points, marker, plain, scale in (
         (chart.images, "o", IMAGE_COLOUR, 1.0),
         (chart.texts, "D", TEXT_COLOUR, 0.8),
     ):
         if points is not None:
-            colour = palette[chart.class_of % len(palette)] if chart.classes else plain
+            colour = _colours(chart, norm, plain)
             style: dict[str, Any] = {"linewidths": 0, "alpha": 0.7, "rasterized": rasterised}
             axes.scatter(points[:, 0], points[:, 1], s=size * scale, c=colour, marker=marker, **style)
     axes.set(xticks=[], yticks=[])
@@ -109,7 +166,7 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
         handles.append(mark("o", IMAGE_COLOUR if modality else QUIET, "Images"))
     if any(chart.texts is not None for chart in charts):
         handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
-    classes = charts[0].classes
+    classes = next((chart.classes for chart in charts if chart.classes), ())
     colours = class_colours(max(len(classes), 1))
     handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:

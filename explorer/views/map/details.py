@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, Signal
@@ -23,7 +25,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.pairs import MOST_ROWS, ROW_ROLE, Pair, PairsModel
 from explorer.models.pictures import Pictures
-from explorer.views.map.colouring import MODALITY, Colouring, words
+from explorer.views.map.colouring import MODALITY, SHADES, Colouring, words
 from explorer.views.map.reading import Side
 from explorer.widgets.class_legend import ClassLegend, Entry, ScaleLegend
 
@@ -62,29 +64,41 @@ class MapDetails(QWidget):
         self.clear.clicked.connect(self.clear_asked)
         self.show_pairs(None, np.empty(0, np.int64))
 
-    def show_colours(self, colours: Colouring | None, side: Side | None, rows: Int[np.ndarray, " k"]) -> None:
-        """Explains the colours, with the selected and the total number of pairs of each."""
-        self.legend_title.setText(words(colours.by) if colours else "Colours")
-        self.legend.setVisible(colours is not None and colours.scale is None)
-        self.scale.setVisible(colours is not None and colours.scale is not None)
-        if colours is None or side is None:
+    def show_colours(
+        self, colours: Sequence[Colouring], sides: Sequence[Side], rows: Int[np.ndarray, " k"], *, owner: Side | None
+    ) -> None:
+        """Explains the colours, with the selected and the total number of pairs of each.
+
+        Args:
+            colours: Of each side; they share their palette.
+            sides: One where both maps show the same pairs, else both: each line then counts A's and B's.
+            rows: Selected pairs of `owner`.
+            owner: The side whose pairs are selected.
+        """
+        first = colours[0] if colours else None
+        self.legend_title.setText((words(first.by) if first else "Colours") + (" · A · B" if len(sides) > 1 else ""))
+        self.legend.setVisible(first is not None and first.scale is None)
+        self.scale.setVisible(first is not None and first.scale is not None)
+        if first is None:
             return
-        if colours.scale is not None:
-            self.scale.show_scale([QColor(*map(int, rgb)) for rgb in colours.palette], *colours.scale)
+        if first.scale is not None:
+            self.scale.show_scale([QColor(*map(int, rgb)) for rgb in first.palette[:SHADES]], *first.scale)
             self.legend.set_entries([])
             return
-        self.legend.set_entries(legend_entries(colours, side, rows))
+        self.legend.set_entries(legend_entries(colours, sides, rows, owner=owner))
         self.legend.setMaximumHeight(self.legend.sizeHint().height())
 
-    def show_pairs(self, side: Side | None, rows: Int[np.ndarray, " k"]) -> None:
-        """Lists the selected pairs."""
+    def show_pairs(self, side: Side | None, rows: Int[np.ndarray, " k"], *, of: str = "") -> None:
+        """Lists the selected pairs; `of` names the run whose pairs they are, where the other's are different."""
         n = side.n if side else 0
-        self.selected_title.setText(f"Selected {len(rows):,} of {n:,} pairs" if len(rows) else "Selected")
+        whose = f" of {of}" if of else ""
+        self.selected_title.setText(f"Selected {len(rows):,} of {n:,} pairs{whose}" if len(rows) else "Selected")
         self.clear.setVisible(len(rows) > 0)
         self.pairs.set_pairs([pair_of(side, int(row)) for row in rows[:MOST_ROWS]] if side else [])
         self.list.setVisible(len(rows) > 0)
         if not len(rows):
-            self.hint.setText("Drag with the lasso (L) or with Shift to select pairs in both maps. Ctrl adds.")
+            where = "in one map: A and B show different pairs" if of else "in both maps"
+            self.hint.setText(f"Drag with the lasso (L) or with Shift to select pairs {where}. Ctrl adds.")
         elif len(rows) > MOST_ROWS:
             self.hint.setText(f"The first {MOST_ROWS} are listed.")
         self.hint.setVisible(not 0 < len(rows) <= MOST_ROWS)
@@ -158,27 +172,33 @@ def pair_of(side: Side, row: int) -> Pair:
     return Pair(row, items.caption[row], items.label[row], items.path[row])
 
 
-def legend_entries(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"]) -> list[Entry]:
-    """One line for every class: how many of its pairs are selected, and how many there are.
+def legend_entries(
+    colours: Sequence[Colouring], sides: Sequence[Side], rows: Int[np.ndarray, " k"], *, owner: Side | None
+) -> list[Entry]:
+    """One line for every class: how many of its pairs are selected, and how many there are on each side.
 
     Under `modality` it is images and texts that are counted. Without a selection there are totals only.
     """
-    if colours.by == MODALITY:
-        totals = [side.images, side.texts]
-        chosen = [int((rows < count).sum()) for count in totals]
-    else:
-        kind = colours.index[: side.n]
-        totals, chosen = (np.bincount(k, minlength=len(colours.names)).tolist() for k in (kind, kind[rows]))
+    totals = [_counts(c, side, np.arange(side.n)) for c, side in zip(colours, sides, strict=True)]
+    chosen = next((_counts(c, side, rows) for c, side in zip(colours, sides, strict=True) if side is owner), None)
+    first = colours[0]
     return [
         Entry(
             name,
-            QColor(*map(int, colours.palette[i])).name(),
-            totals[i],
-            chosen[i] if len(rows) else None,
-            diamond=colours.by == MODALITY and i == 1,
+            QColor(*map(int, first.palette[i])).name(),
+            tuple(total[i] for total in totals),
+            chosen[i] if chosen is not None and len(rows) else None,
+            diamond=first.by == MODALITY and i == 1,
         )
-        for i, name in enumerate(colours.names)
+        for i, name in enumerate(first.names)
     ]
+
+
+def _counts(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"]) -> list[int]:
+    """How many of the pairs `rows` are of each class."""
+    if colours.by == MODALITY:
+        return [int((rows < count).sum()) for count in (side.images, side.texts)]
+    return np.bincount(colours.index[: side.n][rows], minlength=len(colours.names)).tolist()
 
 
 def _paint_picture(painter: QPainter, room: QRect, picture: QPixmap | None) -> None:

@@ -124,7 +124,7 @@ def read_numbers(side: Side) -> PairNumbers | None:
 
 def same_items(a: Items, b: Items) -> bool:
     """Whether row i is the same pair in both, so that hovering and selecting can be linked."""
-    return list(a.id) == list(b.id)
+    return np.array_equal(np.asarray(a.id), np.asarray(b.id))
 
 
 def _unit_rows(parts: list[np.ndarray]) -> Float[np.ndarray, "m d"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -12,11 +13,12 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from explorer.models.pictures import Pictures
 from explorer.theme import BETWEEN, theme
 from explorer.views.map.card import PairCard
-from explorer.views.map.colouring import CLASS, MODALITY, Colouring, colouring
+from explorer.views.map.colouring import CLASS, MODALITY
 from explorer.views.map.details import MapDetails
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting
 from explorer.views.map.reading import PairNumbers, Side, read_numbers, read_side, same_items
+from explorer.views.map.shared_colours import SharedColours, columns_of
 from explorer.views.map.texts import METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Projection, Toolbar
 from explorer.views.view import Context, View
@@ -42,9 +44,7 @@ class MapView(View):
         self.card = PairCard(self.pictures, self)
         self._details = MapDetails(self.pictures)
         self._projecting = Projecting(context.asker, context.background, self)
-        self._colours: Colouring | None = None
-        # The side is kept beside its colours so that its id cannot become another's.
-        self._kept_colours: dict[tuple[int, str, bool], tuple[Side, Colouring]] = {}
+        self._colours = SharedColours()
         side_by_side = QHBoxLayout()
         side_by_side.setSpacing(BETWEEN)
         for panel in self.panels:
@@ -133,8 +133,11 @@ class MapView(View):
 
     def _show(self, index: int, side: Side) -> None:
         panel = self.panels[index]
-        self._offer_colours(side)
-        panel.show_side(side, self._colouring(side), Projection().words)
+        sides = {p.index: p.side for p in self.panels if p.side is not None} | {index: side}
+        order = sorted(sides)
+        self._offer_colours([sides[i] for i in order])
+        colours = self._colours.of(self.toolbar.colour_by, [sides[i] for i in order])
+        panel.show_side(side, colours[order.index(index)], Projection().words)
         self.context.background.run(
             self, read_numbers, side, done=partial(self._take_numbers, index, side), key=f"numbers {index}"
         )
@@ -161,13 +164,21 @@ class MapView(View):
         self._mark_pairs()
 
     @property
-    def _first(self) -> Side | None:
-        return next((panel.side for panel in self.panels if panel.side is not None), None)
+    def _sides(self) -> list[Side]:
+        return [panel.side for panel in self.panels if panel.side is not None]
+
+    @property
+    def _owner(self) -> Side | None:
+        """The side whose pairs are selected: the first one, or of two that are not linked the one last selected in."""
+        sides = self._sides
+        if len(sides) == 2 and not self.linked:
+            return sides[self._selected_in]
+        return sides[0] if sides else None
 
     @property
     def linked(self) -> bool:
         """Whether both maps show the same pairs, so that hovering and selecting reach both."""
-        sides = [panel.side for panel in self.panels if panel.side is not None]
+        sides = self._sides
         return len(sides) == 2 and same_items(sides[0].items, sides[1].items)
 
     # Projections ------------------------------------------------------------------------------------------------
@@ -215,8 +226,9 @@ class MapView(View):
 
     # Colours ----------------------------------------------------------------------------------------------------
 
-    def _offer_colours(self, side: Side) -> None:
-        self.toolbar.offer_colours(side.columns, self._by if self._by in side.columns else MODALITY)
+    def _offer_colours(self, sides: list[Side]) -> None:
+        choices = columns_of(sides)
+        self.toolbar.offer_colours(choices, self._by if self._by in choices else MODALITY)
 
     def _choose_colour(self) -> None:
         self._by = self.toolbar.colour_by
@@ -224,36 +236,23 @@ class MapView(View):
         self._recolour()
 
     def _recolour(self) -> None:
-        self._colours = None
-        for panel in self.panels:
-            if (side := panel.side) is not None:
-                colours = self._colouring(side)
-                panel.map.set_colours(colours.index, colours.palette)
-                self._colours = self._colours or colours
+        shown = [panel for panel in self.panels if panel.side is not None]
+        for panel, colours in zip(shown, self._colours.of(self.toolbar.colour_by, self._sides), strict=True):
+            panel.map.set_colours(colours.index, colours.palette)
         self._show_legend()
         self._isolate(self._details.legend.chosen())
 
-    def _colouring(self, side: Side) -> Colouring:
-        """The colours of a side as they are chosen now; kept until side, choice or theme are others."""
-        by = self.toolbar.colour_by if self.toolbar.colour_by in side.columns else MODALITY
-        key = (id(side), by, theme().dark)
-        if key not in self._kept_colours:
-            alive = {id(panel.side) for panel in self.panels}
-            self._kept_colours = {k: v for k, v in self._kept_colours.items() if k[0] in alive}
-            self._kept_colours[key] = (side, colouring(by, side.items, images=side.images, texts=side.texts))
-        return self._kept_colours[key][1]
-
     def _show_legend(self) -> None:
-        self._details.show_colours(self._colours, self._first, self._rows())
+        sides = self._sides
+        colours = self._colours.of(self.toolbar.colour_by, sides)
+        if self.linked:
+            sides, colours = sides[:1], colours[:1]
+        self._details.show_colours(colours, sides, self._rows(), owner=self._owner)
 
     def _isolate(self, classes: list[int]) -> None:
-        for panel in self.panels:
-            if (side := panel.side) is None:
-                continue
-            mask = None
-            if classes and self._colours is not None:
-                mask = np.isin(self._colouring(side).index, classes)
-            panel.map.set_isolated(mask)
+        shown = [panel for panel in self.panels if panel.side is not None]
+        for panel, colours in zip(shown, self._colours.of(self.toolbar.colour_by, self._sides), strict=True):
+            panel.map.set_isolated(np.isin(colours.index, classes) if classes else None)
 
     def _show_points(self) -> None:
         for panel in self.panels:
@@ -265,8 +264,15 @@ class MapView(View):
     # Selecting and pointing -------------------------------------------------------------------------------------
 
     def _rows(self) -> np.ndarray:
-        rows, first = self.context.selection.pairs, self._first
-        return rows[rows < first.n] if first else rows[:0]
+        rows, owner = self.context.selection.pairs, self._owner
+        return rows[rows < owner.n] if owner else rows[:0]
+
+    def _select_in(self, index: int) -> np.ndarray:
+        """The pairs to add to when map `index` is selected in: none if those selected are the other map's."""
+        if not self.linked and index != self._selected_in:
+            self._selected_in = index
+            return self._rows()[:0]
+        return self.context.selection.pairs
 
     def _sides_of(self, index: int) -> list[MapPanel]:
         """The maps that a pair of map `index` is marked in: both, unless they show other items."""
@@ -275,24 +281,29 @@ class MapView(View):
     def _select_points(self, index: int, points: np.ndarray, add: bool) -> None:
         side = self.panels[index].side
         rows = np.unique(np.where(points < side.images, points, points - side.images))
-        before = self.context.selection.pairs if add else rows[:0]
-        self.context.selection.pairs = np.union1d(before, rows)
+        before = self._select_in(index)
+        self._select(np.union1d(before, rows) if add else rows)
 
     def _click(self, index: int, point: int, add: bool) -> None:
         if point < 0:
             return
         row = self.panels[index].side.pair_of(point)
-        before = self.context.selection.pairs
+        before = self._select_in(index)
         if not add:
-            self.context.selection.pairs = [row]
+            self._select([row])
         elif row in before:
-            self.context.selection.pairs = before[before != row]
+            self._select(before[before != row])
         else:
-            self.context.selection.pairs = [*before, row]
+            self._select([*before, row])
+
+    def _select(self, rows: Iterable[int]) -> None:
+        self.context.selection.pairs = rows
+        # The same numbers may be another map's pairs now, which the selection itself cannot tell.
+        self._mark_pairs()
 
     def _select_all(self) -> None:
-        if (first := self._first) is not None:
-            self.context.selection.pairs = range(first.n)
+        if (owner := self._owner) is not None:
+            self.context.selection.pairs = range(owner.n)
 
     def _mark_pairs(self) -> None:
         """Shows the selection in both maps, the legend and the list."""
@@ -301,12 +312,17 @@ class MapView(View):
             if (side := panel.side) is None:
                 continue
             mask = np.zeros(side.images + side.texts, bool)
-            if panel.index == 0 or self.linked or self.panels[0].side is None:
+            if self.linked or side is self._owner:
                 mask[rows[rows < side.images]] = True
                 mask[side.images + rows[rows < side.texts]] = True
             panel.map.set_selected(mask)
-        self._details.show_pairs(self._first, rows)
+        owner = self._owner
+        self._details.show_pairs(owner, rows, of=self._letter(owner) if len(self._sides) == 2 else "")
         self._show_legend()
+
+    def _letter(self, side: Side | None) -> str:
+        """`A` or `B` of a side whose pairs are not the other's too; empty if they are."""
+        return "" if self.linked else next(("AB"[p.index] for p in self.panels if p.side is side), "")
 
     def _point_at(self, index: int, point: int) -> None:
         side = self.panels[index].side
@@ -352,7 +368,7 @@ class MapView(View):
         return made
 
     def _remembered(self) -> None:
-        self._pointed_in = self._card_side = 0
+        self._pointed_in = self._card_side = self._selected_in = 0
         remembered = self.context.settings.value("map/projection", [])
         if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in ("pca", "umap"):
             self.toolbar.set_projection(Projection(remembered[0], int(remembered[1]), float(remembered[2])))

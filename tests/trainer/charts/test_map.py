@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from trainer.charts import ChartError
+from trainer.charts import map as map_chart
 from trainer.charts.map import colour_columns, embedding_map
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import read_snapshot
@@ -35,6 +38,23 @@ def test_columns_colour_pairs(charted, folder):
         assert list(chart.classes) == sorted(set(values))
     # Every item has one split and one relation: nothing to tell apart.
     assert colour_columns(items) == ("label", "subject_colour", "caption")
+
+
+def test_numbers_are_coloured_along_a_scale(charted, folder, monkeypatch):
+    items = read_snapshot(folder).items
+    areas = [None, *(i / 2 for i in range(1, 240))]
+    metadata = {**items.metadata, "area": areas, "few": [i % 3 for i in range(240)]}
+    numbered = dataclasses.replace(items, metadata=metadata)
+    snapshot = dataclasses.replace(read_snapshot(folder), items=numbered)
+    monkeypatch.setattr(map_chart, "read_snapshot", lambda _: snapshot)
+    layout = np.zeros((480, 2), dtype=np.float32)
+    chart = embedding_map(charted, folder, layout, colour="area")
+    assert chart.classes == ()
+    assert np.isnan(chart.numbers[0])
+    assert chart.numbers[1:].tolist() == areas[1:]
+    assert "area" in colour_columns(numbered)
+    # Few different numbers are classes.
+    assert embedding_map(charted, folder, layout, colour="few").classes == ("0", "1", "2")
 
 
 def test_wrong_layouts_and_columns_are_refused(charted, folder):

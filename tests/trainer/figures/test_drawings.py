@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -104,6 +106,35 @@ def test_maps_draw_discs_and_diamonds(maps):
         assert len(texts.get_paths()[0].vertices) == 5, "a diamond has four corners"
     for expected in ("Images", "Texts", "circle", "n = 240 pairs", "principal components", "Coloured by label"):
         assert expected in words(figure)
+
+
+def test_numbers_are_drawn_along_one_scale_with_a_bar(maps):
+    values = np.arange(240.0)
+    first, second = (replace(c, colour="area", numbers=values + 240 * i) for i, c in enumerate(maps("modality")))
+    first.numbers[0] = np.nan
+    figure = map_figure.draw([first, second])
+    viridis = matplotlib.colormaps["viridis"]
+    drawn = [axes.collections[0].get_facecolors()[:, :3] for axes in figure.axes[:2]]
+    assert np.allclose(drawn[1][-1], viridis(1.0)[:3])
+    assert np.allclose(drawn[0][1], viridis(0.0)[:3])
+    assert np.ptp(drawn[0][0]) < 0.1, "a missing number is grey"
+    bar = figure.axes[2]
+    assert bar.get_ylabel() == "Area"
+    assert bar.get_ylim() == (1.0, 479.0)
+    assert "Area" in words(figure)
+    rows = map_figure.rows([first])
+    place = rows.header.index("class")
+    assert [row[place] for row in rows.rows][:3] == ["", 1.0, 2.0]
+
+
+def test_classes_of_different_data_share_their_colours(maps):
+    first, second = maps("label")
+    fewer = replace(second, classes=("circle", "zebra"), class_of=np.arange(240) % 2)
+    figure = map_figure.draw([first, fewer])
+    names = sorted({*first.classes, "circle", "zebra"})
+    colours = [to_hex(c) for c in figure.axes[1].collections[0].get_facecolors()[:2]]
+    assert colours == [class_colours(len(names))[names.index(n)].lower() for n in ("circle", "zebra")]
+    assert "zebra" in words(figure)
 
 
 def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
