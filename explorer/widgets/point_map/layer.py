@@ -69,7 +69,7 @@ class PointLayer(pg.GraphicsObject):
         self._frame: _Frame | None = None
         self._halo = QColor("white")
         self._grey = QColor("grey")
-        self._busy = self._stale = False
+        self._busy = self._stale = self._asked_for_kernels = False
         self._generation = 0
         self._worker = _Worker()
         self.destroyed.connect(self._worker.end)
@@ -127,15 +127,6 @@ class PointLayer(pg.GraphicsObject):
         """The colour the points stand on, drawn thinly around each, and the grey of dimmed points."""
         self._halo, self._grey = halo, grey
         self._arrange()
-
-    def load_kernels(self) -> None:
-        """Loads the compiled kernels on a thread of their own, then draws again with them."""
-        if raster.kernels_loaded():
-            return
-        courier = _Courier()
-        courier.arrived.connect(self._deliver)
-        work = (_carry, raster.load_kernels, lambda _module: self._redraw(), courier)
-        threading.Thread(target=work[0], args=work[1:], name="point-map-kernels", daemon=True).start()
 
     @property
     def shown(self) -> Bool[np.ndarray, " n"]:
@@ -223,8 +214,18 @@ class PointLayer(pg.GraphicsObject):
         request = self._request()
         if request is None:
             return
+        if raster.wants_kernels(request.visible) and not self._asked_for_kernels:
+            self._asked_for_kernels = True
+            self._load_kernels()
         self._busy, self._stale = True, False
         self._on_thread(lambda: _frame(request), self._show)
+
+    def _load_kernels(self) -> None:
+        """Loads the compiled kernels on a thread of their own, then draws again with them."""
+        courier = _Courier()
+        courier.arrived.connect(self._deliver)
+        work = (_carry, raster.load_kernels, lambda _module: self._redraw(), courier)
+        threading.Thread(target=work[0], args=work[1:], name="point-map-kernels", daemon=True).start()
 
     def _show(self, frame: _Frame) -> None:
         self._busy = False

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
-from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QTimer, QVariantAnimation, Signal
-from PySide6.QtGui import QMouseEvent, QShowEvent
+from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAnimation, Signal
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import TRANSITION_MS, colour, theme
@@ -166,10 +166,6 @@ class PointMap(pg.GraphicsView):
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
         self._hover.leave()
-
-    def showEvent(self, ev: QShowEvent) -> None:
-        super().showEvent(ev)
-        QTimer.singleShot(0, self.layer, self.layer.load_kernels)
 
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)

@@ -17,13 +17,15 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from explorer.widgets.point_map.stamps import Brush, Marks, lay_over
+
 HIDDEN: Final = 0
 DIMMED: Final = 1
 PLAIN: Final = 2
 """States of a point: not drawn, drawn grey below the others, drawn in its colour."""
 
 MOST_STAMPS: Final = 120_000
-MOST_PLAIN_STAMPS: Final = 30_000
+MOST_PLAIN_STAMPS: Final = 20_000
 """Visible points past which marks become density: with the kernels, and with numpy alone."""
 
 _LINEAR: Final = (np.arange(256) / 255).astype(np.float32) ** np.float32(2.2)
@@ -95,9 +97,9 @@ def load_kernels() -> ModuleType:
     return _loaded[0]
 
 
-def kernels_loaded() -> bool:
-    """Whether pictures are drawn by the compiled kernels already."""
-    return bool(_loaded)
+def wants_kernels(visible: int) -> bool:
+    """Whether so many visible points are better drawn by kernels that are not loaded yet."""
+    return visible > MOST_PLAIN_STAMPS and not _loaded
 
 
 def draw(request: Request) -> UInt8[np.ndarray, "height width 4"]:
@@ -147,44 +149,30 @@ class _Layer:
 
 
 def _draw_plainly(picture: np.ndarray, layer: _Layer, *, stamped: bool) -> None:
-    """The layer with numpy alone: the colours that overlap are mixed instead of laid over each other."""
+    """The layer with numpy alone: the same marks, or a density whose points are one pixel each."""
     x, y, state, colour, diamond, palette = layer.points
     left, top, across, down = layer.view
     chosen = np.concatenate([np.arange(a, b) for a, b in layer.ranges] or [np.empty(0, np.int64)])
     chosen = chosen[state[chosen] == layer.state]
     px, py = (x[chosen] - left) * across, (top - y[chosen]) * down
-    linear = _LINEAR[palette[colour[chosen]]][:, ::-1]
-    size = layer.brush[0]
-    around = np.arange(-(reach := int(np.ceil(size * 1.2533)) if stamped else 0), reach + 1)
-    row = np.floor(py).astype(np.int64)[:, None, None] + around[:, None]
-    column = np.floor(px).astype(np.int64)[:, None, None] + around
-    dx, dy = column + 0.5 - px[:, None, None], row + 0.5 - py[:, None, None]
-    weight = _share(dx, dy, size, diamond[chosen, None, None]) if stamped else np.ones_like(dx + dy)
+    colours = palette[colour[chosen]][:, ::-1]
+    if stamped:
+        size, opacity, halo, *halo_colour = layer.brush
+        lay_over(picture, Marks(px, py, colours, diamond[chosen]), Brush(size, opacity, halo, tuple(halo_colour[::-1])))
+        return
     height, width = picture.shape[:2]
-    hit = (row >= 0) & (row < height) & (column >= 0) & (column < width) & (weight > 0)
-    pixel, weight = (row * width + column)[hit], weight[hit]
-    which = np.nonzero(hit)[0]
-    sums = np.bincount(pixel, weight, height * width)[:, None].repeat(4, axis=1)
-    for channel in range(3):
-        sums[:, channel] = np.bincount(pixel, weight * linear[which, channel], height * width)
-    _lay_over(picture, sums, layer.brush[1] if stamped else None, layer.low)
+    hit = (px >= 0) & (px < width) & (py >= 0) & (py < height)
+    pixel = py[hit].astype(np.int64) * width + px[hit].astype(np.int64)
+    linear = _LINEAR[colours[hit]]
+    channels = [np.bincount(pixel, linear[:, channel], height * width) for channel in range(3)]
+    _lay_density(picture, np.stack([*channels, np.bincount(pixel, minlength=height * width)], axis=1), layer.low)
 
 
-def _share(dx: np.ndarray, dy: np.ndarray, size: float, diamond: np.ndarray) -> np.ndarray:
-    disc = size - np.hypot(dx, dy)
-    rhombus = (size * 1.2533 - abs(dx) - abs(dy)) * 0.7071
-    return np.clip(np.where(diamond, rhombus, disc) + 0.5, 0, 1)
-
-
-def _lay_over(picture: np.ndarray, sums: np.ndarray, opacity: float | None, low: float) -> None:
+def _lay_density(picture: np.ndarray, sums: np.ndarray, low: float) -> None:
     count = sums[:, 3]
     drawn = np.flatnonzero(count)
     mean = _ENCODED[(sums[drawn, :3] / count[drawn, None] * 4095).astype(np.int64)]
-    if opacity is None:
-        rise = np.minimum(np.log1p(count[drawn]) / np.log1p(_peak(count)), 1)
-        alpha = low + (1 - low) * rise
-    else:
-        alpha = np.minimum(count[drawn], 1) * opacity
+    alpha = low + (1 - low) * np.minimum(np.log1p(count[drawn]) / np.log1p(_peak(count)), 1)
     pixels = picture.reshape(-1, 4)
     source = np.column_stack([mean, np.full(len(drawn), 255.0)]) * alpha[:, None]
     pixels[drawn] = (pixels[drawn] * (1 - alpha[:, None]) + source + 0.5).astype(np.uint8)
