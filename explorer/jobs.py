@@ -26,6 +26,8 @@ from trainer.problem import Problem
 from trainer.store import RunRow, ScalarRow, Workspace
 
 POLL_MS: Final = 500
+PATIENCE_MS: Final = 15_000
+"""How long a trainer that was asked to stop may go on before its run counts as deaf."""
 IDLE_POLL_MS: Final = 2000
 RECONCILE_S: Final = 2.0
 IDLE_AFTER: Final = 6
@@ -73,6 +75,7 @@ class Jobs(QObject):
         snapshots_changed: The run that has a snapshot more (or fewer).
         run_ended: A run that was active at the last poll and is no more.
         started: The run that was just created or resumed.
+        went_deaf: A run whose trainer was asked to stop and has not ended for `PATIENCE_MS`: `end` would end it.
         deleted: The runs just deleted, so that a banner can offer to undo.
         failed: A sentence: what could not be done, why, and what to do next.
     """
@@ -82,6 +85,7 @@ class Jobs(QObject):
     snapshots_changed = Signal(int)
     run_ended = Signal(object)
     started = Signal(int)
+    went_deaf = Signal(object)
     deleted = Signal(list)
     failed = Signal(str)
 
@@ -101,6 +105,7 @@ class Jobs(QObject):
         self._last_problem = ""
         self._writes: deque[tuple[Callable[[], Any], Done | None]] = deque()
         self._writing = False
+        self._patience: dict[int, QTimer] = {}
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
 
     @property
@@ -129,7 +134,20 @@ class Jobs(QObject):
 
     def end(self, run: int) -> None:
         """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
-        self._write(partial(launch.end, self._workspace, run))
+        # Not among the writes: they would wait for the grace time.
+        self._background.run(
+            self,
+            launch.end,
+            self._workspace,
+            run,
+            done=partial(self._ended_by_force, run),
+            failed=lambda error: self.failed.emit(_sentence(error)),
+            key=f"end {run}",
+        )
+
+    def is_deaf(self, run: int) -> bool:
+        """Whether the run's trainer has gone on for `PATIENCE_MS` after it was asked to stop."""
+        return run in self._patience and not self._patience[run].isActive()
 
     def resume(self, runs: Sequence[int]) -> None:
         """Starts trainers that go on from the newest checkpoints of `runs`."""
@@ -219,6 +237,7 @@ class Jobs(QObject):
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and found.runs != self._runs:
             self._runs = found.runs
+            self._be_patient()
             self.runs_changed.emit(list(found.runs))
         if found.scalars:
             self.scalars_arrived.emit(list(found.scalars))
@@ -227,6 +246,28 @@ class Jobs(QObject):
         for row in ended:
             self.run_ended.emit(row)
         self._poll_later()
+
+    def _be_patient(self) -> None:
+        """Gives every run that was asked to stop its time; forgets those that ended or are to go on after all."""
+        asked = {row.id for row in self._runs if working(row) and (row.asked == "stop" or row.status == "stopping")}
+        for run in self._patience.keys() - asked:
+            self._patience.pop(run).deleteLater()
+        for run in asked - self._patience.keys():
+            timer = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+            timer.timeout.connect(partial(self._lose_patience, run))
+            self._patience[run] = timer
+            timer.start()
+
+    def _lose_patience(self, run: int) -> None:
+        row = self.run(run)
+        if row is not None:
+            self.went_deaf.emit(row)
+
+    def _ended_by_force(self, run: int, gone: bool) -> None:
+        row = self.run(run)
+        if not gone and row is not None:
+            self.failed.emit(f"The trainer of {row.name} could not be ended: it is not the process this run started.")
+        self.poll()
 
     def _ended(self, runs: Sequence[RunRow]) -> list[RunRow]:
         before = {row.id for row in self._runs if working(row)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QApplication,
     QGraphicsView,
     QLineEdit,
     QPlainTextEdit,
@@ -71,8 +72,13 @@ class Pages(HairlineSplitter):
         """Shows a view, or nothing as long as it is not there."""
         page = self._places.get(name, self.blank)
         refuse_drops(page)
+        focused = QApplication.focusWidget()
+        inside = focused is not None and page.isAncestorOf(focused)
         self.stack.setCurrentWidget(page)
         self._show_details(self.open_view)
+        if page is not self.blank and not inside:
+            # Its own keys (L, F, A, B...) work at once, and Tab begins with what it shows.
+            page.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @property
     def open_view(self) -> View | None:

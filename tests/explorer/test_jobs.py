@@ -130,6 +130,38 @@ def test_stop_is_obeyed_and_resume_goes_on(qtbot: QtBot, jobs: Jobs, length: Cal
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "stopped", timeout=8_000)
 
 
+def test_a_trainer_that_does_not_listen_is_announced_and_ended(
+    qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 300)
+    monkeypatch.setattr(sys.modules[__name__], "TRAINER", TRAINER.replace('log.asked() == "stop"', "False"))
+    jobs.start(run_called("deaf"))
+    qtbot.waitUntil(lambda: status_of(jobs, "deaf") == "running", timeout=8_000)
+    run = jobs.runs[0].id
+    assert not jobs.is_deaf(run)
+    with qtbot.waitSignal(jobs.went_deaf, timeout=5_000) as told:
+        jobs.stop([run])
+    assert told.args[0].id == run
+    assert jobs.is_deaf(run)
+    jobs.end(run)
+    qtbot.waitUntil(lambda: status_of(jobs, "deaf") == "interrupted", timeout=5_000)
+    assert not jobs.is_deaf(run)
+
+
+def test_a_trainer_that_stops_in_time_is_not_called_deaf(
+    qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 1_500)
+    deaf: list[RunRow] = []
+    jobs.went_deaf.connect(deaf.append)
+    jobs.start(run_called("good"))
+    qtbot.waitUntil(lambda: status_of(jobs, "good") == "running", timeout=8_000)
+    jobs.stop([jobs.runs[0].id])
+    qtbot.waitUntil(lambda: status_of(jobs, "good") == "stopped", timeout=8_000)
+    qtbot.wait(1_700)
+    assert deaf == []
+
+
 def test_a_killed_trainer_is_shown_interrupted_within_5_s(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], started: list[subprocess.Popen]
 ):

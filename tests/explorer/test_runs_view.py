@@ -258,6 +258,38 @@ def test_stop_asks_the_trainer(qtbot: QtBot, context: Context, workspace: Worksp
     qtbot.waitUntil(lambda: context.jobs.run(number).status == "stopped")
 
 
+def test_a_trainer_that_does_not_stop_can_be_ended(
+    qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 200)
+    ended: list[int] = []
+    monkeypatch.setattr(launch, "end", lambda _, run: ended.append(run) or True)
+    with RunLog.claim(workspace, workspace.create_run(config.Run(name="deaf"))) as log:
+        log.status("running")
+        view = shown(qtbot, context, 1)
+        choose(qtbot, view, log.run.id)
+        end = view.actions_of_runs["end"]
+        assert not end.isVisible()
+        view.actions_of_runs["stop"].trigger()
+        qtbot.waitUntil(end.isVisible, timeout=3_000)
+        assert view.banner.message.text() == "deaf was asked to stop and goes on."
+        end.trigger()
+        qtbot.waitUntil(lambda: ended == [log.run.id])
+        qtbot.mouseClick(view.banner.action, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: ended == [log.run.id] * 2)
+        log.status("stopped")
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: not end.isVisible(), timeout=3_000)
+
+
+def test_a_new_run_begins_with_a_preset_that_could_start(qtbot: QtBot, context: Context):
+    view = show(qtbot, context)
+    sheet = view.open_new_run()
+    assert sheet.preset_name == "clip-scenes"
+    assert sheet.start.isEnabled()
+    sheet.reject()
+
+
 def test_duplicate_opens_the_sheet_with_the_same_values(
     qtbot: QtBot, context: Context, three: list[int], monkeypatch: pytest.MonkeyPatch
 ):

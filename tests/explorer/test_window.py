@@ -135,6 +135,19 @@ def test_keys_open_views_and_undo_goes_back(open_window, qtbot) -> None:
     assert window.pages.open_view.title == "Taker"
 
 
+def test_an_opened_view_has_the_keyboard(open_window, qtbot) -> None:
+    window = open_window()
+    assert window.pages.open_view.isAncestorOf(window.focusWidget()) or window.focusWidget() is window.pages.open_view
+    window.pages.open_view.line.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    assert window.focusWidget() is window.pages.open_view
+    qtbot.keyClick(window, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    window.pages.open_view.line.setFocus()
+    window.selection.run_a = 5
+    window.go_to("left")
+    assert window.focusWidget() is window.pages.open_view.line, "where one is typing, one goes on typing"
+
+
 def test_a_view_is_refreshed_when_it_is_shown_and_not_before(open_window) -> None:
     Left.shown.clear()
     window = open_window((PLACES[1], PLACES[0]))

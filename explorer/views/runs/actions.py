@@ -41,6 +41,13 @@ DEEDS: Final[dict[str, Deed]] = {
         "End after the step it is in, with a checkpoint to resume from",
         lambda runs: any(run.active and run.status != "stopping" for run in runs),
     ),
+    "end": Deed(
+        "End now",
+        "ban",
+        "",
+        "End the trainer that does not stop by itself; what it did since its last checkpoint is lost",
+        lambda runs: False,
+    ),
     "resume": Deed(
         "Resume",
         "play",
@@ -62,8 +69,21 @@ DEEDS: Final[dict[str, Deed]] = {
     "folder": Deed("Open folder", "folder-open", "", "Show the files of the run", _one),
 }
 
-TOOLBAR: Final = ("stop", "resume", "duplicate", "delete", "", "show-a", "show-b")
-CONTEXT_MENU: Final = ("stop", "resume", "", "show-a", "show-b", "", "duplicate", "rename", "folder", "", "delete")
+TOOLBAR: Final = ("stop", "end", "resume", "duplicate", "delete", "", "show-a", "show-b")
+CONTEXT_MENU: Final = (
+    "stop",
+    "end",
+    "resume",
+    "",
+    "show-a",
+    "show-b",
+    "",
+    "duplicate",
+    "rename",
+    "folder",
+    "",
+    "delete",
+)
 
 
 class RunActions:
@@ -76,6 +96,7 @@ class RunActions:
     def __init__(self, parent: QWidget) -> None:
         self.by_name = {name: self._make(name, deed, parent) for name, deed in DEEDS.items()}
         self.show_chosen(())
+        self.offer_end(False)
 
     def __getitem__(self, name: str) -> QAction:
         return self.by_name[name]
@@ -84,6 +105,11 @@ class RunActions:
         """Enables what can be done with these runs."""
         for name, deed in DEEDS.items():
             self.by_name[name].setEnabled(deed.possible(runs))
+
+    def offer_end(self, deaf: bool) -> None:
+        """Shows `end` only while a chosen run's trainer does not listen: nobody else should see it."""
+        self["end"].setEnabled(deaf)
+        self["end"].setVisible(deaf)
 
     def add_to(self, widget: QWidget, names: Sequence[str]) -> None:
         """Gives `widget` these actions, in order; an empty name is a separator."""

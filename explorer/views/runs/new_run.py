@@ -179,7 +179,7 @@ class NewRun(QDialog):
         self.preset.setAccessibleName("Preset")
         for name, run in self._presets.items():
             self.preset.addItem(f"{name}  ({run.objective.label} on {run.data.label})", name)
-        self.preset.setCurrentIndex(max(0, self.preset.findData(preset)))
+        self.preset.setCurrentIndex(max(0, self.preset.findData(preset or _first_ready(self._presets))))
         self.preset.activated.connect(self._take_preset)
         self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=self)
         self.top.changed.connect(self._check_later)
@@ -361,6 +361,11 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
 def estimated_steps(run: config.Run, pairs: int) -> int:
     """Steps of training on `pairs` pairs: whole batches only, every epoch."""
     return pairs // run.optimiser.batch_size * run.optimiser.epochs
+
+
+def _first_ready(presets: dict[str, config.Run]) -> str:
+    """The first preset that could start as it is: those of a person's own folder wait for its path."""
+    return next((name for name, run in presets.items() if not config.problems(run)), "")
 
 
 def count_pairs(data: config.Data) -> int | None:

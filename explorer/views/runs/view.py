@@ -130,6 +130,20 @@ class RunsView(View):
     def _stop(self) -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active])
 
+    def _end(self) -> None:
+        for run in self.table.chosen():
+            if self.context.jobs.is_deaf(run.id):
+                self.context.jobs.end(run.id)
+
+    def _offer_end(self, run: RunRow) -> None:
+        self._show_chosen()
+        self.banner.tell(
+            f"{run.name} was asked to stop and goes on.",
+            "It may be in a long step; ending it loses what it did since its last checkpoint.",
+            tone="warn",
+            action=("End now", lambda: self.context.jobs.end(run.id)),
+        )
+
     def _resume(self) -> None:
         self.context.jobs.resume([run.id for run in self.table.chosen() if run.status in RESUMABLE])
 
@@ -186,7 +200,9 @@ class RunsView(View):
             )
 
     def _show_chosen(self) -> None:
-        self.actions_of_runs.show_chosen(self.table.chosen())
+        chosen = self.table.chosen()
+        self.actions_of_runs.show_chosen(chosen)
+        self.actions_of_runs.offer_end(any(self.context.jobs.is_deaf(run.id) for run in chosen))
         drawn = self.drawn()
         colours = self._colours(drawn)
         selection = self.context.selection
@@ -290,6 +306,7 @@ class RunsView(View):
         jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
         jobs.runs_changed.connect(self._show_runs)
         jobs.deleted.connect(self._offer_undo)
+        jobs.went_deaf.connect(self._offer_end)
         selection.runs_changed.connect(self._show_chosen)
         theme.theme().changed.connect(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)
@@ -307,6 +324,7 @@ class RunsView(View):
         self.start_demo.triggered.connect(jobs.start_demo)
         deeds["new"].triggered.connect(self.open_new_run)
         deeds["stop"].triggered.connect(self._stop)
+        deeds["end"].triggered.connect(self._end)
         deeds["resume"].triggered.connect(self._resume)
         deeds["duplicate"].triggered.connect(self._duplicate)
         deeds["rename"].triggered.connect(self.table.rename_current)
