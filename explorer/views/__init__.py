@@ -32,4 +32,5 @@ VIEWS: Final[tuple[Place, ...]] = (
     Place("classify", "Classify", "image", "ClassifyView"),
     Place("map", "Map", "chart-scatter", "MapView"),
     Place("similarity", "Similarity", "chart-column", "SimilarityView"),
+    Place("losslab", "Loss lab", "flask-conical", "LossLabView"),
 )

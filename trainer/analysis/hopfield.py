@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 
 def circle_patterns(n: int, seed: int) -> Float[np.ndarray, "n 2"]:
-    """`n` points on the unit circle, placed by the seed, in the order of their angles."""
-    angles = np.sort(np.random.default_rng(seed).uniform(0, 2 * math.pi, n))
+    """`n` points on the unit circle, one somewhere in each n-th of it, in the order of their angles."""
+    angles = 2 * math.pi * (np.arange(n) + np.random.default_rng(seed).uniform(0, 0.8, n)) / n
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
@@ -35,6 +35,18 @@ def entropy(shares: Float[np.ndarray, " n"]) -> float:
 def effective_number(shares: Float[np.ndarray, " n"]) -> float:
     """How many patterns the retrieval averages: the exponential of the entropy, from 1 to n."""
     return math.exp(entropy(shares))
+
+
+def effective_numbers(
+    state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], betas: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
+    """`effective_number` of the retrieval for each beta."""
+    logits = betas[:, None] * (stored @ state)
+    logits -= logits.max(axis=1, keepdims=True)
+    weights = np.exp(logits)
+    total = weights.sum(axis=1)
+    # H = ln Z - sum p l: finite also where a share underflows.
+    return np.exp(np.log(total) - (weights * logits).sum(axis=1) / total)
 
 
 def self_weight(

@@ -23,7 +23,7 @@ def match_factor(
     """1 - p, where p is the softmax probability of the match among the match and the negatives.
 
     It scales every gradient of InfoNCE against that of InfoLOOB. Fuerst et al., CLOOB: Modern Hopfield Networks with
-    InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316, section 2.
+    InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316, gradients of InfoNCE and InfoLOOB.
     """
     # 1 - p as such would round to 0 from 1e-16 on.
     return np.exp(-np.logaddexp(0.0, inv_tau * np.asarray(matched) - _logsumexp(inv_tau * unmatched)))

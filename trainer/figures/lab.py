@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts.lab.pieces import Curve, LabChart, Plot, Table
 from trainer.charts.lab.settings import knobs, words
 from trainer.figures.files import Rows
-from trainer.figures.style import HAIRLINE, INK, OKABE_ITO, PAGE_IN, QUIET, footnote, in_style, new_figure
+from trainer.figures.style import INK, OKABE_ITO, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,25 +26,25 @@ TONES: Final = {
 }
 """Never the first two of Okabe and Ito, which mean runs A and B."""
 
-_COLUMNS: Final = 2
-
 
 @in_style
 def draw(chart: LabChart) -> Figure:
     """The figure of a panel."""
     places = [(piece, _wide(piece)) for piece in (*chart.plots, *chart.tables)]
-    lines = _lines(places)
+    columns = 2 if chart.plots else 3
+    lines = _lines(places, columns)
     heights = [max(_height(piece) for piece in line) for line in lines]
-    figure = new_figure(PAGE_IN, sum(heights) + 0.95)
+    head = _head(chart)
+    figure = new_figure(PAGE_IN, sum(heights) + 0.45 + 0.16 * len(head))
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08, hspace=0.06, wspace=0.06)
-    grid = figure.add_gridspec(len(lines), _COLUMNS, height_ratios=heights)
+    grid = figure.add_gridspec(len(lines), columns, height_ratios=heights)
     for number, line in enumerate(lines):
         for column, piece in enumerate(line):
             place = grid[number, :] if len(line) == 1 and _wide(piece) else grid[number, column]
             axes = figure.add_subplot(place)
             _draw_table(axes, piece) if isinstance(piece, Table) else _draw_plot(axes, piece)
-    figure.suptitle(_head(chart), x=0.01, ha="left", fontsize=8, color=QUIET, linespacing=1.5)
-    footnote(figure, _broken(chart.source))
+    figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
+    footnote(figure, "\n".join(_broken(chart.source.split(" "), " ")))
     return figure
 
 
@@ -84,35 +84,36 @@ def _cells(table: Table) -> Iterator[tuple[str, str, float]]:
         yield from ((table.below[0], name, float(v)) for name, v in zip(table.columns, table.below[1], strict=True))
 
 
-def _head(chart: LabChart) -> str:
-    facts = "   ".join(f"{fact.words} {fact.text}" for fact in chart.facts)
+def _head(chart: LabChart) -> list[str]:
     known = [k for k in knobs(type(chart.settings)) if k.kind != "cells"]
-    held = "   ".join(f"{k.label} = {_short(getattr(chart.settings, k.name))}" for k in known)
-    return f"{chart.title}\n{_broken(held)}\n{_broken(facts)}"
+    held = [f"{k.label} = {_short(getattr(chart.settings, k.name))}" for k in known]
+    facts = [f"{fact.words}: {fact.text}" for fact in chart.facts]
+    return [f"Loss lab: {chart.title}", *_broken(held, " · "), *_broken(facts, " · ")]
 
 
 def _short(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:,.6g}"
+    return value if isinstance(value, str) else f"{value:,.6g}".replace("-", "−")
 
 
-def _broken(text: str, most: int = 128) -> str:
-    """The text in lines of at most about `most` letters, broken between its parts."""
-    lines = [""]
-    for word in text.split(" "):
-        if len(lines[-1]) + len(word) > most:
-            lines.append("")
-        lines[-1] += f"{word} "
-    return "\n".join(line.strip() for line in lines)
+def _broken(parts: list[str], between: str, most: int = 132) -> list[str]:
+    """The parts in lines of at most about `most` letters, no part broken."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(between) + len(part) > most:
+            lines.append(part)
+        else:
+            lines[-1] += between + part
+    return lines
 
 
 def _wide(piece: Plot | Table) -> bool:
     return isinstance(piece, Table) and len(piece.columns) + bool(piece.right) >= 6
 
 
-def _lines(places: list[tuple[Plot | Table, bool]]) -> list[list[Plot | Table]]:
+def _lines(places: list[tuple[Plot | Table, bool]], columns: int) -> list[list[Plot | Table]]:
     lines: list[list[Plot | Table]] = []
     for piece, wide in places:
-        if wide or not lines or len(lines[-1]) == _COLUMNS or _wide(lines[-1][0]):
+        if wide or not lines or len(lines[-1]) == columns or _wide(lines[-1][0]):
             lines.append([])
         lines[-1].append(piece)
     return lines
@@ -121,16 +122,18 @@ def _lines(places: list[tuple[Plot | Table, bool]]) -> list[list[Plot | Table]]:
 def _height(piece: Plot | Table) -> float:
     if isinstance(piece, Table):
         return 0.55 + 0.24 * (len(piece.rows) + 1 + bool(piece.below))
-    return 3.1 if piece.equal else 2.3
+    return 3.0 if piece.equal else 2.5
 
 
 def _draw_plot(axes: Axes, plot: Plot) -> None:
-    axes.set_title(plot.title if not plot.note else f"{plot.title}  ({plot.note})", fontsize=8 if plot.note else 8.5)
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
-        axes.text((region.low + region.high) / 2, 0.96, region.name, **_over(axes), color=TONES["bad"], va="top")
+        at_end = region.high >= plot.x.high
+        place = region.high if at_end else (region.low + region.high) / 2
+        style = {"transform": axes.get_xaxis_transform(), "ha": "right" if at_end else "center", "fontsize": 7}
+        axes.text(place, 0.97, region.name, color=TONES["bad"], va="top", **style)
     for curve in plot.curves:
-        style = {"color": TONES[curve.tone], "linewidth": 0.65 * curve.width, "label": curve.name}
+        style = {"color": TONES[curve.tone], "linewidth": 0.65 * curve.width, "label": curve.name or None}
         if curve.stepped:
             axes.stairs(curve.y, curve.x, **style)
         else:
@@ -144,12 +147,20 @@ def _draw_plot(axes: Axes, plot: Plot) -> None:
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     _scale(axes, plot)
-    if len(plot.curves) > 1 or plot.dots:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4 if plot.dots else 3, columnspacing=1.2)
+    listed = _legend(axes)
+    heading(axes, plot.title, plot.note, above_pt=14 if listed else 0)
 
 
-def _over(axes: Axes) -> dict[str, Any]:
-    return {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 7}
+def _legend(axes: Axes) -> bool:
+    """Names the series over the axes, where no curve is; a single one is named by the title."""
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) < 2:
+        return False
+    drawn = axes.legend(handles, names, loc="lower left", bbox_to_anchor=(0, 1.01), ncols=4, columnspacing=1.2)
+    for handle, mark in zip(handles, drawn.legend_handles, strict=True):
+        if hasattr(handle, "get_sizes"):
+            mark.set_sizes([18])
+    return True
 
 
 def _draw_dots(axes: Axes, plot: Plot) -> None:
@@ -162,14 +173,19 @@ def _draw_dots(axes: Axes, plot: Plot) -> None:
         marker = "D" if dot.mark == "diamond" else "o"
         axes.scatter([dot.x], [dot.y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
         if dot.label:
-            axes.annotate(dot.label, (1.2 * dot.x, 1.2 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
+            axes.annotate(dot.label, (1.25 * dot.x, 1.25 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
 
 
 def _scale(axes: Axes, plot: Plot) -> None:
+    from matplotlib.ticker import NullLocator
+
     for axis, piece in (("x", plot.x), ("y", plot.y)):
         getattr(axes, f"set_{axis}label")(piece.label)
         if piece.log:
             getattr(axes, f"set_{axis}scale")("log")
+            values, labels = zip(*piece.ticks())
+            getattr(axes, f"set_{axis}ticks")(values, labels)
+            getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
         getattr(axes, f"set_{axis}lim")(piece.low, piece.high)
     if plot.equal:
         axes.set_aspect("equal")
@@ -181,26 +197,25 @@ def _draw_table(axes: Axes, table: Table) -> None:
     axes.set_axis_off()
     columns = len(table.columns) + bool(table.right)
     lines = len(table.rows) + bool(table.below)
-    axes.set_xlim(-1, columns)
-    axes.set_ylim(lines, -1)
+    axes.set_xlim(-1, columns - 0.45)
+    axes.set_ylim(lines - 0.3, -1.1)
     for (row, column), value in np.ndenumerate(table.values):
         share = min(abs(float(value)) / table.top, 1.0) if table.top else 0.0
         frame = INK if (row, column) in table.marked else "white"
         axes.add_patch(_cell(row, column, TONES["first"], 0.05 + 0.5 * share, frame))
         _write(axes, row, column, _number(value, table.digits), INK)
     for row, name in enumerate(table.rows):
-        _write(axes, row, -0.6, name, QUIET)
+        _write(axes, row, -0.55, name, QUIET, side="right")
     for column, name in enumerate(table.columns):
-        _write(axes, -0.6, column, name, QUIET)
+        _write(axes, -0.72, column, name, QUIET)
     if table.right:
-        _write(axes, -0.6, columns - 1, table.right[0], QUIET)
+        _write(axes, -0.72, columns - 1, table.right[0], QUIET)
         for row, value in enumerate(table.right[1]):
             _write(axes, row, columns - 1, _number(value, table.digits), INK)
     if table.below:
-        _write(axes, lines - 1, -0.6, table.below[0], QUIET)
+        _write(axes, lines - 1, -0.55, table.below[0], QUIET, side="right")
         for column, value in enumerate(table.below[1]):
             _write(axes, lines - 1, column, _number(value, table.digits), INK)
-    axes.axhline(lines, color=HAIRLINE, linewidth=0.5)
 
 
 def _cell(row: int, column: int, colour: str, alpha: float, frame: str) -> Any:
@@ -211,8 +226,8 @@ def _cell(row: int, column: int, colour: str, alpha: float, frame: str) -> Any:
     return Rectangle(place, 0.94, 0.92, facecolor=to_rgba(colour, alpha), edgecolor=frame, linewidth=0.8)
 
 
-def _write(axes: Axes, row: float, column: float, text: str, colour: str) -> None:
-    axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color=colour)
+def _write(axes: Axes, row: float, column: float, text: str, colour: str, *, side: str = "center") -> None:
+    axes.text(column, row, text, ha=side, va="center", fontsize=7.5, color=colour)
 
 
 def _number(value: float, digits: int) -> str:

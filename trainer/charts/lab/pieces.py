@@ -22,10 +22,18 @@ class Axis:
     high: float
     log: bool = False
 
+    def ticks(self) -> list[tuple[float, str]]:
+        """Powers of ten and their words, at most seven; for logarithmic axes."""
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        step = -(-(last - first + 1) // 7)
+        powers = range(last, first - 1, -step)
+        plain = first >= -3 and last <= 5
+        return [(10.0**power, f"{10.0**power:,g}" if plain else _raised(power)) for power in sorted(powers)]
+
 
 @dataclass(frozen=True)
 class Curve:
-    """One series. `stepped`: `x` are the edges of bins, one more than `y`."""
+    """One series. `stepped`: `x` are the edges of bins, one more than `y`. Without a name it is in no legend."""
 
     name: str
     tone: Tone
@@ -144,3 +152,7 @@ class LabChart:
     def table(self, key: str) -> Table:
         """The table of this key."""
         return next(table for table in self.tables if table.key == key)
+
+
+def _raised(power: int) -> str:
+    return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")) if power else "1"

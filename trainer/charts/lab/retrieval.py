@@ -11,6 +11,7 @@ import numpy as np
 from trainer.analysis.hopfield import (
     circle_patterns,
     effective_number,
+    effective_numbers,
     entropy,
     equal_self_weight_beta,
     retrieval_shares,
@@ -21,8 +22,8 @@ from trainer.charts.lab.pieces import Axis, Curve, Dot, Fact, LabChart, Plot, Ta
 from trainer.charts.lab.settings import knob
 
 SOURCE: Final = (
-    "Ramsauer et al., Hopfield Networks is All You Need, 2020, equation 3; Fürst et al., CLOOB, 2022, equations 6–9. "
-    "The rule β = 8 + ln((N − 1) / 511) is derived here, not from the paper."
+    "Ramsauer et al., Hopfield Networks is All You Need, 2020, equation 3; Fürst et al., CLOOB, 2022, retrievals "
+    "U and V. The rule β = 8 + ln((N − 1) / 511) is derived here, not from the paper."
 )
 
 BETAS: Final = np.geomspace(0.1, 200, 121)
@@ -37,7 +38,7 @@ class Retrieval:
     """Beta, a query among stored patterns, and a batch."""
 
     beta: float = knob(8.0, "Beta β", "Inverse temperature of the retrieval.", low=0.1, high=200.0, log=True)
-    angle: float = knob(75.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
+    angle: float = knob(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
     seed: int = knob(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
     n: int = knob(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
     cosine: float = knob(
@@ -71,18 +72,18 @@ def retrieval(settings: Retrieval) -> LabChart:
 def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: float) -> Plot:
     mean = shares @ stored
     retrieved = hopfield_retrieval(state[None], stored, beta)[0]
-    ring = Curve("unit circle", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
-    ray = Curve("mean, then made unit", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
+    ring = Curve("", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
+    ray = Curve("", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
     dots = [
         Dot("stored", "quiet", *map(float, x), size=8 + 22 * float(share), label=str(i))
         for i, (x, share) in enumerate(zip(stored, shares, strict=True), start=1)
     ]
     dots += [
-        Dot("weighted mean", "first", *map(float, mean), size=7),
+        Dot("weighted mean", "fourth", *map(float, mean), size=7),
         Dot("retrieved", "first", *map(float, retrieved), size=14, mark="ring"),
     ]
     dots += [Dot("query", "second", *map(float, state), size=14, mark="diamond")]
-    x = Axis("", -1.3, 1.3)
+    x = Axis("", -1.4, 1.4)
     return Plot("circle", "Stored patterns and query", x, x, (ring, ray), dots=tuple(dots), equal=True)
 
 
@@ -93,8 +94,7 @@ def _shares(shares: np.ndarray) -> Plot:
 
 
 def _number(stored: np.ndarray, state: np.ndarray, settings: Retrieval) -> Plot:
-    numbers = np.array([effective_number(retrieval_shares(state, stored, beta)) for beta in BETAS])
-    curve = Curve("exp(H)", "first", BETAS, numbers)
+    curve = Curve("exp(H)", "first", BETAS, effective_numbers(state, stored, BETAS))
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("patterns", 0.8, PATTERNS + 0.4)
     return Plot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
 

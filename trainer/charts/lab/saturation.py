@@ -23,8 +23,8 @@ from trainer.charts.lab.pieces import Axis, Curve, Fact, LabChart, Plot, Region
 from trainer.charts.lab.settings import knob
 
 SOURCE: Final = (
-    "Fürst et al., CLOOB, 2022, section 2 (∂InfoNCE = (1 − p) ∂InfoLOOB); Koleilat et al., MedCLIP-SAM, 2024, "
-    "equations 1–4 (DHN-NCE, in its closed form)."
+    "Fürst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, gradients of both losses: "
+    "∂InfoNCE = (1 − p) ∂InfoLOOB; Koleilat et al., MedCLIP-SAM, 2024, equations 1–4 (DHN-NCE, in its closed form)."
 )
 
 MATCHED: Final = np.linspace(-1, 1, 401)
@@ -42,7 +42,13 @@ class Saturation:
     tau: float = knob(
         0.07, "Temperature τ", "Of the objective. CLOOB: 0.033; CLIP starts at 0.07.", low=0.01, high=1.0, log=True
     )
-    negatives: float = knob(0.0, "Mean cosine of the negatives", "0.4 and more: a narrow cone.", low=-0.5, high=0.95)
+    negatives: float = knob(
+        0.0,
+        "Cosine of the negatives",
+        "Their mean. 0.4 and more: all embeddings in a narrow cone.",
+        low=-0.5,
+        high=0.95,
+    )
     spread: float = knob(
         0.3, "Spread of the negatives", "They lie evenly this far to both sides of their mean.", low=0.0, high=1.0
     )
@@ -107,7 +113,7 @@ def _weights(settings: Saturation, unmatched: np.ndarray) -> Plot:
     attracted = x[push < 0]
     regions = (Region("attracted", float(attracted[0]), float(attracted[-1])),) if len(attracted) > 1 else ()
     room = 0.08 * max(highest - min(low, 0), 1)
-    note = f"{(dhn_push(unmatched, inv_tau, beta) < 0).mean():.0%} of negatives attracted"
+    note = f"{100 * (dhn_push(unmatched, inv_tau, beta) < 0).mean():.0f} % of negatives attracted"
     return Plot(
         "weights",
         "DHN-NCE: weight of a negative",

@@ -21,8 +21,8 @@ SOURCE: Final = (
 class Toy:
     """What can be set: vectors, similarity, temperature."""
 
-    similarity: Literal["dot product", "cosine"] = knob(
-        "dot product", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
+    similarity: Literal["dot", "cosine"] = knob(
+        "dot", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
     )
     temperature: float = knob(
         1.0,
@@ -54,6 +54,7 @@ def toy(settings: Toy) -> LabChart:
     top = float(np.abs(batch.logits).max()) or 1.0
     shares = np.exp(log_softmax(np.reshape(settings.scores, (4, 2)) / settings.temperature, axis=1))
     tables = (
+        *_inputs(settings, images, texts),
         Table("logits", f"Logits {sign} / τ", images, texts, batch.logits, 4, top=top, marked=diagonal),
         Table(
             "to_text",
@@ -78,7 +79,7 @@ def toy(settings: Toy) -> LabChart:
         Table(
             "two_classes",
             "Softmax of the scores over τ",
-            tuple(f"x{_sub(i)}" for i in range(4)),
+            tuple(f"{a:g}, {b:g}" for a, b in np.reshape(settings.scores, (4, 2))),
             ("class 1", "class 2"),
             shares,
             5 if settings.temperature < 0.2 else 3,
@@ -91,6 +92,15 @@ def toy(settings: Toy) -> LabChart:
         Fact("Guessing, ln 3", float(np.log(3)), 6, "The loss when all similarities are equal."),
     )
     return LabChart("toy", "Toy batch", SOURCE, settings, tables=tables, facts=facts)
+
+
+def _inputs(settings: Toy, images: tuple[str, ...], texts: tuple[str, ...]) -> tuple[Table, ...]:
+    """The vectors as typed, for the figure and the CSV; the window has them in boxes."""
+    parts = ("1", "2", "3")
+    return (
+        Table("image", "Image vectors I", images, parts, np.reshape(settings.image, (3, 3)), 3, top=0),
+        Table("text", "Text vectors T", texts, parts, np.reshape(settings.text, (3, 3)), 3, top=0),
+    )
 
 
 def _sub(index: int) -> str:

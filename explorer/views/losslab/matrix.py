@@ -1,0 +1,149 @@
+"""A small matrix of numbers, its cells shaded by value."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.views.losslab.plot import tone_colour
+from trainer.charts.lab.pieces import Table
+
+CELL_PX = 30
+MOST_CELL_PX = 128
+LEAST_CELL_PX = 50
+HEAD_PX = 22
+PALEST, DEEPEST = 0.06, 0.5
+"""Opacity of the ground of a cell: the number on it must stay readable in both themes."""
+
+
+class Matrix(QWidget):
+    """The table's cells with headings, an extra column and row where it has them, and frames round marked cells."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.table: Table | None = None
+        self.title = QLabel()
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.title, "strong")
+        self.cells = _Cells(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.title)
+        column.addWidget(self.cells)
+        column.addStretch()
+        theme.theme().changed.connect(self.cells.update)
+
+    def show_table(self, table: Table) -> None:
+        """Shows the table."""
+        self.table = table
+        self.title.setText(table.title)
+        self.setAccessibleName(table.title)
+        self.setAccessibleDescription(_in_words(table))
+        self.cells.updateGeometry()
+        self.cells.update()
+
+
+class _Cells(QWidget):
+    def __init__(self, matrix: Matrix) -> None:
+        super().__init__(matrix)
+        self._matrix = matrix
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        table = self._matrix.table
+        if table is None:
+            return QSize(200, CELL_PX)
+        columns = len(table.columns) + bool(table.right)
+        lines = len(table.rows) + bool(table.below)
+        return QSize(int(self._heading()) + columns * (LEAST_CELL_PX + 16), HEAD_PX + lines * CELL_PX)
+
+    def minimumSizeHint(self) -> QSize:
+        table, hint = self._matrix.table, self.sizeHint()
+        columns = len(table.columns) + bool(table.right) if table else 3
+        return QSize(int(self._heading()) + columns * LEAST_CELL_PX, hint.height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        table = self._matrix.table
+        if table is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        columns = len(table.columns)
+        for (row, column), value in np.ndenumerate(table.values):
+            self._paint_cell(painter, row, column, float(value))
+        for row, name in enumerate(table.rows):
+            room = QRectF(0, HEAD_PX + row * CELL_PX, self._heading() - theme.INSIDE, CELL_PX)
+            self._write(painter, room, name, "secondary", side=Qt.AlignmentFlag.AlignLeft)
+        for column, name in enumerate(table.columns):
+            self._write(painter, self._head(column), name, "secondary")
+        if table.right:
+            self._write(painter, self._head(columns), table.right[0], "secondary")
+            for row, value in enumerate(table.right[1]):
+                self._write(painter, self._room(row, columns), self._number(float(value)), "text")
+        if table.below:
+            line = len(table.rows)
+            room = QRectF(0, HEAD_PX + line * CELL_PX, self._heading() - theme.INSIDE, CELL_PX)
+            self._write(painter, room, table.below[0], "secondary", side=Qt.AlignmentFlag.AlignLeft)
+            for column, value in enumerate(table.below[1]):
+                self._write(painter, self._room(line, column), self._number(float(value)), "text")
+
+    def _paint_cell(self, painter: QPainter, row: int, column: int, value: float) -> None:
+        table = self._matrix.table
+        share = min(abs(value) / table.top, 1.0) if table.top else 0.0
+        ground = QColor(tone_colour("first"))
+        ground.setAlphaF(PALEST + (DEEPEST - PALEST) * share)
+        marked = (row, column) in table.marked
+        painter.setPen(QPen(theme.colour("text"), 1.2) if marked else Qt.PenStyle.NoPen)
+        painter.setBrush(ground)
+        painter.drawRoundedRect(self._room(row, column).adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
+        self._write(painter, self._room(row, column), self._number(value), "text", strong=marked)
+
+    def _heading(self) -> float:
+        """Width of the names of rows."""
+        table = self._matrix.table
+        names = [*table.rows, table.below[0] if table.below else ""] if table else [""]
+        metrics = QFontMetricsF(theme.pixel_font(theme.SMALL_PX))
+        return max(metrics.horizontalAdvance(name) for name in names) + theme.BETWEEN
+
+    def _width(self) -> float:
+        table = self._matrix.table
+        columns = len(table.columns) + bool(table.right)
+        return min((self.width() - self._heading()) / columns, MOST_CELL_PX)
+
+    def _room(self, row: int, column: int) -> QRectF:
+        wide = self._width()
+        return QRectF(self._heading() + column * wide, HEAD_PX + row * CELL_PX, wide, CELL_PX)
+
+    def _head(self, column: int) -> QRectF:
+        return QRectF(self._heading() + column * self._width(), 0, self._width(), HEAD_PX)
+
+    def _number(self, value: float) -> str:
+        return f"{value:.{self._matrix.table.digits}f}".replace("-", "−")
+
+    def _write(
+        self,
+        painter: QPainter,
+        room: QRectF,
+        words: str,
+        colour: str,
+        *,
+        strong: bool = False,
+        side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
+    ) -> None:
+        small = colour == "secondary"
+        weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
+        painter.setFont(theme.pixel_font(theme.SMALL_PX if small else theme.BODY_PX, weight=weight))
+        painter.setPen(theme.colour(colour))
+        painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), words)
+
+
+def _in_words(table: Table) -> str:
+    rows = [
+        f"{name}: {', '.join(f'{value:.{table.digits}f}' for value in values)}"
+        for name, values in zip(table.rows, table.values.tolist(), strict=True)
+    ]
+    return "; ".join(rows)
