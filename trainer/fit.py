@@ -9,6 +9,7 @@ import torch
 from trainer import config, data, device
 from trainer.data import DataSplits
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.models import has_batch_norm
 from trainer.problem import Problem
 from trainer.speech import Speech
 from trainer.store import RunLog, Workspace, write_atomically
@@ -127,10 +128,20 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
     speech.say(
         f"{len(pairs):,} training pairs, held out {held}; {parameters:,} parameters, {training.total_steps} steps"
     )
+    _warn_of_batch_norm(speech, training)
     for path, reason in splits.report.problems[:10]:
         speech.say(f"left out: {path}: {reason}")
     if len(splits.report.problems) > 10:
         speech.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
+
+
+def _warn_of_batch_norm(speech: Speech, training: Training) -> None:
+    size = training.micro_batch
+    if size and any(has_batch_norm(module) for module in training.modules.values()):
+        speech.say(
+            f"warning: batch norms see micro-batches of {size} pairs and not the whole batch, so gradients are not "
+            "exactly those of the batch. The ViT tower has none."
+        )
 
 
 def _as_problem(error: Exception, run: config.Run) -> Exception:

@@ -5,8 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from trainer import config
+
 HEADLINE: Final = "val/image_to_text_R@1"
-"""The one number by which the table of runs judges a run."""
+"""The one number by which the table of runs judges a run that compares images with texts."""
+
+
+def headline(run: config.Run) -> str:
+    """The one number by which the table of runs judges `run`.
+
+    Without both towers it is the accuracy of its neighbours: of the class where there surely is one, else the
+    words shared with the nearest caption.
+    """
+    if run.objective.towers == "both":
+        return HEADLINE
+    return "val/knn_acc1" if run.objective.labelled or isinstance(run.data, config.Scenes) else "val/knn_words"
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,11 @@ def metric(name: str) -> Metric:
     known = METRICS.get(name)
     if known is not None:
         return known
+    split, _, attribute = name.partition("/knn_")
+    if attribute and split in ("val", "combinations"):
+        words = attribute.replace("_", " ")
+        model = METRICS[f"{split}/knn_acc1"]
+        return replace(model, name=name, label=model.label.replace("class", words, 1))
     return Metric(name, name.rpartition("/")[2].replace("_", " ").capitalize() or name)
 
 
@@ -81,6 +99,8 @@ def _heldout() -> list[Metric]:
         *ranks,
         Metric("val/zero_shot_acc1", "Zero-shot accuracy", "", "up", held, percent=True),
         Metric("val/zero_shot_acc5", "Zero-shot top-5 accuracy", "", "up", held, percent=True),
+        Metric("val/knn_acc1", "kNN accuracy of class", "", "up", held, percent=True),
+        Metric("val/knn_words", "Words shared with the nearest", "", "up", held, percent=True),
         Metric("val/matched_cosine", "Mean cosine, matched", group=held),
         Metric("val/unmatched_cosine", "Mean cosine, unmatched", group=held),
         Metric("val/auc", "AUC, matched over unmatched", "", "up", held, digits=4),

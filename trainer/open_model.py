@@ -64,7 +64,7 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
     found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
     choice = workspace.config_of(row.id).model
     tokenizer = Tokenizer.from_json(found.tokenizer)
-    model = build(choice, vocabulary=tokenizer.size)
+    model = build(choice, vocabulary=tokenizer.size, towers=workspace.config_of(row.id).objective.towers)
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))

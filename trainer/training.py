@@ -58,6 +58,7 @@ class Training:
         optimiser: AdamW over both.
         step: Updates made.
         total_steps: Updates in the whole run.
+        micro_batch: Pairs embedded at a time; 0: all at once.
     """
 
     def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, where: torch.device) -> None:
@@ -70,6 +71,7 @@ class Training:
         self.step = 0
         self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size)
         self.total_steps = self._per_epoch * run.optimiser.epochs
+        self.micro_batch = run.optimiser.micro_batch
         self._run = run
         self._pairs = pairs
         sample = getattr(self.method, "samples_sentences", False)
@@ -95,7 +97,7 @@ class Training:
         self.method.train()
         self.optimiser.zero_grad(set_to_none=True)
         autocast = functools.partial(device.autocast, self.device)
-        loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=choice.micro_batch)
+        loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
         parameters = (p for group in self.optimiser.param_groups for p in group["params"])
         norm = optim.clip_gradients(parameters, choice.clip_norm)
         # One wait for the device a step: a NaN must not reach the weights.

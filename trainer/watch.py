@@ -13,8 +13,8 @@ import numpy as np
 from trainer import checkpoint, config, machine
 from trainer.data import DataSplits
 from trainer.data.tokenizer import Tokenizer
-from trainer.evaluation import Embedded, HeldOut, measure
-from trainer.metrics import HEADLINE
+from trainer.evaluation import Embedded, HeldOut, Reference, measure
+from trainer.metrics import headline, metric
 from trainer.speech import Speech
 from trainer.store import Items, RunLog, snapshot_name, write_snapshot
 from trainer.training import FitError, Training, Update
@@ -63,6 +63,8 @@ class Watch:
         self._speech = speech
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
+        self._reference: Reference | None = None
+        self._headline = headline(run)
         self._tokenizer = ""
         self._best: float | None = None
         self._best_step: int | None = None
@@ -76,6 +78,7 @@ class Watch:
         """Takes the splits to measure on: the first is `val`, the others keep their names."""
         self._tokenizer = tokenizer.to_json()
         length = self._run.model.context_length
+        self._reference = Reference(splits.train, tokenizer=tokenizer, context_length=length)
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
             self._heldout.append(
@@ -170,11 +173,12 @@ class Watch:
         values = {
             "train/loss": update.loss,
             "train/learning_rate": update.learning_rate,
-            "train/inv_tau": self._training.method.inv_tau,
             "train/gradient_norm": update.gradient_norm,
             "train/pairs_per_s": pairs / pace.seconds,
             "train/data_wait": pace.data_s / pace.seconds,
         }
+        if self._training.method.inv_tau is not None:
+            values["train/inv_tau"] = self._training.method.inv_tau
         self._log.scalars(step, values | machine.load(self._training.device))
 
     def _diverged(self, update: Update) -> FitError:
@@ -193,16 +197,23 @@ class Watch:
         """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""
         step = self._training.step
         found: dict[str, float] = {}
+        alone = self._run.objective.towers != "both"
+        # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
+        neighbours = alone or step == self._training.total_steps
+        stored = self._reference.embed(self._training.towers, self._training.device) if neighbours else None
         for heldout in self._heldout:
             embedded = heldout.embed(self._training.towers, self._training.device)
             numbers = measure(heldout, embedded, self._training.method, batch_size=self._run.optimiser.batch_size)
-            found |= {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
-            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers)
+            near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
+            logged = numbers | near if alone else numbers
+            found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
+            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
         self._log.scalars(step, found)
-        self._speech.say(_line(step, self._training.total_steps, found))
-        return self._judge(found.get(HEADLINE, math.nan))
+        line = _alone_line if alone else _line
+        self._speech.say(line(step, self._training.total_steps, found))
+        return self._judge(found.get(self._headline, math.nan))
 
     def _judge(self, value: float) -> bool:
         improved = math.isfinite(value) and (self._best is None or value > self._best)
@@ -227,7 +238,8 @@ class Watch:
             model=self._log.run.name,
             fingerprint=pairs.fingerprint,
         )
-        self._log.snapshot(step, pairs.name, pairs.split, folder, n, embedded.image.shape[1])
+        width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
+        self._log.snapshot(step, pairs.name, pairs.split, folder, n, width)
 
 
 def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
@@ -237,5 +249,12 @@ def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
         f"R@1 {numbers['val/image_to_text_R@1']:.3f} R@5 {numbers['val/image_to_text_R@5']:.3f}  text to image "
         f"R@1 {numbers['val/text_to_image_R@1']:.3f}"
     )
-    others = [name for name in numbers if name.endswith("/image_to_text_R@1") and name != HEADLINE]
+    others = [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
     return line + "".join(f"  {name.partition('/')[0]} R@1 {numbers[name]:.3f}" for name in others)
+
+
+def _alone_line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
+    """The evaluation of a model with one tower as a person reads it in the log."""
+    names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
+    words = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
+    return f"step {step:>{len(str(total_steps))}} of {total_steps}  {words}"

@@ -1,8 +1,10 @@
 import math
+from dataclasses import replace
 
 import pytest
 
-from trainer.metrics import HEADLINE, METRICS, metric
+from trainer import config
+from trainer.metrics import HEADLINE, METRICS, headline, metric
 
 
 def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
@@ -10,6 +12,7 @@ def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
         *(f"{way}_R@{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
         *(f"{way}_median_rank" for way in ("image_to_text", "text_to_image")),
         *("loss", "zero_shot_acc1", "zero_shot_acc5", "matched_cosine", "unmatched_cosine", "auc", "modality_gap"),
+        *("knn_acc1", "knn_words"),
     ]
     expected = {f"{split}/{name}" for split in ("val", "combinations") for name in held}
     expected |= {
@@ -63,3 +66,17 @@ def test_an_unknown_name_gets_a_neutral_entry():
 )
 def test_values_as_people_read_them(name, value, text):
     assert metric(name).text(value) == text
+
+
+def test_the_headline_of_a_run_is_recall_or_what_its_neighbours_know():
+    run = config.Run()
+    assert headline(run) == HEADLINE
+    assert headline(replace(run, objective=config.SimClr())) == "val/knn_acc1"
+    assert headline(replace(run, objective=config.SimClr(), data=config.Folder(path="x"))) == "val/knn_words"
+    assert headline(replace(run, objective=config.Triplet(), data=config.Table(path="x"))) == "val/knn_acc1"
+
+
+def test_every_attribute_has_an_accuracy_of_its_own():
+    found = metric("combinations/knn_subject_colour")
+    assert found.label == "kNN accuracy of subject colour, unseen combinations"
+    assert (found.better, found.percent) == ("up", True)

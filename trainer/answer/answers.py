@@ -63,8 +63,10 @@ class Answers:
                 missing[str(run)] = str(error)
                 continue
             # The first pass through a network chooses its kernels, which takes longer than the answer itself.
-            opened.embed_images(np.full((1, opened.image_size, opened.image_size, 3), 127, np.uint8))
-            opened.embed_texts(["warm"])
+            if opened.model.visual is not None:
+                opened.embed_images(np.full((1, opened.image_size, opened.image_size, 3), 127, np.uint8))
+            if opened.model.text is not None:
+                opened.embed_texts(["warm"])
             warm.append(run)
         return {"runs": warm, "missing": missing, "device": device}
 

@@ -14,7 +14,7 @@ from trainer.problem import Problem
 from trainer.store import StoreError, Workspace
 
 if TYPE_CHECKING:
-    from trainer.methods import ImageText
+    from trainer.methods import Method
     from trainer.open_model import OpenModel
 
 MODELS_KEPT: Final = 4
@@ -40,17 +40,33 @@ class KeptModel:
 
     Attributes:
         opened: The model.
-        method: What it was trained with, as it was at that step.
+        method: What it was trained with, as it was at that step; None where it compares no images with texts.
+        name: Of the run.
+        objective: Label of its objective.
     """
 
-    def __init__(self, opened: OpenModel, method: ImageText) -> None:
+    def __init__(self, opened: OpenModel, method: Method | None, *, name: str = "", objective: str = "") -> None:
+        self.name, self.objective = name, objective
         self.opened, self.method = opened, method
         self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
 
     @property
     def inv_tau(self) -> float:
-        """The run's own inverse temperature, learned or fixed."""
+        """The run's own inverse temperature, learned or fixed.
+
+        Raises:
+            AnswerError: The run compares no images with texts.
+        """
+        self._check_both()
         return self.method.inv_tau
+
+    def _check_both(self) -> None:
+        if self.method is None:
+            raise AnswerError(
+                "bad_question",
+                f"Run {self.name!r} ({self.objective}) compares no images with texts, so labels mean nothing to it.",
+                "Choose a run of CLIP, CLOOB or another objective of image-text pairs.",
+            )
 
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
@@ -59,7 +75,11 @@ class KeptModel:
 
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.4,
         https://arxiv.org/abs/2103.00020
+
+        Raises:
+            AnswerError: The run compares no images with texts.
         """
+        self._check_both()
         known = self._classes.setdefault(tuple(templates), {})
         if len(known) > LABELS_KEPT:
             known.clear()
@@ -122,8 +142,9 @@ class OpenModels:
             opened = open_run(self.workspace, run, step=step)
             row = self.workspace.run(run)
             found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-            method = methods.build(self.workspace.config_of(run).objective)
-            checkpoint.load_weights(found, {"method": method})
+            objective = self.workspace.config_of(run).objective
+            method = methods.build(objective) if objective.towers == "both" else None
+            checkpoint.load_weights(found, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return KeptModel(opened, method)
+        return KeptModel(opened, method, name=row.name, objective=objective.label)

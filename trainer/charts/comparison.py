@@ -18,6 +18,8 @@ COMPARED: Final = (
     "zero_shot_acc5",
     "auc",
     "modality_gap",
+    "knn_acc1",
+    "knn_words",
 )
 """Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
 

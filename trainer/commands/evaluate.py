@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trainer import config
     from trainer.answer.open_models import KeptModel
+    from trainer.data import DataSplits
     from trainer.store import RunRow, Workspace
 
 GROUP = "Look"
@@ -43,14 +45,19 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         kept: Its model.
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
-    from trainer import config, data
-    from trainer.evaluation import HeldOut, measure
+    from trainer import config
+    from trainer.evaluation import HeldOut, Reference, measure
 
     run = workspace.config_of(row.id)
     # The same folder twice: nothing of it is trained on, so all of it may be held out.
     choice = run.data if folder is None else config.Folder(path=str(folder), heldout_path=str(folder))
     opened = kept.opened
-    splits = data.load(choice, image_size=opened.image_size, workspace_folder=workspace.folder, progress=_tell)
+    splits = _loaded(workspace, choice, opened.image_size)
+    # Neighbours are sought among what the run was trained on.
+    own = splits if folder is None else _loaded(workspace, run.data, opened.image_size)
+    reference = Reference(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
+    stored = reference.embed(opened.model, opened.device)
+    task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
     results = []
     for split, pairs in splits.heldout.items():
         heldout = HeldOut(
@@ -62,9 +69,16 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         )
         embedded = heldout.embed(opened.model, opened.device)
         metrics = measure(heldout, embedded, kept.method, batch_size=run.optimiser.batch_size)
+        metrics |= reference.numbers(pairs, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
-        results.append({**facts, "task": "image-text retrieval", "n": len(pairs.captions), "metrics": metrics})
+        results.append({**facts, "task": task, "n": len(pairs.captions), "metrics": metrics})
     return results
+
+
+def _loaded(workspace: Workspace, choice: config.Data, image_size: int) -> DataSplits:
+    from trainer import data
+
+    return data.load(choice, image_size=image_size, workspace_folder=workspace.folder, progress=_tell)
 
 
 def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:

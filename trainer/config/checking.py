@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainer.config.data import Folder, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
+from trainer.config.objectives import Labelled, Pcl, Word2Vec
 from trainer.config.run import SECTIONS, Run
 
 
@@ -32,6 +33,27 @@ def check(run: Run) -> None:
         raise ConfigError(f"model.patch_size {model.patch_size} does not divide model.image_size {model.image_size}.")
     if model.image_tower == "resnet" and model.image_size % 32:
         raise ConfigError(f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.")
+    _check_objective(run)
+
+
+def _check_objective(run: Run) -> None:
+    """Checks the objective against the batches it gets."""
+    objective, size = run.objective, run.optimiser.batch_size
+    if isinstance(objective, Pcl) and objective.queue % size:
+        raise ConfigError(
+            f"objective.queue {objective.queue} must be a multiple of optimiser.batch_size {size}, whole batches "
+            f"enter and leave it: choose {max(1, round(objective.queue / size)) * size}."
+        )
+    if isinstance(objective, Labelled) and (size % objective.per_class or size < 2 * objective.per_class):
+        raise ConfigError(
+            f"objective.per_class {objective.per_class} must divide optimiser.batch_size {size} at least twice: "
+            "a batch needs positives of two classes. 4 fits most batches."
+        )
+    if isinstance(objective, Word2Vec) and run.optimiser.micro_batch:
+        raise ConfigError(
+            f"optimiser.micro_batch {run.optimiser.micro_batch} is of no use to {objective.label}, whose pairs of "
+            "words do not depend on each other: choose 0 and a smaller batch."
+        )
 
 
 def problems(run: Run) -> dict[str, str]:

@@ -48,11 +48,11 @@ def random_crops(
     whole = normalised(images)
     if scale >= 1:
         return whole
-    grid = _grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), whole)
+    grid = sampling_grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), whole)
     return F.grid_sample(whole, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
-def _grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
+def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
     """Where each pixel of a crop is read, as `grid_sample` counts. `affine_grid` takes three times as long."""
     n, _, height, width = images.shape
     across_size, across_middle, down_size, down_middle = torch.from_numpy(crops).to(images.device)[..., None]
@@ -69,10 +69,10 @@ def _centres(count: int, device: torch.device) -> Float[Tensor, " count"]:
 
 def _crops(indices: Int[np.ndarray, " n"], *, seed: int, epoch: int, scale: float) -> Float[np.ndarray, "4 n"]:
     """Width, middle across, height, middle down of each crop, where the image spans -1 to 1."""
-    return _placed(uniform(indices, seed=seed, epoch=epoch), scale=scale, ratio=_RATIO)
+    return placed(uniform(indices, seed=seed, epoch=epoch), scale=scale, ratio=_RATIO)
 
 
-def _placed(drawn: Float[np.ndarray, "4 n"], *, scale: float, ratio: float) -> Float[np.ndarray, "4 n"]:
+def placed(drawn: Float[np.ndarray, "4 n"], *, scale: float, ratio: float) -> Float[np.ndarray, "4 n"]:
     """The crops that four numbers each in [0, 1) stand for."""
     area, shape, across, down = drawn
     side = np.sqrt(scale + (1 - scale) * area)

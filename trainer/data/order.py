@@ -35,5 +35,39 @@ def batches(n: int, batch_size: int, seed: int, epoch: int) -> Iterator[Int[np.n
     return iter(order[: steps * batch_size].reshape(steps, batch_size))
 
 
+def class_batches(
+    labels: Int[np.ndarray, " n"], batch_size: int, per_class: int, seed: int, epoch: int
+) -> Iterator[Int[np.ndarray, " batch"]]:
+    """Rows of as many batches as `batches` makes, each with `per_class` rows of every class drawn for it.
+
+    The classes take turns. Within a class no row comes again before all had their turn; where a class is drawn
+    more than once for a batch, or has fewer rows than `per_class`, it has more or fewer different ones.
+
+    Args:
+        labels: Class of each row; negative: in no batch.
+        batch_size: A multiple of `per_class`.
+        per_class: Rows of a class drawn at a time.
+        seed: Of the run.
+        epoch: Counted from 0.
+    """
+    generator = np.random.default_rng([seed, epoch, _PURPOSE, per_class])
+    classes = np.unique(labels[labels >= 0])
+    rows = [np.flatnonzero(labels == one) for one in classes]
+    turns, waiting = np.zeros(0, np.int64), [np.zeros(0, np.int64) for _ in classes]
+    made = []
+    for _ in range(steps_per_epoch(len(labels), batch_size=batch_size)):
+        chosen = []
+        for _ in range(batch_size // per_class):
+            if not len(turns):
+                turns = generator.permutation(len(classes))
+            one, turns = turns[0], turns[1:]
+            while len(waiting[one]) < per_class:
+                waiting[one] = np.concatenate([waiting[one], generator.permutation(rows[one])])
+            chosen.append(waiting[one][:per_class])
+            waiting[one] = waiting[one][per_class:]
+        made.append(np.concatenate(chosen))
+    return iter(made)
+
+
 _PURPOSE = 0x0D3E
 """Keeps the order independent of other generators seeded with (seed, epoch)."""

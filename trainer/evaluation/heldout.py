@@ -21,13 +21,13 @@ class Embedded:
     """Unit embeddings of one split by one model.
 
     Attributes:
-        image: Row i is image i.
-        text: Row i is its caption.
+        image: Row i is image i; None for a model without an image tower.
+        text: Row i is its caption; None for a model without a text tower.
         prompts: Of each class of the zero-shot task in each template; None without a task.
     """
 
-    image: Float[np.ndarray, "n d"]
-    text: Float[np.ndarray, "n d"]
+    image: Float[np.ndarray, "n d"] | None
+    text: Float[np.ndarray, "n d"] | None
     prompts: Float[np.ndarray, "c t d"] | None
 
 
@@ -58,10 +58,10 @@ class HeldOut:
         training = towers.training
         towers.eval()
         try:
-            image = embed_images(towers, self.pairs.images, where)
-            text = embed_tokens(towers, self._tokens, where)
+            image = None if towers.visual is None else embed_images(towers, self.pairs.images, where)
+            text = None if towers.text is None else embed_tokens(towers, self._tokens, where)
             prompts = None
-            if self._shape:
+            if self._shape and image is not None and text is not None:
                 prompts = embed_tokens(towers, self._prompts, where).reshape(*self._shape, -1)
             return Embedded(image, text, prompts)
         finally:

@@ -13,19 +13,24 @@ from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.heldout import Embedded, HeldOut
-from trainer.methods import ImageText
+from trainer.methods import ImageText, Method
 
 RECALLS: Final = (1, 5, 10)
 HARDEST: Final = 10
 """Unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
 
 
-def measure(heldout: HeldOut, embedded: Embedded, method: ImageText, *, batch_size: int) -> dict[str, float]:
-    """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training."""
+def measure(heldout: HeldOut, embedded: Embedded, method: Method | None, *, batch_size: int) -> dict[str, float]:
+    """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training.
+
+    Nothing for a model of images alone or of texts alone: its number is that of its neighbours.
+    """
+    if embedded.image is None or embedded.text is None or not isinstance(method, ImageText):
+        return {}
     matched = matched_cosines(embedded.image, embedded.text)
     unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.groups)
     return {
-        "loss": _loss(method, embedded, batch_size),
+        "loss": _loss(method, embedded, heldout, batch_size),
         **_retrieval("image_to_text", embedded.image, embedded.text, heldout),
         **_retrieval("text_to_image", embedded.text, embedded.image, heldout),
         **_zero_shot(heldout, embedded),
@@ -53,11 +58,14 @@ def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
 
 
 @torch.inference_mode()
-def _loss(method: ImageText, embedded: Embedded, batch_size: int) -> float:
+def _loss(method: ImageText, embedded: Embedded, heldout: HeldOut, batch_size: int) -> float:
     # A batch of its own size has its own ln n: the incomplete last one would bend the mean.
     n = len(embedded.image)
     size = min(batch_size, n)
     where = next((p.device for p in method.parameters()), torch.device("cpu"))
     parts = [slice(start, start + size) for start in range(0, n - size + 1, size)]
     image, text = (torch.from_numpy(rows).to(where) for rows in (embedded.image, embedded.text))
-    return float(np.mean([method.loss(image[part], text[part]).item() for part in parts]))
+    if not method.masks:
+        return float(np.mean([method.loss(image[part], text[part]).item() for part in parts]))
+    groups = torch.from_numpy(heldout.groups).to(where)
+    return float(np.mean([method.loss(image[part], text[part], groups=groups[part]).item() for part in parts]))

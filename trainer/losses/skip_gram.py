@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
@@ -15,6 +15,8 @@ def skip_gram(
     centre: Float[Tensor, "n d"],
     context: Float[Tensor, "n d"],
     negatives: Float[Tensor, "n k d"],
+    *,
+    skipped: Bool[Tensor, "n k"] | None = None,
 ) -> Float[Tensor, ""]:
     """Mean over centre words of `-ln sigmoid(context . centre) - sum_k ln sigmoid(-negative_k . centre)`.
 
@@ -25,7 +27,10 @@ def skip_gram(
         centre: Input vectors of the centre words.
         context: Output vectors of the words seen beside them.
         negatives: Output vectors of k drawn words each.
+        skipped: Negatives that do not count, because the word drawn is the very context; None: all count.
     """
     matched = F.logsigmoid((centre * context).sum(dim=1))
-    unmatched = F.logsigmoid(-torch.einsum("nd,nkd->nk", centre, negatives)).sum(dim=1)
-    return -(matched + unmatched).mean()
+    unmatched = F.logsigmoid(-torch.einsum("nd,nkd->nk", centre, negatives))
+    if skipped is not None:
+        unmatched = unmatched.masked_fill(skipped, 0)
+    return -(matched + unmatched.sum(dim=1)).mean()

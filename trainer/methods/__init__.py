@@ -18,7 +18,11 @@ from trainer.methods.image_text import (
     InfoLoobPairs,
     SigLipPairs,
 )
+from trainer.methods.labelled import ContrastiveMarginImages, MarginImages, TripletImages
 from trainer.methods.method import Material, Method, MethodError
+from trainer.methods.pcl import PclViews
+from trainer.methods.two_views import ByolViews, SimClrViews, SimSiamViews
+from trainer.methods.words import BagOfWords, Word2VecTokens
 
 __all__ = ["METHODS", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
 
@@ -30,6 +34,16 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.ConVirt: ConVirtPairs,
     config.SigLip: SigLipPairs,
     config.DhnNce: DhnNcePairs,
+    config.SimClr: SimClrViews,
+    config.SimSiam: SimSiamViews,
+    config.Byol: ByolViews,
+    config.Pcl: PclViews,
+    config.ContrastiveMargin: ContrastiveMarginImages,
+    config.Triplet: TripletImages,
+    config.Margin: MarginImages,
+    config.OneVsAll: BagOfWords,
+    config.Multiclass: BagOfWords,
+    config.Word2Vec: Word2VecTokens,
 }
 """Objective of the configuration -> the method that minimises it."""
 

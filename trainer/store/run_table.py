@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from trainer import config
-from trainer.metrics import HEADLINE
+from trainer.metrics import headline
 from trainer.store import schema
 from trainer.store.database import Database
 from trainer.store.files import write_text
@@ -48,7 +48,7 @@ class RunTable:
                     parent=parent,
                     status=status,
                     created_at=time.time(),
-                    metric=HEADLINE,
+                    metric=headline(run),
                 )
             )
             folder = self.folder / folder_name(number, run.name)
@@ -85,7 +85,9 @@ class RunTable:
             names = connection.execute(select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
             known = [f"{number} ({name})" for number, name in names]
         if not known:
-            raise StoreError(f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME.")
+            raise StoreError(
+                f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME."
+            )
         shown = ", ".join(known[-12:])
         raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
 

@@ -13,18 +13,54 @@ from trainer.config.objectives.image_text import (
     ImageText,
     InfoLoobPair,
     SigLip,
+    Towers,
 )
+from trainer.config.objectives.labelled import ContrastiveMargin, Labelled, Margin, Triplet
+from trainer.config.objectives.two_views import Byol, Pcl, SimClr, SimSiam, TwoViews
+from trainer.config.objectives.words import BagOfWords, Multiclass, OneVsAll, Word2Vec
 
 __all__ = [
+    "BagOfWords",
+    "Byol",
     "Clip",
     "Cloob",
     "ConVirt",
+    "ContrastiveMargin",
     "DhnNce",
     "HopfieldInfoNce",
     "ImageText",
     "InfoLoobPair",
+    "Labelled",
+    "Margin",
+    "Multiclass",
     "Objective",
+    "OneVsAll",
+    "Pcl",
     "SigLip",
+    "SimClr",
+    "SimSiam",
+    "Towers",
+    "Triplet",
+    "TwoViews",
+    "Word2Vec",
 ]
 
-Objective = Clip | Cloob | HopfieldInfoNce | InfoLoobPair | ConVirt | SigLip | DhnNce
+Objective = (
+    Clip
+    | Cloob
+    | HopfieldInfoNce
+    | InfoLoobPair
+    | ConVirt
+    | SigLip
+    | DhnNce
+    | SimClr
+    | SimSiam
+    | Byol
+    | Pcl
+    | ContrastiveMargin
+    | Triplet
+    | Margin
+    | OneVsAll
+    | Multiclass
+    | Word2Vec
+)

@@ -1,0 +1,67 @@
+"""What the nearest neighbours of an embedding know: accuracy without a text tower and without training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact, row_blocks
+
+NEIGHBOURS: Final = 20
+TAU: Final = 0.07
+"""Temperature of the votes, as in Wu et al., 2018."""
+
+
+def nearest(
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int
+) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
+    """Rows of the `k` stored unit vectors most similar to each query, nearest first, and their cosines."""
+    k = min(k, len(stored))
+    stored = exact(stored)
+    rows = np.empty((len(query), k), dtype=np.int64)
+    cosines = np.empty((len(query), k), dtype=stored.dtype)
+    for block in row_blocks(len(query), len(stored)):
+        similar = exact(query[block]) @ stored.T
+        # A stable sort: of equal neighbours the first counts, on every machine.
+        rows[block] = np.argsort(-similar, axis=1, kind="stable")[:, :k]
+        cosines[block] = np.take_along_axis(similar, rows[block], axis=1)
+    return rows, cosines
+
+
+def voted(
+    classes: Int[np.ndarray, " m"], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"], *, tau: float = TAU
+) -> Int[np.ndarray, " n"]:
+    """The class with the largest sum of `exp(cosine / tau)` among each query's neighbours; negative classes abstain.
+
+    Wu et al., Unsupervised Feature Learning via Non-Parametric Instance Discrimination, 2018,
+    https://arxiv.org/abs/1805.01978, section 3.4.
+    """
+    weights = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / tau)
+    votes = np.zeros((len(rows), max(1, classes.max(initial=0) + 1)))
+    found = classes[rows]
+    query, place = np.nonzero(found >= 0)
+    np.add.at(votes, (query, found[query, place]), weights[query, place])
+    return votes.argmax(axis=1)
+
+
+def accuracy(
+    asked: Sequence[str], known: Sequence[str], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"]
+) -> float:
+    """Share of the queries whose own value is the one their neighbours vote for; NaN without any value.
+
+    Args:
+        asked: Value of each query; those with an empty one are left out.
+        known: Value of each stored vector; empty: it does not vote.
+        rows: Neighbours of each query.
+        cosines: How near they are.
+    """
+    place = {value: number for number, value in enumerate(sorted(set(known) - {""}))}
+    own = np.array([place.get(value, -1) for value in asked])
+    counted = np.array([value != "" for value in asked], dtype=bool)
+    if not place or not counted.any():
+        return float("nan")
+    won = voted(np.array([place.get(value, -1) for value in known]), rows, cosines)
+    return float((won == own)[counted].mean())

@@ -1,0 +1,79 @@
+"""Objectives of labelled images: equal classes near, others far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from trainer.config.fields import option
+from trainer.config.objectives.image_text import Towers
+
+_SAMPLER_HELP = "Which negative stands against each anchor and positive."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What these objectives share: batches with several images of each class they contain."""
+
+    towers: ClassVar[Towers] = "image"
+    labelled: ClassVar[bool] = True
+
+    per_class: int = option(
+        4,
+        "Images per class",
+        "Of each class in a batch, so that there are positives; divides the batch size.",
+        low=2,
+        high=1024,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastiveMargin(Labelled):
+    """Contrastive loss: equal classes together, others beyond a margin.
+
+    Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006,
+    https://doi.org/10.1109/CVPR.2006.100
+    """
+
+    kind: ClassVar[str] = "contrastive_margin"
+    label: ClassVar[str] = "Contrastive margin"
+    paper: ClassVar[str] = "https://doi.org/10.1109/CVPR.2006.100"
+
+    margin: float = option(1.0, "Margin", "Distance beyond which other classes no longer repel.", low=0.01, high=2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triplet(Labelled):
+    """Triplet loss: a positive is nearer than a negative by a margin.
+
+    Schroff et al., FaceNet, 2015, https://arxiv.org/abs/1503.03832
+    """
+
+    kind: ClassVar[str] = "triplet"
+    label: ClassVar[str] = "Triplet"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1503.03832"
+
+    margin: float = option(0.2, "Margin", "By how much the positive must be nearer.", low=0.0, high=4.0)
+    sampler: Literal["distance-weighted", "semi-hard", "hard", "random"] = option("semi-hard", "Sampler", _SAMPLER_HELP)
+    squared: bool = option(True, "Squared distances", "As in the paper; plain ones otherwise.", advanced=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margin(Labelled):
+    """Margin loss: a learned boundary between positives and negatives.
+
+    Wu et al., Sampling Matters in Deep Embedding Learning, 2017, https://arxiv.org/abs/1706.07567
+    """
+
+    kind: ClassVar[str] = "margin"
+    label: ClassVar[str] = "Margin"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1706.07567"
+
+    alpha: float = option(0.2, "Gap", "Half the width of the gap around the boundary.", low=0.0, high=2.0)
+    beta: float = option(
+        1.2, "Boundary", "Distance between positives and negatives at the first step.", low=0.0, high=2.0
+    )
+    learn_beta: bool = option(True, "Learn the boundary", "One for each class.")
+    sampler: Literal["distance-weighted", "semi-hard", "hard", "random"] = option(
+        "distance-weighted", "Sampler", _SAMPLER_HELP
+    )

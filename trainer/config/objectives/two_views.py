@@ -1,0 +1,119 @@
+"""Objectives of two augmented views of each image: no captions are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from trainer.config.fields import option
+from trainer.config.objectives.image_text import Towers
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoViews:
+    """What these objectives share: how views are drawn, and the projection that is compared.
+
+    The augmentations are those of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A.
+    """
+
+    towers: ClassVar[Towers] = "image"
+    labelled: ClassVar[bool] = False
+
+    smallest_crop: float = option(
+        0.2, "Smallest crop of a view", "Smallest share of the image a view keeps.", low=0.05, high=1.0, advanced=True
+    )
+    colour: float = option(
+        0.5, "Colour jitter", "Strength of the changes of brightness, contrast, saturation and hue.", low=0.0, high=1.0
+    )
+    grey: float = option(0.2, "Grey views", "Share of the views without colour.", low=0.0, high=1.0, advanced=True)
+    blur: float = option(0.5, "Blurred views", "Share of the views that are blurred.", low=0.0, high=1.0, advanced=True)
+    flip: bool = option(False, "Mirror", "Mirror half of the views; left and right become the same.", advanced=True)
+    hidden_dim: int = option(
+        256, "Projector width", "Hidden channels of the projector.", low=4, high=8192, advanced=True
+    )
+    projection_dim: int = option(
+        128, "Projection dimension", "Width of what is compared; the views show the layer before.", low=2, high=8192
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimClr(TwoViews):
+    """SimCLR: find the other view of the same image in the batch.
+
+    Chen et al., A Simple Framework for Contrastive Learning of Visual Representations, 2020,
+    https://arxiv.org/abs/2002.05709
+    """
+
+    kind: ClassVar[str] = "simclr"
+    label: ClassVar[str] = "SimCLR"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
+
+    loss: Literal["nt_xent", "nt_logistic", "margin_triplet"] = option(
+        "nt_xent", "Loss", "Of the paper's table 2: NT-Xent, NT-Logistic or margin triplet."
+    )
+    inv_tau: float = option(5.0, "1/tau", "Inverse temperature; unused by the margin triplet.", low=0.01, high=1000.0)
+    margin: float = option(
+        0.5, "Margin", "Of the margin triplet: by how much the other view leads.", low=0.0, high=2.0, advanced=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimSiam(TwoViews):
+    """SimSiam: each view predicts the other, whose gradient is stopped; no negatives.
+
+    Chen and He, Exploring Simple Siamese Representation Learning, 2020, https://arxiv.org/abs/2011.10566
+    """
+
+    kind: ClassVar[str] = "simsiam"
+    label: ClassVar[str] = "SimSiam"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2011.10566"
+
+    predictor_dim: int = option(64, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
+
+
+def _momentum(default: float) -> Any:
+    return option(default, "Momentum", "How much of itself the slow copy keeps in a step.", low=0.0, high=0.99999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Byol(TwoViews):
+    """BYOL: the network predicts what a slow copy of itself sees in the other view; no negatives.
+
+    Grill et al., Bootstrap Your Own Latent, 2020, https://arxiv.org/abs/2006.07733
+    """
+
+    kind: ClassVar[str] = "byol"
+    label: ClassVar[str] = "BYOL"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2006.07733"
+
+    momentum: float = _momentum(0.99)
+    momentum_to_one: bool = option(
+        True, "Momentum rises to 1", "Along half a cosine over the run, as in the paper.", advanced=True
+    )
+    predictor_dim: int = option(256, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pcl(TwoViews):
+    """PCL: InfoNCE against a queue of earlier images, and against the centres of clusters.
+
+    Li et al., Prototypical Contrastive Learning of Unsupervised Representations, 2021,
+    https://arxiv.org/abs/2005.04966
+    """
+
+    kind: ClassVar[str] = "pcl"
+    label: ClassVar[str] = "PCL"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2005.04966"
+
+    inv_tau: float = option(5.0, "1/tau", "Inverse temperature of the instance term.", low=0.01, high=1000.0)
+    momentum: float = _momentum(0.99)
+    queue: int = option(
+        1024, "Queue", "Earlier images that are negatives; a multiple of the batch size.", low=2, high=1_048_576
+    )
+    clusters: int = option(
+        64, "Clusters", "Of the coarsest clustering; the next have twice as many.", low=2, high=100_000
+    )
+    clusterings: int = option(3, "Clusterings", "How many, each twice as fine as the one before.", low=1, high=8)
+    warmup_epochs: int = option(
+        1, "Epochs before clustering", "With the queue alone, until there is something to cluster.", low=0, high=10_000
+    )

@@ -1,0 +1,73 @@
+"""Objectives of the words of captions: predicted from the image, or from each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trainer.config.fields import option
+from trainer.config.objectives.image_text import Towers
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagOfWords:
+    """What the objectives of words predicted from images share."""
+
+    towers: ClassVar[Towers] = "image"
+    labelled: ClassVar[bool] = False
+
+    vocabulary: int = option(
+        1_000, "Words", "Most frequent words of the captions that are predicted.", low=2, high=100_000
+    )
+    drop_frequent: int = option(
+        10, "Words left out", "The very most frequent words, which say nothing of an image.", low=0, high=10_000
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneVsAll(BagOfWords):
+    """One-against-all logistic loss on the words of a caption, classes balanced.
+
+    Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
+    https://arxiv.org/abs/1511.02251
+    """
+
+    kind: ClassVar[str] = "one_vs_all"
+    label: ClassVar[str] = "Bag of words, one-vs-all"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1511.02251"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiclass(BagOfWords):
+    """Multi-class logistic loss, its target spread over the words of a caption.
+
+    Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
+    https://arxiv.org/abs/1511.02251
+    """
+
+    kind: ClassVar[str] = "multiclass"
+    label: ClassVar[str] = "Bag of words, multi-class"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1511.02251"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word2Vec:
+    """Skip-gram with negative sampling on the captions; a caption is the mean of its tokens' vectors.
+
+    Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013,
+    https://arxiv.org/abs/1310.4546
+    """
+
+    kind: ClassVar[str] = "word2vec"
+    label: ClassVar[str] = "word2vec"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1310.4546"
+    towers: ClassVar[Towers] = "words"
+    labelled: ClassVar[bool] = False
+
+    window: int = option(
+        5, "Window", "Farthest context; for each centre a width up to it is drawn.", low=1, high=100, unit="tokens"
+    )
+    negatives: int = option(5, "Negatives", "Drawn for each centre and context.", low=1, high=1000)
+    power: float = option(
+        0.75, "Power", "Negatives are drawn by their frequency to this power.", low=0.0, high=1.0, advanced=True
+    )

@@ -1,0 +1,109 @@
+"""Augmented views of images: crop, mirror, colour and blur, on the training device and a batch at a time.
+
+Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A. A view depends on (seed, epoch, the
+image's index, view) only, so a resumed run sees what it would have seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from trainer.data.augment import DEVIATION, MEAN, placed, sampling_grid, uniform
+
+_PURPOSE: Final = 0x71E5
+_RATIO: Final = 4 / 3
+_LUMA: Final = (0.299, 0.587, 0.114)
+_SIGMA: Final = (0.1, 2.0)
+"""Widths of the blur in pixels, as in the paper."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How strongly views differ.
+
+    Attributes:
+        smallest_crop: Smallest share of the area a crop keeps.
+        colour: Strength of the jitter, 0 to 1; at 1 brightness, contrast and saturation change by up to 80 %.
+        grey: Share of the views without colour.
+        blur: Share of the views that are blurred.
+        flip: Whether half of the views are mirrored.
+    """
+
+    smallest_crop: float
+    colour: float
+    grey: float
+    blur: float
+    flip: bool
+
+
+def augmented_view(
+    images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], look: Look, *, seed: int, epoch: int, view: int
+) -> Float[Tensor, "n 3 h w"]:
+    """One view of each image, normalised as all images are.
+
+    Args:
+        images: The batch, on the device that trains.
+        rows: Place of each image in the training split.
+        look: How strongly views differ.
+        seed: Of the run.
+        epoch: Counted from 0.
+        view: Which of the views of this epoch.
+    """
+    drawn = uniform(rows, seed=seed, epoch=epoch, purpose=(_PURPOSE, view), count=12)
+    numbers = torch.from_numpy(drawn[4:].astype(np.float32)).to(images.device)
+    pixels = images.permute(0, 3, 1, 2).contiguous().float() / 255
+    crops = placed(drawn[:4], scale=look.smallest_crop, ratio=_RATIO)
+    if look.flip:
+        crops[0] *= np.where(drawn[4] < 0.5, -1, 1)
+    grid = sampling_grid(crops, pixels)
+    pixels = F.grid_sample(pixels, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    pixels = _coloured(pixels, numbers[1:6], look)
+    if look.blur > 0:
+        low, high = _SIGMA
+        sigma = torch.where(numbers[6] < look.blur, low + (high - low) * numbers[7], 1e-2)
+        pixels = _blurred(pixels, sigma)
+    mean = torch.tensor(MEAN, device=pixels.device)[:, None, None]
+    return (pixels - mean) / torch.tensor(DEVIATION, device=pixels.device)[:, None, None]
+
+
+def _coloured(pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: Look) -> Float[Tensor, "n 3 h w"]:
+    """Brightness, contrast, saturation and hue changed by up to `look.colour`, then some without colour."""
+    bright, contrast, saturation = (1 + 0.8 * look.colour * (2 * numbers[:3] - 1))[:, :, None, None, None]
+    luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]
+    pixels = (pixels * bright).clamp(0, 1)
+    middle = (pixels * luma).sum(dim=1, keepdim=True).mean(dim=(2, 3), keepdim=True)
+    pixels = (middle + contrast * (pixels - middle)).clamp(0, 1)
+    grey = (pixels * luma).sum(dim=1, keepdim=True)
+    turned = torch.einsum("nij,njhw->nihw", _hue_turns(0.2 * look.colour * (2 * numbers[3] - 1)), pixels - grey)
+    # A grey view is one of saturation 0.
+    saturation = saturation * (numbers[4] >= look.grey)[:, None, None, None]
+    return (grey + saturation * turned).clamp(0, 1)
+
+
+def _hue_turns(turns: Float[Tensor, " n"]) -> Float[Tensor, "n 3 3"]:
+    """Rotations of colour about the grey axis by a share of the circle."""
+    angle = 2 * math.pi * turns
+    cosine, sine = angle.cos()[:, None, None], angle.sin()[:, None, None]
+    axis = torch.full((3,), 1 / math.sqrt(3), device=turns.device)
+    cross = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]], device=turns.device) / math.sqrt(3)
+    return cosine * torch.eye(3, device=turns.device) + sine * cross + (1 - cosine) * torch.outer(axis, axis)
+
+
+def _blurred(pixels: Float[Tensor, "n 3 h w"], sigma: Float[Tensor, " n"]) -> Float[Tensor, "n 3 h w"]:
+    """Each image under a Gaussian of its own width, the kernel a tenth of the side as in the paper."""
+    n, _, height, width = pixels.shape
+    reach = max(1, round(min(height, width) / 20))
+    offsets = torch.arange(-reach, reach + 1, device=pixels.device)
+    kernel = torch.exp(-0.5 * (offsets / sigma[:, None]) ** 2)
+    kernel = (kernel / kernel.sum(dim=1, keepdim=True)).repeat_interleave(3, dim=0)
+    flat = F.pad(pixels.reshape(1, 3 * n, height, width), [reach] * 4, mode="replicate")
+    flat = F.conv2d(flat, kernel[:, None, None, :], groups=3 * n)
+    return F.conv2d(flat, kernel[:, None, :, None], groups=3 * n).view(n, 3, height, width)

@@ -1,0 +1,103 @@
+"""Labelled images: contrastive, triplet and margin losses on batches with several images of each class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from trainer import config
+from trainer.data import Pairs
+from trainer.data.order import class_batches
+from trainer.losses import contrastive_margin, margin, triplet
+from trainer.methods.batch import Batch
+from trainer.methods.method import Material, Method, MethodError, generator_of, needed
+from trainer.models import TwoTowers
+
+
+class Labelled(Method):
+    """An objective of unit image embeddings and their classes."""
+
+    def __init__(self, choice: Any, material: Material | None) -> None:
+        super().__init__()
+        material = needed(material)
+        self._choice = choice
+        self._seed = material.run.seed
+        self.classes, labels = classes_of(material.pairs)
+        self._labels = torch.from_numpy(labels)
+
+    def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
+        """Batches with `per_class` images of each class drawn for them; images without a class are left out."""
+        return list(class_batches(self._labels.numpy(), batch_size, self._choice.per_class, seed, epoch))
+
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"]]:
+        """Unit embeddings of the images."""
+        return (towers.encode_image(batch.images),)
+
+    def labels_of(self, batch: Batch) -> Int[Tensor, " n"]:
+        """Class of each image of the batch."""
+        return self._labels[batch.rows.cpu()].to(batch.rows.device)
+
+    def generator(self, batch: Batch) -> torch.Generator:
+        """What the sampler of this update draws from."""
+        return generator_of(self._seed, batch.step, batch.rows.device)
+
+
+class ContrastiveMarginImages(Labelled):
+    """Hadsell's contrastive loss over all pairs of the batch."""
+
+    def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Equal classes together, others beyond the margin."""
+        return contrastive_margin(*embedded, self.labels_of(batch), margin=self._choice.margin)
+
+
+class TripletImages(Labelled):
+    """FaceNet's triplet loss with the sampler that was chosen."""
+
+    def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Every anchor and positive against one negative."""
+        choice = self._choice
+        return triplet(
+            *embedded, self.labels_of(batch), margin=choice.margin, sampler=choice.sampler, squared=choice.squared,
+            generator=self.generator(batch),
+        )  # fmt: skip
+
+
+class MarginImages(Labelled):
+    """The margin loss, its boundary learned for each class."""
+
+    def __init__(self, choice: config.Margin, material: Material | None) -> None:
+        super().__init__(choice, material)
+        start = torch.full((len(self.classes),), choice.beta)
+        self.beta = nn.Parameter(start, requires_grad=choice.learn_beta)
+
+    def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Positives within the boundary, one negative each beyond it."""
+        choice = self._choice
+        return margin(
+            *embedded, self.labels_of(batch), self.beta, alpha=choice.alpha, sampler=choice.sampler,
+            generator=self.generator(batch),
+        )  # fmt: skip
+
+
+def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:
+    """The classes with at least two images, and the place of each pair's class among them, -1 for the others.
+
+    Raises:
+        MethodError: There are fewer than two such classes.
+    """
+    counts = Counter(pairs.labels)
+    classes = sorted(label for label, count in counts.items() if label and count > 1)
+    if len(classes) < 2:
+        what = "no labels" if not any(pairs.labels) else "fewer than two classes with several images"
+        raise MethodError(
+            f"{pairs.name} has {what}, and this objective learns from classes. Choose Scenes or a table with a "
+            "column of labels, or an objective of image-text pairs or of two views."
+        )
+    place = {label: number for number, label in enumerate(classes)}
+    return classes, np.array([place.get(label, -1) for label in pairs.labels], dtype=np.int64)

@@ -1,0 +1,118 @@
+"""Words of captions: predicted from the image, or from the words beside them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from trainer import config
+from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram
+from trainer.methods.batch import Batch
+from trainer.methods.method import Material, Method, MethodError, generator_of, needed
+from trainer.models import TwoTowers
+
+_WORD: Final = re.compile(r"\w+")
+
+
+class BagOfWords(Method):
+    """Scores every word of the vocabulary for an image by a linear layer on its embedding."""
+
+    def __init__(self, choice: config.OneVsAll | config.Multiclass, material: Material | None) -> None:
+        super().__init__()
+        material = needed(material)
+        captions = [_WORD.findall(caption.lower()) for caption in material.pairs.captions]
+        self.words = vocabulary_of(captions, choice.vocabulary, drop_frequent=choice.drop_frequent)
+        if len(self.words) < 2:
+            raise MethodError(
+                f"Of the words of {material.pairs.name} fewer than two are left once the {choice.drop_frequent} most "
+                "frequent are gone. Leave out fewer."
+            )
+        self.scores = nn.Linear(material.run.model.embed_dim, len(self.words))
+        place = {word: number for number, word in enumerate(self.words)}
+        self._bags = [[place[word] for word in set(caption) if word in place] for caption in captions]
+        self._loss = one_vs_all_logistic if isinstance(choice, config.OneVsAll) else multiclass_logistic
+
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
+        """A logit for every word."""
+        return (self.scores(towers.visual(batch.images)).float(),)
+
+    def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """The logits against the words of the captions."""
+        (logits,) = embedded
+        bags = torch.zeros(logits.shape)
+        for row, pair in zip(bags, batch.rows.tolist(), strict=True):
+            row[self._bags[pair]] = 1
+        return self._loss(logits, bags.to(logits.device))
+
+
+def vocabulary_of(captions: Sequence[Sequence[str]], size: int, *, drop_frequent: int) -> list[str]:
+    """The `size` words that most captions have, in that order, after the `drop_frequent` very first are left out."""
+    counts = Counter(word for caption in captions for word in set(caption))
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return ranked[drop_frequent : drop_frequent + size]
+
+
+class Word2VecTokens(Method):
+    """Skip-gram: input vectors are the text tower's, output vectors are the method's own."""
+
+    reads_images: ClassVar[bool] = False
+    reads_texts: ClassVar[bool] = True
+
+    def __init__(self, choice: config.Word2Vec, material: Material | None) -> None:
+        super().__init__()
+        material = needed(material)
+        self._choice = choice
+        self._seed = material.run.seed
+        size = material.tokenizer.size
+        self.context = nn.Embedding(size, material.run.model.embed_dim)
+        nn.init.zeros_(self.context.weight)
+        tokens = material.tokenizer.encode(material.pairs.captions, material.run.model.context_length)
+        spoken = tokens[material.towers.text.spoken(tokens)]
+        counts = torch.bincount(spoken, minlength=size).double()
+        self._chances = torch.where(counts > 0, counts.pow(choice.power), 0.0)
+
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
+        """Input vectors of centres, output vectors of their contexts and negatives (flat), and which do not count."""
+        generator = generator_of(self._seed, batch.step, torch.device("cpu"))
+        tokens = batch.tokens.cpu()
+        centres, contexts = beside(tokens, towers.text.spoken(tokens), self._choice.window, generator)
+        count = len(centres) * self._choice.negatives
+        drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
+        drawn = drawn.view(len(centres), self._choice.negatives)
+        where = batch.tokens.device
+        skipped = (drawn == contexts[:, None]).to(where)
+        return (
+            towers.text.vectors(centres.to(where)),
+            self.context(contexts.to(where)),
+            self.context(drawn.to(where)),
+            skipped,
+        )
+
+    def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:
+        """Every centre with a context against the words drawn."""
+        centre, context, negatives, skipped = embedded
+        if not len(centre):
+            return centre.sum() * 0  # captions of one word have no context
+        return skip_gram(centre, context, negatives, skipped=skipped)
+
+
+def beside(
+    tokens: Int[Tensor, "n length"], spoken: Tensor, window: int, generator: torch.Generator
+) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
+    """Every token with each of its neighbours up to a distance drawn for it, 1 to `window`, as word2vec does."""
+    reach = torch.randint(1, window + 1, tokens.shape, generator=generator)
+    centres, contexts = [], []
+    for distance in range(1, min(window, tokens.shape[1] - 1) + 1):
+        left, right = slice(None, -distance), slice(distance, None)
+        both = spoken[:, left] & spoken[:, right]
+        for centre, context in ((left, right), (right, left)):
+            taken = both & (reach[:, centre] >= distance)
+            centres.append(tokens[:, centre][taken])
+            contexts.append(tokens[:, context][taken])
+    return torch.cat(centres), torch.cat(contexts)
