@@ -16,6 +16,8 @@ from explorer.widgets.banner import Banner
 if TYPE_CHECKING:
     from explorer.views.view import View
 
+MOST_SHOWN: Final = 240
+"""Characters of a copied command that the banner shows: that of many images and templates would fill the window."""
 FOLDER_KEY: Final = "export/folder"
 _NOTHING: Final = "There is nothing to export in this view yet."
 _NEXT: Final = "Choose a run with results for A or B first."
@@ -70,7 +72,8 @@ class Exports(QObject):
             return
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
-        self._banner.tell("The command is on the clipboard.", line, tone="good")
+        shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
+        self._banner.tell("The command is on the clipboard.", shown, tone="good")
 
     def _count(self, _export: Export) -> None:
         self.count_changed.emit(len(self._exporter.running))

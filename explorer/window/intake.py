@@ -46,6 +46,9 @@ class Intake(QObject):
             self.arrived.emit(list(found.paths))
         if found.refused:
             self.refused.emit(found.refused)
+        if not found.paths and not found.refused:
+            # A program that ends, or hangs, right after the drop no longer says what it was.
+            self.refused.emit("Nothing arrived: the program dragged from gave no files. Drop them again, or browse.")
 
     def paste(self) -> None:
         """Takes copied files, or a copied picture, which is first written to the workspace's scratch folder."""

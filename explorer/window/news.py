@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 
 from explorer.window.facts import Facts, facts_of, first_choice
 
@@ -31,6 +31,7 @@ class News(QObject):
         jobs.snapshots_changed.connect(self._run_grew)
         jobs.run_ended.connect(self._tell_end)
         jobs.deleted.connect(self._tell_deleted)
+        jobs.went_deaf.connect(self._tell_deaf)
         jobs.failed.connect(lambda words: banner.tell(words))
         rooms.asker.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
@@ -77,4 +78,19 @@ class News(QObject):
 
     def _tell_deleted(self, runs: list[RunRow]) -> None:
         words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
-        self._banner.tell(words, tone="info", action=("Undo", self._selection.undo.undo))
+        files = "Its files are still there." if len(runs) == 1 else "Their files are still there."
+        undo = self._selection.undo
+        self._banner.tell(words, files, tone="info", action=("Undo", undo.undo))
+        # Once anything else was done or undone, this button would undo that instead.
+        undo.indexChanged.connect(
+            lambda _: self._banner.hide() if self._banner.message.text() == words else None,
+            Qt.ConnectionType.SingleShotConnection,
+        )
+
+    def _tell_deaf(self, run: RunRow) -> None:
+        self._banner.tell(
+            f"{run.name} was asked to stop and goes on.",
+            "It may be in a long step; ending it loses what it did since its last checkpoint.",
+            tone="warn",
+            action=("End now", lambda: self._rooms.jobs.end(run.id)),
+        )

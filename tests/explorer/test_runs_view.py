@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer import jobs as jobs_room
@@ -214,14 +214,14 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
     assert context.selection.runs == (three[0], three[1])
 
 
-def test_delete_offers_undo_and_brings_the_run_back(qtbot: QtBot, context: Context, three: list[int]):
+def test_delete_is_announced_and_undone(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, three[0], three[2])
-    view.actions_of_runs["delete"].trigger()
+    with qtbot.waitSignal(context.jobs.deleted) as told:
+        view.actions_of_runs["delete"].trigger()
+    assert [run.id for run in told.args[0]] == [three[0], three[2]]
     qtbot.waitUntil(lambda: names(view) == ["cloob small"])
-    assert view.banner.isVisible()
-    assert view.banner.message.text() == "2 runs were deleted."
-    qtbot.mouseClick(view.banner.action, Qt.MouseButton.LeftButton)
+    context.selection.undo.undo()
     qtbot.waitUntil(lambda: len(names(view)) == 3)
 
 
@@ -270,13 +270,13 @@ def test_a_trainer_that_does_not_stop_can_be_ended(
         choose(qtbot, view, log.run.id)
         end = view.actions_of_runs["end"]
         assert not end.isVisible()
+        assert view.findChild(QToolButton, "end-button").isHidden()
         view.actions_of_runs["stop"].trigger()
         qtbot.waitUntil(end.isVisible, timeout=3_000)
-        assert view.banner.message.text() == "deaf was asked to stop and goes on."
-        end.trigger()
+        button = view.findChild(QToolButton, "end-button")
+        assert button.isVisible()
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         qtbot.waitUntil(lambda: ended == [log.run.id])
-        qtbot.mouseClick(view.banner.action, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: ended == [log.run.id] * 2)
         log.status("stopped")
     context.jobs.poll()
     qtbot.waitUntil(lambda: not end.isVisible(), timeout=3_000)

@@ -321,6 +321,21 @@ def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
     assert "nothing to export" in window.banner.message.text()
 
 
+def test_a_long_command_is_copied_whole_and_shown_in_part(open_window) -> None:
+    window = open_window()
+    long = ["export", "curves", "--runs", *map(str, range(200))]
+    window.pages.open_view.command = lambda: long
+    window._copy_command()
+    assert " 199 " in QApplication.clipboard().text()
+    assert window.banner.next.text() == QApplication.clipboard().text()[:240].rstrip() + " …"
+
+
+def test_a_drop_that_brings_nothing_is_told(open_window) -> None:
+    window = open_window()
+    window.intake.take(QMimeData())
+    assert window.banner.message.text().startswith("Nothing arrived")
+
+
 def test_the_theme_is_chosen_and_remembered(open_window) -> None:
     window = open_window()
     window._choose_theme("dark")
@@ -404,3 +419,17 @@ def test_a_deleted_run_can_be_brought_back_from_the_banner(open_window, qtbot, t
     qtbot.waitUntil(lambda: len(jobs.runs) == 0, timeout=10_000)
     window.banner.action.click()
     qtbot.waitUntil(lambda: len(jobs.runs) == 1, timeout=10_000)
+    jobs.delete([run])
+    assert window.banner.isVisible()
+    window.selection.undo.undo()
+    assert not window.banner.isVisible(), "its Undo would undo something else now"
+
+
+def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
+    window = open_window()
+    ended: list[int] = []
+    monkeypatch.setattr(window.rooms.jobs, "end", ended.append)
+    window.rooms.jobs.went_deaf.emit(_run(7, "clip"))
+    assert "was asked to stop and goes on" in window.banner.message.text()
+    window.banner.action.click()
+    assert ended == [7]

@@ -173,10 +173,21 @@ class CurvesPane(QWidget):
             self._draw_later.start()
         if any(series.run not in shown for panel in drawn for series in panel.series):
             return  # other runs were chosen meanwhile; their drawing follows
-        self.grid.show_panels(self._with_waiting(drawn), x_label=X_LABELS[self.axis])
-        self.grid.setVisible(bool(self._runs) and bool(self.metrics))
+        panels = self._with_waiting(drawn)
+        self.grid.show_panels(panels, x_label=X_LABELS[self.axis])
+        self.grid.setVisible(bool(self._runs) and bool(panels))
         self.nothing.setVisible(not self.grid.isVisibleTo(self.grid.parentWidget()))
-        self.nothing.setText("Choose a metric to draw." if self._runs else "Choose a run in the table above.")
+        self.nothing.setText(self._why_nothing())
+
+    def _why_nothing(self) -> str:
+        """What to say where there is no curve."""
+        if not self._runs:
+            return "Choose a run in the table above."
+        if not self.metrics:
+            return "Choose a metric to draw."
+        if self._reading:
+            return "Reading the curves."
+        return "Nothing was logged of these metrics. The log may tell why."
 
     def _with_waiting(self, panels: Sequence[charts.Panel]) -> list[Panel]:
         """Panels to draw, in the order of the metrics, with empty ones for what a working run has yet to log."""

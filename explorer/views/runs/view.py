@@ -26,7 +26,6 @@ from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.table import RunsTable
 from explorer.views.view import Context, View, hairline
-from explorer.widgets.banner import Banner
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
@@ -75,7 +74,6 @@ class RunsView(View):
         self.curves = CurvesPane(context)
         self.log = LogTail(context.background)
         self.config = ConfigPane(context.workspace, context.background)
-        self.banner = Banner(self)
         self._build()
         self._connect()
         self._restore()
@@ -135,30 +133,11 @@ class RunsView(View):
             if self.context.jobs.is_deaf(run.id):
                 self.context.jobs.end(run.id)
 
-    def _offer_end(self, run: RunRow) -> None:
-        self._show_chosen()
-        self.banner.tell(
-            f"{run.name} was asked to stop and goes on.",
-            "It may be in a long step; ending it loses what it did since its last checkpoint.",
-            tone="warn",
-            action=("End now", lambda: self.context.jobs.end(run.id)),
-        )
-
     def _resume(self) -> None:
         self.context.jobs.resume([run.id for run in self.table.chosen() if run.status in RESUMABLE])
 
     def _delete(self) -> None:
         self.context.jobs.delete([run.id for run in self.table.chosen()])
-
-    def _offer_undo(self, runs: Sequence[RunRow]) -> None:
-        words = f"{runs[0].name} was deleted." if len(runs) == 1 else f"{len(runs)} runs were deleted."
-        undo = self.context.jobs.undo
-        self.banner.tell(
-            words,
-            "Their files are still there." if len(runs) > 1 else "Its files are still there.",
-            tone="info",
-            action=("Undo", undo.undo),
-        )
 
     def _show_as(self, letter: str) -> None:
         """Makes the chosen run A or B; if it was the other one, the two change places."""
@@ -300,13 +279,15 @@ class RunsView(View):
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setObjectName(f"{name}-button")
         button.setAccessibleName(action.text())
+        # A button follows its action in all but this.
+        button.setVisible(action.isVisible())
+        action.visibleChanged.connect(lambda: button.setVisible(action.isVisible()))
         return button
 
     def _connect(self) -> None:
         jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
         jobs.runs_changed.connect(self._show_runs)
-        jobs.deleted.connect(self._offer_undo)
-        jobs.went_deaf.connect(self._offer_end)
+        jobs.went_deaf.connect(self._show_chosen)
         selection.runs_changed.connect(self._show_chosen)
         theme.theme().changed.connect(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)
