@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import field
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from trainer.problem import Problem
@@ -31,7 +32,13 @@ def option(
 
 def field_type(owner: type, name: str) -> Any:
     """The resolved annotation of a field (`int`, `float`, `bool`, `str`, or a `Literal`)."""
-    return get_type_hints(owner)[name]
+    return _field_types(owner)[name]
+
+
+@lru_cache(maxsize=None)
+def _field_types(owner: type) -> dict[str, Any]:
+    """Every annotation of a class, resolved once: a form asks for each at every key that is typed."""
+    return get_type_hints(owner)
 
 
 def plain_fields(cls: type) -> list[dataclasses.Field]:
