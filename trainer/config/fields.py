@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import field
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from trainer.problem import Problem
@@ -35,7 +35,7 @@ def field_type(owner: type, name: str) -> Any:
     return _field_types(owner)[name]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _field_types(owner: type) -> dict[str, Any]:
     """Every annotation of a class, resolved once: a form asks for each at every key that is typed."""
     return get_type_hints(owner)
