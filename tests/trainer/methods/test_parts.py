@@ -1,0 +1,244 @@
+"""The pieces that methods are made of: slow copies, clusters, class batches, words, views, sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from trainer import config, losses, models
+from trainer.analysis.neighbours import accuracy, nearest
+from trainer.data import Pairs
+from trainer.data.augment import normalised
+from trainer.data.order import class_batches
+from trainer.data.sentences import CaptionTokens, sentences
+from trainer.data.tokenizer import train_tokenizer
+from trainer.data.views import Look, augmented_view
+from trainer.methods import Batch, Material, MethodError, build
+from trainer.methods.clusters import k_means
+from trainer.methods.labelled import classes_of
+from trainer.methods.two_views import move
+from trainer.methods.words import beside, vocabulary_of
+
+CAPTIONS = ["a red star, on sand", "a blue ring. It is night", "a red ring", "a green moon"] * 4
+MODEL = config.TinyTowers(image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, embed_dim=8)
+
+
+def material(objective: config.Objective, **fields: object) -> Material:
+    images = np.random.default_rng(0).integers(0, 256, (16, 32, 32, 3), dtype=np.uint8)
+    labels = ["star", "ring", "ring", "moon"] * 4
+    pairs = Pairs("toy", "train", images, CAPTIONS, labels, CAPTIONS, {}, "f")
+    run = dataclasses.replace(config.Run(), objective=objective, model=MODEL)
+    tokenizer = train_tokenizer(CAPTIONS, 300)
+    torch.manual_seed(0)
+    towers = models.build(MODEL, vocabulary=tokenizer.size, towers=objective.towers)
+    return dataclasses.replace(Material(run, pairs, tokenizer, towers), **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nt_xent", lambda a, b: losses.nt_xent(a, b, 4.0)),
+        ("nt_logistic", lambda a, b: losses.nt_logistic(a, b, 4.0)),
+        ("margin_triplet", lambda a, b: losses.margin_triplet(a, b, 0.3)),
+    ],
+)
+def test_simclr_takes_the_loss_that_was_chosen(name, expected):
+    method = build(choice := config.SimClr(loss=name, inv_tau=4.0, margin=0.3), material(choice))
+    a, b = (nn.functional.normalize(torch.randn(5, 8), dim=1) for _ in range(2))
+    assert torch.equal(method.compare((a, b), Batch(None, None)), expected(a, b))
+    assert method.inv_tau == (None if name == "margin_triplet" else 4.0)
+
+
+def test_byols_momentum_rises_to_one():
+    made = material(choice := config.Byol(momentum=0.9))
+    method = build(choice, made)
+    assert not any(p.requires_grad for p in method.slow_tower.parameters())
+    with torch.no_grad():
+        for parameter in made.towers.visual.parameters():
+            parameter.add_(1)
+    before = next(method.slow_tower.parameters()).clone()
+    method.follow(made.towers, 0.0)
+    assert (next(method.slow_tower.parameters()) - before) == pytest.approx(torch.full_like(before, 0.1), abs=1e-6)
+    before = next(method.slow_tower.parameters()).clone()
+    method.follow(made.towers, 1.0)
+    assert torch.equal(next(method.slow_tower.parameters()), before)
+
+
+def test_moving_a_copy_leaves_the_other_alone():
+    slow, fast = nn.Linear(2, 2), nn.Linear(2, 2)
+    was = fast.weight.clone()
+    mean = (0.25 * slow.weight + 0.75 * fast.weight).detach()
+    move(slow, fast, 0.25)
+    assert torch.allclose(slow.weight, mean)
+    assert torch.equal(fast.weight, was)
+
+
+def test_pcls_queue_holds_the_newest_keys():
+    made = material(choice := config.Pcl(queue=6, clusters=2, clusterings=2, projection_dim=4))
+    method = build(choice, made)
+    keys = [nn.functional.normalize(torch.randn(3, 4), dim=1) for _ in range(3)]
+    for key in keys:
+        method.compare((key, key), Batch(None, None, torch.arange(3)))
+        method.follow(made.towers, 0.0)
+    assert torch.equal(method.queue, torch.cat([keys[2], keys[1]]))
+
+
+def test_pcl_clusters_after_its_warm_up():
+    method = build(choice := config.Pcl(queue=4, clusters=2, clusterings=3, warmup_epochs=2), material(choice))
+    method.begin_epoch(1)
+    assert not method.clustered
+    method.begin_epoch(2)
+    assert method.clustered
+    assert [len(getattr(method, f"prototypes_{level}")) for level in range(3)] == [2, 4, 8]
+    assert method.concentrations_1.mean().item() == pytest.approx(1 / 5, abs=1e-6)
+    first = method.prototypes_2.clone()
+    method.begin_epoch(2)
+    assert torch.equal(method.prototypes_2, first)
+
+
+def test_clusters_that_lie_apart_are_found():
+    generator = torch.Generator().manual_seed(0)
+    middles = 10 * torch.eye(4)
+    points = (middles[:, None] + 0.1 * torch.randn(4, 25, 4, generator=generator)).reshape(100, 4)
+    best = min(
+        (k_means(points, 4, generator=torch.Generator().manual_seed(seed)) for seed in range(5)),
+        key=lambda found: found[2].sum(),
+    )
+    centres, nearest_one, distance = best
+    assert distance.max() < 1
+    assert all(len(set(nearest_one[start : start + 25].tolist())) == 1 for start in range(0, 100, 25))
+    assert torch.allclose(centres[nearest_one[0]], points[:25].mean(dim=0), atol=1e-5)
+
+
+def test_no_cluster_stays_empty_while_points_differ():
+    points = torch.cat([torch.zeros(30, 2), torch.arange(10.0).repeat(2, 1).T])
+    for seed in range(8):
+        _, nearest_one, _ = k_means(points, 5, generator=torch.Generator().manual_seed(seed))
+        assert len(nearest_one.unique()) >= 4
+
+
+def test_batches_have_several_of_each_class_and_repeat_for_a_seed():
+    labels = np.array([0] * 40 + [1] * 10 + [2] * 10 + [-1] * 20)
+    drawn = list(class_batches(labels, 16, 4, 3, 1))
+    assert len(drawn) == 5
+    for batch in drawn:
+        classes, counts = np.unique(labels[batch], return_counts=True)
+        assert (classes >= 0).all()
+        assert len(classes) > 1
+        assert (counts % 4 == 0).all()
+    again = list(class_batches(labels, 16, 4, 3, 1))
+    assert all((a == b).all() for a, b in zip(drawn, again, strict=True))
+    other = list(class_batches(labels, 16, 4, 3, 2))
+    assert any((a != b).any() for a, b in zip(drawn, other, strict=True))
+
+
+def test_classes_of_one_image_do_not_count():
+    pairs = material(config.Triplet()).pairs
+    classes, labels = classes_of(dataclasses.replace(pairs, labels=["x", "x", "y", "y", "z", ""] + [""] * 10))
+    assert classes == ["x", "y"]
+    assert labels[:6].tolist() == [0, 0, 1, 1, -1, -1]
+    with pytest.raises(MethodError, match="fewer than two classes"):
+        classes_of(dataclasses.replace(pairs, labels=["x"] * 16))
+
+
+def test_the_margin_has_a_learned_boundary_for_each_class():
+    method = build(choice := config.Margin(beta=0.3), material(choice))
+    assert method.beta.shape == (3,)
+    rows = nn.functional.normalize(torch.randn(8, 8), dim=1).requires_grad_()
+    batch = Batch(None, None, torch.arange(8), step=4)
+    loss = method.compare((rows,), batch)
+    assert torch.equal(loss, method.compare((rows,), batch))
+    loss.backward()
+    assert method.beta.grad.abs().sum() > 0
+
+
+def test_the_most_frequent_words_are_left_out():
+    assert vocabulary_of([["a", "b"], ["a", "a", "c"], ["a", "b"]], 5, drop_frequent=1) == ["b", "c"]
+    method = build(choice := config.OneVsAll(drop_frequent=1, vocabulary=4), material(choice))
+    assert "a" not in method.words
+    assert method.words[:2] == ["red", "ring"]
+    with pytest.raises(MethodError, match="Leave out fewer"):
+        build(choice := config.OneVsAll(drop_frequent=100), material(choice))
+
+
+def test_contexts_lie_within_the_window_and_never_outside_the_text():
+    tokens = torch.tensor([[1, 5, 6, 7, 9, 0]])
+    spoken = torch.tensor([[False, True, True, True, False, False]])
+    centres, contexts = beside(tokens, spoken, 1, torch.Generator().manual_seed(0))
+    assert sorted(zip(centres.tolist(), contexts.tolist(), strict=True)) == [(5, 6), (6, 5), (6, 7), (7, 6)]
+    far = [beside(tokens, spoken, 2, torch.Generator().manual_seed(seed)) for seed in range(20)]
+    found = [set(zip(a.tolist(), b.tolist(), strict=True)) for a, b in far]
+    assert any((5, 7) in pairs for pairs in found)
+    assert any((5, 7) not in pairs for pairs in found)
+
+
+def test_word2vec_skips_negatives_that_are_the_target():
+    made = material(choice := config.Word2Vec(negatives=50))
+    method = build(choice, made)
+    tokens = made.tokenizer.encode(CAPTIONS[:4], 16)
+    *_, negatives, skipped = method.embed(made.towers, Batch(None, tokens))
+    assert skipped.any()
+    assert not skipped.all()
+    assert negatives.shape[:2] == skipped.shape
+    centre, context, drawn = torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 4, 3)
+    mask = torch.tensor([[False, True, False, True]] * 2)
+    assert losses.skip_gram(centre, context, drawn, skipped=mask).item() == pytest.approx(
+        losses.skip_gram(centre, context, drawn[:, [0, 2]]).item(), abs=1e-6
+    )
+    assert math.isfinite(method.compare(method.embed(made.towers, Batch(None, tokens[:0])), Batch(None, tokens)).item())
+
+
+def test_views_depend_on_seed_epoch_index_and_view_only():
+    images = torch.from_numpy(material(config.SimClr()).pairs.images.copy())
+    look, rows = Look(0.3, 0.5, 0.2, 0.5, flip=True), np.arange(16)
+    whole = augmented_view(images, rows, look, seed=1, epoch=2, view=0)
+    alone = augmented_view(images[5:6], rows[5:6], look, seed=1, epoch=2, view=0)
+    assert torch.allclose(whole[5], alone[0], atol=1e-5)
+    for other in (
+        {"seed": 2, "epoch": 2, "view": 0},
+        {"seed": 1, "epoch": 3, "view": 0},
+        {"seed": 1, "epoch": 2, "view": 1},
+    ):
+        assert not torch.allclose(whole, augmented_view(images, rows, look, **other), atol=0.1)
+
+
+def test_a_look_that_changes_nothing_gives_the_image():
+    images = torch.from_numpy(material(config.SimClr()).pairs.images.copy())
+    view = augmented_view(images, np.arange(16), Look(1.0, 0.0, 0.0, 0.0, flip=False), seed=0, epoch=0, view=0)
+    # Crops keep the whole area, but their sides may differ by a third.
+    assert view.mean() == pytest.approx(normalised(images).mean().item(), abs=0.05)
+    grey = augmented_view(images, np.arange(16), Look(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
+    from trainer.data.augment import DEVIATION, MEAN
+
+    pixels = grey * torch.tensor(DEVIATION)[:, None, None] + torch.tensor(MEAN)[:, None, None]
+    assert (pixels[:, 0] - pixels[:, 2]).abs().max() < 1e-5
+
+
+def test_one_sentence_of_a_caption_is_drawn_in_an_epoch():
+    assert sentences("A red star, on sand. It is night!") == ["A red star", "on sand", "It is night"]
+    assert sentences("3.5 stars") == ["3.5 stars"]
+    assert sentences("...") == ["..."]
+    tokenizer = train_tokenizer(CAPTIONS, 300)
+    drawn = CaptionTokens(CAPTIONS, tokenizer, 16, seed=0, sample=True)
+    rows = np.arange(len(CAPTIONS))
+    seen = {tokenizer.decode(drawn.of(rows, epoch)[0].tolist()) for epoch in range(20)}
+    assert seen == {"a red star", "on sand"}
+    assert torch.equal(drawn.of(rows, 3)[4:6], drawn.of(rows[4:6], 3))
+    whole = CaptionTokens(CAPTIONS, tokenizer, 16, seed=0, sample=False)
+    assert torch.equal(whole.of(rows, 0), tokenizer.encode(CAPTIONS, 16))
+
+
+def test_neighbours_vote_and_those_without_a_value_abstain():
+    stored = np.float32([[1, 0], [0.8, 0.6], [0, 1]])
+    rows, cosines = nearest(np.float32([[1, 0], [0, 1]]), stored, 2)
+    assert rows.tolist() == [[0, 1], [2, 1]]
+    assert accuracy(["a", "b"], ["a", "b", "b"], rows, cosines) == 1.0
+    assert accuracy(["a", "a"], ["a", "b", "b"], rows, cosines) == 0.5
+    assert accuracy(["a", "a"], ["", "a", "b"], rows, cosines) == 0.5
+    assert accuracy(["c", ""], ["a", "b", "b"], rows, cosines) == 0.0
+    assert math.isnan(accuracy(["", ""], ["a", "b", "b"], rows, cosines))
