@@ -55,12 +55,14 @@ def default_workspace() -> Path:
 
 
 def presets() -> dict[str, config.Run]:
-    """Name -> run of every preset that comes with the application, sorted by name.
+    """Name -> run of every preset that comes with the application, in the order of their objectives.
 
     Raises:
         ConfigError: A preset is no valid run.
     """
-    return {path.stem: config.read(path) for path in sorted((assets_dir() / "presets").glob("*.toml"))}
+    found = {path.stem: config.read(path) for path in (assets_dir() / "presets").glob("*.toml")}
+    kinds = config.choices(config.Objective)
+    return dict(sorted(found.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
 
 
 def preset(name: str) -> config.Run:

@@ -21,6 +21,20 @@ def test_the_presets_that_ship_may_start():
         assert catalog.preset(name) == run
 
 
+def test_presets_come_in_the_order_of_their_objectives():
+    """The first that may start is what a new run shows first."""
+    names = list(catalog.presets())
+    assert names[:4] == ["clip-folder", "clip-scenes", "cloob-folder", "cloob-scenes"]
+    assert names[-1] == "word2vec-scenes"
+
+
+def test_presets_of_scenes_have_one_budget():
+    runs = [run for name, run in catalog.presets().items() if name.endswith("-scenes")]
+    budgets = {(run.model, run.optimiser.batch_size, run.optimiser.epochs, run.data) for run in runs}
+    assert len(budgets) == 1
+    assert len(runs) >= 10
+
+
 def test_the_prompt_suites_that_ship_have_classes_and_templates():
     for suite in catalog.prompt_suites().values():
         assert suite.classes

@@ -111,6 +111,8 @@ def test_a_value_below_its_bound_is_refused_by_name(section, cls, field):
         ("device = 'tpu'", "choose one of auto, cpu, cuda, mps"),
         ("optimiser = 3", r"\[optimiser\] must be a table"),
         ("seed = -1", "seed -1 is too small"),
+        ("[objective]\nkind = 'infoloob'\ninv_tau = -1.0", "inv_tau -1.0 is too small"),
+        ("[objective]\nkind = 'triplet'\nsampler = 'easy'", "sampler 'easy': choose one of distance-weighted"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(text, said):
@@ -128,6 +130,14 @@ def test_what_is_wrong_is_said_in_a_sentence(text, said):
         ({"model": config.TinyTowers(text_heads=3)}, "does not divide model.text_width"),
         ({"model": config.TinyTowers(image_tower="vit", patch_size=7)}, "does not divide model.image_size"),
         ({"model": config.TinyTowers(image_size=48)}, "multiple of 32"),
+        ({"objective": config.Pcl(queue=200)}, r"objective\.queue 200 must be a multiple.*choose 256"),
+        ({"objective": config.Pcl(queue=64)}, r"objective\.queue 64 must be a multiple.*choose 128"),
+        ({"objective": config.Triplet(per_class=5)}, r"objective\.per_class 5 must divide"),
+        ({"objective": config.Margin(per_class=128)}, r"objective\.per_class 128 must divide.*at least twice"),
+        (
+            {"objective": config.Word2Vec(), "optimiser": config.Optimiser(micro_batch=16)},
+            r"optimiser\.micro_batch 16 is of no use",
+        ),
     ],
 )
 def test_choices_that_contradict_each_other_are_refused(changes, said):
@@ -164,3 +174,12 @@ def test_an_unreadable_file_is_named(tmp_path):
 
 def test_the_default_temperature_is_clips():
     assert math.isclose(config.Clip().inv_tau, 1 / 0.07)
+
+
+@pytest.mark.parametrize("kind", config.choices(config.Objective), ids=lambda kind: kind.kind)
+def test_every_objective_says_what_it_is_and_where_it_comes_from(kind):
+    assert kind.label
+    assert kind.paper.startswith("https://")
+    assert kind.paper in (kind.__doc__ or "")
+    assert kind.towers in ("both", "image", "words")
+    config.check(dataclasses.replace(config.Run(), objective=kind()))

@@ -20,7 +20,11 @@ class BagOfWords:
         1_000, "Words", "Most frequent words of the captions that are predicted.", low=2, high=100_000
     )
     drop_frequent: int = option(
-        10, "Words left out", "The very most frequent words, which say nothing of an image.", low=0, high=10_000
+        3,
+        "Words left out",
+        "The very most frequent words, which say nothing of an image; 3 suit Scenes, 10 the paper's web captions.",
+        low=0,
+        high=10_000,
     )
 
 
