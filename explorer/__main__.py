@@ -54,6 +54,7 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     from PySide6.QtWidgets import QApplication
 
     from explorer import theme
+    from explorer.garbage import Garbage
     from explorer.hooks import Hooks
     from explorer.settings import Settings
     from explorer.theme.icons import assets
@@ -73,10 +74,13 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
         window.forget()
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
+    garbage = Garbage()
+    window.ready.connect(garbage.keep_what_is_there)
     # Ctrl-C in the terminal closes the window as its button would; the status bar's timer lets Python see it.
     signal.signal(signal.SIGINT, lambda *_: window.close())
     window.show()
     status = application.exec()
+    garbage.close()
     hooks.remove()
     return status
 

@@ -1,0 +1,49 @@
+"""Python's cyclic garbage is collected on the GUI thread only.
+
+Python collects on whichever thread allocates next. If a widget or a timer is in a cycle, a worker thread would then
+run its destructor while the GUI thread uses Qt: at best Qt warns of timers stopped from another thread, at worst each
+thread waits for a lock the other one holds, and the window hangs for good.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer
+
+EVERY_MS: Final = 500
+OLDEST_EVERY: Final = 60
+"""Turns after which the oldest generation is looked at, too: half a minute."""
+
+
+class Garbage(QObject):
+    """Takes collecting over from Python until `close`."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._turns = 0
+        gc.disable()
+        self._timer = QTimer(self, interval=EVERY_MS, timeout=self._collect)
+        self._timer.start()
+
+    def keep_what_is_there(self) -> None:
+        """What lives by now stays for good, so it is not looked through again: a collection then takes a few ms."""
+        gc.freeze()
+
+    def close(self) -> None:
+        """Gives collecting back to Python."""
+        self._timer.stop()
+        gc.enable()
+
+    def _collect(self) -> None:
+        self._turns += 1
+        youngest, middle, oldest = gc.get_count()
+        first, second, third = gc.get_threshold()
+        if oldest > third and self._turns >= OLDEST_EVERY:
+            self._turns = 0
+            gc.collect(2)
+        elif middle > second:
+            gc.collect(1)
+        elif youngest > first:
+            gc.collect(0)
