@@ -100,7 +100,7 @@ def _heldout() -> list[Metric]:
         Metric("val/zero_shot_acc1", "Zero-shot accuracy", "", "up", held, percent=True),
         Metric("val/zero_shot_acc5", "Zero-shot top-5 accuracy", "", "up", held, percent=True),
         Metric("val/knn_acc1", "kNN accuracy of class", "", "up", held, percent=True),
-        Metric("val/knn_words", "Words shared with the nearest", "", "up", held, percent=True),
+        Metric("val/knn_words", "Words shared with the nearest", "", "up", held),
         Metric("val/matched_cosine", "Mean cosine, matched", group=held),
         Metric("val/unmatched_cosine", "Mean cosine, unmatched", group=held),
         Metric("val/auc", "AUC, matched over unmatched", "", "up", held, digits=4),

@@ -11,6 +11,10 @@ OBJECTIVE_LABELS: Final[dict[str, str]] = {choice.kind: choice.label for choice 
 """Kind of an objective as stored -> how people call it."""
 
 
+BOTH: Final = "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
+"""What to do where a chart compares images with texts and a run has only one of them."""
+
+
 class ChartError(Problem):
     """There is nothing to draw; the message names what is missing and what there is."""
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
-from trainer.charts import ChartError
+from trainer.charts import BOTH, ChartError
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
 
@@ -63,7 +63,7 @@ def geometry(
         chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
         snapshot = read_snapshot(chosen.folder)
         if snapshot.image is None or snapshot.text is None:
-            raise ChartError(f"Run {row.name} embeds only one modality; the gap needs images and texts.")
+            raise ChartError(f"Run {row.name} embeds only one modality; the gap needs images and texts. {BOTH}")
         rows = np.arange(snapshot.n)
         if snapshot.n > MOST_PAIRS:
             rows = np.sort(np.random.default_rng(0).choice(snapshot.n, MOST_PAIRS, replace=False))

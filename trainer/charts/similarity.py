@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
-from trainer.charts import ChartError
+from trainer.charts import BOTH, ChartError
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -138,7 +138,7 @@ def similarity(
 def _cosines(folder: Path, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     snapshot = read_snapshot(folder)
     if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts.")
+        raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
     groups = groups_of(snapshot.items.caption)
     rows = np.arange(snapshot.n)
     if snapshot.n > MOST_IMAGES:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GROUP = "Share"
 HELP = "draw curves, similarity, a map or the Loss lab as SVG, PDF or PNG, and its numbers as CSV"
 
-DEFAULT_METRICS = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
+DEFAULT_METRICS = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
 
 PANELS = ("toy", "saturation", "margins", "retrieval")

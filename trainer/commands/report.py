@@ -27,6 +27,8 @@ _CURVES = (
     "val/zero_shot_acc1",
     "val/auc",
     "val/modality_gap",
+    "val/knn_acc1",
+    "val/knn_words",
     "train/loss",
 )
 
@@ -95,7 +97,10 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
         line = export.curves(workspace, refs, metrics, _files(folder, "curves"))
         text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
         figures.append(ReportFigure("curves", "Training curves", text, line))
-    line = export.similarity(workspace, refs, _files(folder, "similarity"), view=export.View())
+    paired = _paired(workspace, rows)
+    if not paired:
+        return figures + _maps(workspace, rows, folder)
+    line = export.similarity(workspace, paired, _files(folder, "similarity"), view=export.View())
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
@@ -136,6 +141,11 @@ def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
     return ["label"] if all("label" in there for there in columns) else []
 
 
+def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
+    """The runs that embed both images and texts, which alone have matched pairs."""
+    return [row.id for row in rows if workspace.config_of(row.id).objective.towers == "both"]
+
+
 def _files(folder: Path, stem: str) -> list[Path]:
     return [folder / f"{stem}.{kind}" for kind in ("svg", "png", "csv")]
 
@@ -143,14 +153,14 @@ def _files(folder: Path, stem: str) -> list[Path]:
 def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
     from trainer.figures.comparison import as_values
 
-    refs = [row.id for row in rows]
+    paired = _paired(workspace, rows)
     return {
         "made": time.strftime("%Y-%m-%d %H:%M %Z"),
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
-        "similarity": analyse.similarity_values(workspace, refs, view=export.View()),
-        "geometry": analyse.geometry_values(workspace, refs, view=export.View()),
+        "similarity": analyse.similarity_values(workspace, paired, view=export.View()) if paired else {},
+        "geometry": analyse.geometry_values(workspace, paired, view=export.View()) if paired else {},
     }
 
 

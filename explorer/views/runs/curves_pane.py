@@ -29,7 +29,7 @@ from explorer.widgets.curves import CurveGrid, Line, Panel
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts import ChartError
 from trainer.charts import curves as charts
-from trainer.metrics import METRICS, metric
+from trainer.metrics import HEADLINE, METRICS, metric
 from trainer.store import RunRow, ScalarRow
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
@@ -67,8 +67,9 @@ class CurvesPane(QWidget):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics drawn, in catalogue order."""
-        return self.menu.chosen
+        """The metrics drawn: those chosen, in catalogue order, and what a run without recall is judged by."""
+        own = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
+        return (*self.menu.chosen, *sorted(own))
 
     @property
     def axis(self) -> charts.Axis:
@@ -198,8 +199,10 @@ class CurvesPane(QWidget):
             known = metric(name)
             until = "evaluation" if name.startswith(("val/", "combinations/")) else "step"
             words = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
+            # Models of one tower have no recall to wait for.
+            never = "_to_" in name and self._runs and all(run.metric != HEADLINE for run in self._runs)
             empty = Panel(name, known.label, "", known.digits, (), words)
-            found += own or ([empty] if waiting else [])
+            found += own or ([empty] if waiting and not never else [])
         return found
 
     def _panel(self, panel: charts.Panel) -> Panel:
@@ -292,13 +295,13 @@ class CurvesPane(QWidget):
 
     def _look_changed(self) -> None:
         self.weight.setText(f"{self.smoothing:.2f}")
-        remembered = {"metrics": list(self.metrics), "axis": self.axis, "smoothing": self.smoothing}
+        remembered = {"metrics": list(self.menu.chosen), "axis": self.axis, "smoothing": self.smoothing}
         self._context.settings.set("runs/curves", remembered)
         self._draw_later.start()
         self.changed.emit()
 
     def _name_button(self) -> None:
-        self.metrics_button.setText(f"Metrics ({len(self.metrics)})   ")
+        self.metrics_button.setText(f"Metrics ({len(self.menu.chosen)})   ")
 
     def actions_for_palette(self) -> list[QAction]:
         """One action per metric that could be drawn."""

@@ -201,6 +201,19 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
     assert json.loads(json.dumps(results))
 
 
+@pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
+def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
+    """Without classes a model of images is judged by the words of its neighbours' captions."""
+    folder = Path(next(csv.DictReader(coloured.open()))["filepath"]).parent
+    objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
+    run = tiny(objective, **QUICK | {"optimiser.epochs": 1, "data": "folder", "data.path": folder})
+    fit(workspace, run)
+    row = workspace.run(run)
+    assert row.status == "finished"
+    assert row.metric == ("val/image_to_text_R@1" if name == "convirt" else "val/knn_words")
+    assert row.last == ends(journal, run)[1][row.metric]
+
+
 def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured, tmp_path):
     table = tmp_path / "bare.csv"
     table.write_text("\n".join(line.rpartition(",")[0] for line in coloured.read_text().splitlines()))

@@ -1,0 +1,83 @@
+"""A run without texts opens in every view: where it makes no sense, a sentence says why."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from explorer.views.map import MapView
+from explorer.views.runs.view import RunsView
+from explorer.views.similarity import SimilarityView
+from trainer import config
+from trainer.store import RunLog, read_snapshot, snapshot_name, write_snapshot
+
+N = 48
+
+
+@pytest.fixture
+def seen(make_context, two_runs: tuple[int, int]):
+    """A context whose workspace has a run of images alone beside two of pairs; and that run's number."""
+    context = make_context()
+    workspace = context.workspace
+    paired = read_snapshot(workspace.snapshots(two_runs[0])[-1].folder)
+    run = workspace.create_run(dataclasses.replace(config.Run(), name="views", objective=config.SimClr()))
+    with RunLog.claim(workspace, run) as log:
+        folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=20)
+        about = {"step": 20, "dataset": "scenes", "split": "renderings"}
+        write_snapshot(folder, image=paired.image, text=None, items=paired.items, model="views", **about)
+        log.snapshot(20, "scenes", "renderings", folder, N, 8)
+        for step in range(1, 21):
+            log.scalars(step, {"train/loss": 1 / step})
+        log.scalars(20, {"val/knn_acc1": 0.5})
+        log.headline(0.5, 0.5)
+        log.status("finished")
+    return context, run, two_runs[0]
+
+
+def test_the_map_shows_the_images_alone(qtbot, seen):
+    context, run, other = seen
+    view = MapView(context)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.details())
+    view.resize(900, 600)
+    context.selection.propose(run_a=run, run_b=other)
+    view.show()
+    qtbot.waitUntil(lambda: all(panel.side is not None for panel in view.panels), timeout=5000)
+    first = view.panels[0]
+    assert (first.side.images, first.side.texts, len(first.side.xy)) == (N, 0, N)
+    assert f"{N} items" in first.note.text()
+    first.map.hovered.emit(5)
+    assert context.selection.hovered == 5
+    first.map.settled.emit(7, first.map.mapToGlobal(first.map.position(7).toPoint()))
+    assert "a green cross, 7" in view.card.words
+
+
+def test_similarity_says_that_there_are_no_texts(qtbot, seen):
+    context, run, other = seen
+    view = SimilarityView(context)
+    qtbot.addWidget(view)
+    context.selection.propose(run_a=run, run_b=other)
+    view.show()
+    qtbot.waitUntil(lambda: view.panels[1].run is not None, timeout=5000)
+    assert view.panels[0].run is None
+    words = [label.text() for label in view.panels[0].findChildren(_label())]
+    assert any("embeds only one modality" in text and "Choose a run of CLIP" in text for text in words)
+
+
+def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
+    context, run, _ = seen
+    view = RunsView(context)
+    qtbot.addWidget(view)
+    row = context.workspace.run(run)
+    view.curves.show_runs([row], {run: "#0072B2"})
+    assert view.curves.metrics[-1] == "val/knn_acc1"
+    assert "val/knn_acc1" not in view.curves.menu.chosen
+    view.curves.show_runs([context.workspace.run(seen[2])], {seen[2]: "#0072B2"})
+    assert view.curves.metrics == view.curves.menu.chosen
+
+
+def _label() -> type:
+    from PySide6.QtWidgets import QLabel
+
+    return QLabel
