@@ -92,6 +92,8 @@ class View(QWidget):
         self.body.setContentsMargins(0, 0, 0, 0)
         self.body.setSpacing(theme.BETWEEN)
         self._empty = EmptyState()
+        self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
+        self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
         self._pages = QStackedWidget()
         self._pages.addWidget(self._content)
         self._pages.addWidget(self._empty)
@@ -123,6 +125,14 @@ class View(QWidget):
         """Shows an empty state that teaches, in place of the body, with a primary action and perhaps another."""
         self._empty.tell(icon, title, text, action, other)
         self._pages.setCurrentWidget(self._empty)
+
+    def show_no_run(self, icon: str, text: str) -> None:
+        """Says that no run is chosen, with `text` on how to; while there is none at all, offers the demo runs."""
+        if self.context.jobs.runs:
+            self.show_empty(icon, "No run chosen", text)
+        else:
+            words = "The demo trains a CLIP and a CLOOB run in the background; what they learn then appears here."
+            self.show_empty(icon, "No run yet", words, self._demo)
 
     def show_content(self) -> None:
         """Shows the body."""

@@ -310,6 +310,22 @@ def test_colouring_of_odd_columns():
     assert shown.index.tolist() == [2, 0, 0, 1]
 
 
+def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_context, asker: FakeAsker, monkeypatch):
+    context = dataclasses.replace(make_context(), asker=asker)
+    started: list[str] = []
+    monkeypatch.setattr(context.jobs, "start_demo", lambda: started.append("demo"))
+    shown = MapView(context)
+    qtbot.addWidget(shown)
+    shown.show()
+    assert shown.is_empty
+    assert shown._empty._title.text() == "No run yet"
+    qtbot.mouseClick(shown._empty.button, Qt.MouseButton.LeftButton)
+    assert started == ["demo"]
+    monkeypatch.setattr(context.jobs, "_runs", ("a run",))
+    shown.refresh()
+    assert shown._empty._title.text() == "No run chosen"
+
+
 def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
     return Items(np.arange(n), [""] * n, [f"pair {i}" for i in range(n)], labels, [""] * n, metadata)
 

@@ -223,7 +223,9 @@ class ClassifyView(View):
         if problem := self.asking.problem(path):
             self._tell("triangle-alert", "bad", problem)
         elif not runs:
-            self._tell("info", "secondary", "Choose run A and run B above.")
+            there = bool(self.context.jobs.runs)
+            words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
+            self._tell("info", "secondary", words)
         elif not self._has_words and self.questions.suite != OF_THE_RUN:
             self._tell("info", "secondary", "Write labels and templates to choose from.")
         elif found is not None:

@@ -85,7 +85,7 @@ class MapView(View):
             self._key = None
             for index in (0, 1):
                 self._read(index)
-            self.show_empty("chart-scatter", "No run chosen", NO_RUN)
+            self.show_no_run("chart-scatter", NO_RUN)
             self.details_changed.emit()
             return
         self.show_content()

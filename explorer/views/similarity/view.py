@@ -98,7 +98,7 @@ class SimilarityView(View):
         if not selection.runs:
             self._asked = None
             self._reading = Reading(None)
-            self.show_empty("chart-column", "No run chosen", NO_RUN)
+            self.show_no_run("chart-column", NO_RUN)
             return
         self.show_content()
         asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.k.value())
