@@ -265,7 +265,7 @@ def test_step_and_missing_snapshots(qtbot, view: MapView):
     qtbot.waitUntil(lambda: view.panels[1].title.text() == "bad · step 10", timeout=3000)
     assert view.command()[5:7] == ["--step", "10"]
     view.context.selection.step = 11
-    qtbot.waitUntil(lambda: view.panels[0].side is None, timeout=3000)
+    qtbot.waitUntil(lambda: all(panel.side is None for panel in view.panels), timeout=3000)
     assert (
         "no snapshot at step 11; choose one of 10, 20"
         in view.panels[0].empty.findChildren(type(view.card._line))[2].text()

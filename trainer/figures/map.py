@@ -182,7 +182,10 @@ def _note(charts: Sequence[MapChart]) -> str:
     what, caution = _METHODS.get(first.method, (first.method, ""))
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if first.colour != MODALITY:
-        notes.append(f"Coloured by {first.colour.replace('_', ' ')}")
+        missing = any(chart.numbers is not None and np.isnan(chart.numbers).any() for chart in charts)
+        notes.append(
+            f"Coloured by {first.colour.replace('_', ' ')}" + ("; grey where it is missing" if missing else "")
+        )
     return ". ".join(notes) + "."
 
 

@@ -121,7 +121,7 @@ def test_numbers_are_drawn_along_one_scale_with_a_bar(maps):
     bar = figure.axes[2]
     assert bar.get_ylabel() == "Area"
     assert bar.get_ylim() == (1.0, 479.0)
-    assert "Area" in words(figure)
+    assert "Coloured by area; grey where it is missing." in words(figure)
     rows = map_figure.rows([first])
     place = rows.header.index("class")
     assert [row[place] for row in rows.rows][:3] == ["", 1.0, 2.0]
