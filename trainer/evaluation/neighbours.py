@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from trainer.analysis.neighbours import NEIGHBOURS, accuracy, nearest
 from trainer.data import Pairs
@@ -53,16 +53,20 @@ class Reference:
     def numbers(self, pairs: Pairs, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
         """`knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
 
-        The last is the mean overlap (Jaccard) of a caption's words with those of its nearest neighbour: it needs
-        no labels.
+        Captions are compared with other captions only. The last is the mean overlap (Jaccard) of a caption's words
+        with those of its nearest neighbour: it needs no labels.
 
         Args:
             pairs: A held-out split.
             embedded: Its embeddings.
             stored: The reference's, by the same model.
         """
-        query = embedded.text if embedded.image is None else embedded.image
-        rows, cosines = nearest(query, stored, NEIGHBOURS)
+        if embedded.image is None:
+            query, kept = embedded.text, self._others(pairs)
+        else:
+            query, kept = embedded.image, np.arange(len(stored))
+        rows, cosines = nearest(query, stored[kept], NEIGHBOURS)
+        rows = kept[rows]
         asked = {"acc1": pairs.labels, **pairs.metadata}
         found = {
             f"knn_{name}": accuracy(asked[name], known, rows, cosines)
@@ -70,6 +74,12 @@ class Reference:
             if name in asked and any(asked[name])
         }
         return found | {"knn_words": self._overlap(pairs, rows[:, 0])}
+
+    def _others(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
+        """The stored pairs whose captions none of `pairs` has: a sentence is no evidence for itself."""
+        told = set(pairs.captions)
+        others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in told]
+        return np.array(others or range(len(self._rows)))
 
     def _overlap(self, pairs: Pairs, neighbour: np.ndarray) -> float:
         shared = [

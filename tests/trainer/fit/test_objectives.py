@@ -59,7 +59,7 @@ WORDS = {"one_vs_all": config.OneVsAll(drop_frequent=4), "multiclass": config.Mu
 
 
 @pytest.fixture(scope="session")
-def coloured(workspace, tmp_path_factory) -> Path:
+def coloured(workspace) -> Path:
     """Scenes as a table whose label is the colour of the larger object: a class that is learned in seconds."""
     splits = data.load(
         config.Scenes(train_pairs=256, heldout_pairs=64),
@@ -67,12 +67,14 @@ def coloured(workspace, tmp_path_factory) -> Path:
         workspace_folder=workspace.folder,
         progress=lambda share, note: None,
     )
-    table = tmp_path_factory.mktemp("table") / "coloured.csv"
+    # Relative paths: a pair is held out by the hash of its path, and folders of tests are called otherwise every time.
+    table = workspace.folder / "coloured.csv"
     with table.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["filepath", "title", "label"])
         for pairs in (splits.train, splits.heldout["renderings"]):
-            writer.writerows(zip(pairs.paths, pairs.captions, pairs.metadata["subject_colour"], strict=True))
+            paths = [Path(path).relative_to(workspace.folder) for path in pairs.paths]
+            writer.writerows(zip(paths, pairs.captions, pairs.metadata["subject_colour"], strict=True))
     return table
 
 
@@ -112,10 +114,10 @@ def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
 def test_objectives_of_labelled_images_learn(workspace, tiny, journal, coloured, name):
     """Ten colours: chance is about 0.1."""
     table = {"data": "table", "data.path": coloured, "data.heldout_share": 0.2}
-    run = tiny(LABELLED[name], **QUICK | table | {"optimiser.epochs": 12, "optimiser.learning_rate": 2e-3})
+    run = tiny(LABELLED[name], **QUICK | table | {"optimiser.epochs": 16, "optimiser.learning_rate": 2e-3})
     fit(workspace, run)
     before, after = ends(journal, run)
-    assert after["val/knn_acc1"] > max(0.35, before["val/knn_acc1"] + 0.08)
+    assert after["val/knn_acc1"] > max(0.4, before["val/knn_acc1"] + 0.1)
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -136,6 +138,7 @@ def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, j
     curves = journal(run)
     assert curves[160]["train/loss"] < curves[1]["train/loss"]
     assert curves[160]["combinations/knn_acc1"] > 0.2
+    assert curves[0]["val/knn_words"] < 0.9, "a caption must not find itself among the training captions"
     snapshot = read_snapshot(workspace.snapshots(run)[-1].folder)
     assert snapshot.image is None
     assert snapshot.text is not None
@@ -204,7 +207,7 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
 @pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
 def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
     """Without classes a model of images is judged by the words of its neighbours' captions."""
-    folder = Path(next(csv.DictReader(coloured.open()))["filepath"]).parent
+    folder = coloured.parent / Path(next(csv.DictReader(coloured.open()))["filepath"]).parent
     objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
     run = tiny(objective, **QUICK | {"optimiser.epochs": 1, "data": "folder", "data.path": folder})
     fit(workspace, run)
@@ -214,8 +217,8 @@ def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
     assert row.last == ends(journal, run)[1][row.metric]
 
 
-def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured, tmp_path):
-    table = tmp_path / "bare.csv"
+def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured):
+    table = workspace.folder / "bare.csv"
     table.write_text("\n".join(line.rpartition(",")[0] for line in coloured.read_text().splitlines()))
     run = tiny(config.Triplet(), **QUICK | {"data": "table", "data.path": table})
     with pytest.raises(MethodError, match=r"no labels.*Choose Scenes or a table"):
