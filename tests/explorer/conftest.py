@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +16,8 @@ from explorer import theme
 from explorer.background import Background
 from explorer.selection import Selection
 from explorer.settings import Settings
+
+_TESTS = itertools.count()
 
 
 @pytest.fixture
@@ -55,6 +59,18 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
     for context in made:
         context.jobs.close()
         context.asker.close()
+
+
+@pytest.fixture(autouse=True)
+def _garbage_is_collected_here() -> Iterator[None]:
+    """As in the application (`explorer.garbage`): a worker thread that destroys the widgets of an earlier test crashes.
+
+    Every test looks through what it made; the whole heap is looked through now and then.
+    """
+    gc.disable()
+    yield
+    gc.collect(2 if next(_TESTS) % 16 == 0 else 1)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
-from PySide6.QtCore import QObject, QPointF, QRectF, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.raster import DIMMED, HIDDEN, PLAIN, Points, Request, Sight
+from explorer.widgets.point_map.worker import Worker
 
 INDEXED_AT_ONCE = 20_000
 """Points whose index is built where they are set; more are sorted on the layer's thread."""
@@ -44,12 +41,6 @@ def _place(xy: Float[np.ndarray, "n 2"], diamond: Bool[np.ndarray, " n"]) -> _Pl
     return _Placed(grid, x, y, diamond[grid.order])
 
 
-class _Courier(QObject):
-    """Carries what the layer's thread made to the GUI thread; outlives the layer if it must."""
-
-    arrived = Signal(object, object)
-
-
 class PointLayer(pg.GraphicsObject):
     """Points drawn as marks or, where they are many, as density.
 
@@ -71,8 +62,9 @@ class PointLayer(pg.GraphicsObject):
         self._grey = QColor("grey")
         self._busy = self._stale = self._asked_for_kernels = False
         self._generation = 0
-        self._worker = _Worker()
-        self.destroyed.connect(self._worker.end)
+        self._worker, self._loader = Worker(), Worker()
+        for worker in (self._worker, self._loader):
+            self.destroyed.connect(worker.end)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._draw)
         self.set_points(np.empty((0, 2)), diamond=np.empty(0, bool))
@@ -98,7 +90,7 @@ class PointLayer(pg.GraphicsObject):
             self._take_grid(_place(xy, self._diamond))
             return
         generation, diamond = self._generation, self._diamond
-        self._on_thread(
+        self._worker.do(
             lambda: _place(xy, diamond), lambda placed: generation == self._generation and self._take_grid(placed)
         )
 
@@ -218,14 +210,14 @@ class PointLayer(pg.GraphicsObject):
             self._asked_for_kernels = True
             self._load_kernels()
         self._busy, self._stale = True, False
-        self._on_thread(lambda: _frame(request), self._show)
+        self._worker.do(lambda: _frame(request), self._show, failed=self._give_up)
 
     def _load_kernels(self) -> None:
         """Loads the compiled kernels on a thread of their own, then draws again with them."""
-        courier = _Courier()
-        courier.arrived.connect(self._deliver)
-        work = (_carry, raster.load_kernels, lambda _module: self._redraw(), courier)
-        threading.Thread(target=work[0], args=work[1:], name="point-map-kernels", daemon=True).start()
+        self._loader.do(raster.load_kernels, lambda _module: self._redraw())
+
+    def _give_up(self) -> None:
+        self._busy = False
 
     def _show(self, frame: _Frame) -> None:
         self._busy = False
@@ -235,49 +227,6 @@ class PointLayer(pg.GraphicsObject):
             self._soon.start()
         else:
             self.drawn.emit()
-
-    def _on_thread(self, work: Callable[[], object], done: Callable[[object], object]) -> None:
-        courier = _Courier()
-        courier.arrived.connect(self._deliver)
-        self._worker.do(_carry, work, done, courier)
-
-    def _deliver(self, done: Callable[[object], object], answer: object) -> None:
-        if isinstance(answer, BaseException):
-            self._busy = False
-            raise answer
-        done(answer)
-
-
-class _Worker:
-    """One thread that does one thing after the other. A daemon: closing the window never waits for a picture."""
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
-        self._started = False
-
-    def do(self, *call: Any) -> None:
-        """Calls the first argument with the others, after everything asked before."""
-        if not self._started:
-            self._started = True
-            threading.Thread(target=_work_off, args=(self._work,), name="point-map", daemon=True).start()
-        self._work.put(call)
-
-    def end(self, *_: object) -> None:
-        """The thread ends when it has done what was asked."""
-        self._work.put(None)
-
-
-def _work_off(work: queue.SimpleQueue[tuple[Any, ...] | None]) -> None:
-    while (call := work.get()) is not None:
-        call[0](*call[1:])
-
-
-def _carry(work: Callable[[], object], done: Callable[[object], object], courier: _Courier) -> None:
-    try:
-        answer = work()
-    except BaseException as error:  # raised again on the GUI thread, where the hooks show it
-        answer = error
-    courier.arrived.emit(done, answer)
 
 
 def _frame(request: Request) -> _Frame:
