@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +16,65 @@ THREADS: Final = 2
 """Training needs the cores too; more threads would only wait for each other under the GIL."""
 
 
+Key = tuple[int, str]
+"""`id` of the owner, and the name of what it asks."""
+
+_NUMBERS: Final = itertools.count()
+
+
 @dataclass(frozen=True)
-class _Task:
+class _Wish:
+    """Who wants an answer; stays in the GUI thread, where objects of Qt may be let go of."""
+
     owner: QObject
-    key: tuple[int, str]
-    ticket: int
-    function: Callable[[], Any]
+    key: Key
     done: Callable[[Any], None]
     failed: Callable[[Exception], None] | None
+
+
+class _Newest:
+    """Which number of each key is the newest; read by the threads, written by the GUI thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: dict[Key, int] = {}
+
+    def is_newest(self, key: Key, number: int) -> bool:
+        with self._lock:
+            return self._numbers.get(key) == number
+
+    def set(self, key: Key, number: int) -> None:
+        with self._lock:
+            self._numbers[key] = number
+
+    def forget(self, owner: int | None = None, name: str | None = None) -> None:
+        """Drops the keys of `owner` (None: of all) with this name (None: with any)."""
+        with self._lock:
+            kept = {k: n for k, n in self._numbers.items() if owner not in (None, k[0]) or name not in (None, k[1])}
+            self._numbers = kept
+
+
+class _Courier(QObject):
+    """Carries answers to the GUI thread, where it lives as long as the process."""
+
+    arrived = Signal(int, object, object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[int, Background] = {}
+        self.arrived.connect(self.deliver)
+
+    @Slot(int, object, object)
+    def deliver(self, number: int, answer: object, error: object) -> None:
+        """Gives the answer to the Background that waits for it."""
+        background = self.waiting.pop(number, None)
+        if background is not None:
+            background.take(number, answer, error)
+
+
+@functools.cache
+def _courier() -> _Courier:
+    return _Courier()
 
 
 class Background(QObject):
@@ -37,24 +89,20 @@ class Background(QObject):
     """
 
     failed = Signal(object)
-    _finished = Signal(object, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(THREADS)
-        self._lock = threading.Lock()
-        self._tickets: dict[tuple[int, str], int] = {}
+        self._newest = _Newest()
+        self._wishes: dict[int, _Wish] = {}
         self._watched: set[int] = set()
-        self._pending = 0
-        self._next = 0
         self._closed = False
-        self._finished.connect(self._deliver)
 
     @property
     def busy(self) -> bool:
         """Whether an answer is still to come."""
-        return self._pending > 0
+        return bool(self._wishes)
 
     def run(
         self,
@@ -78,25 +126,23 @@ class Background(QObject):
         if self._closed:
             return
         self._watch(owner)
-        self._next += 1
-        full_key = (id(owner), key or _name(function))
-        task = _Task(owner, full_key, self._next, functools.partial(function, *args), done, failed)
-        with self._lock:
-            self._tickets[full_key] = task.ticket
-        self._pending += 1
-        self._pool.start(_Runnable(task, self._is_newest, self._announce))
+        number, wish = next(_NUMBERS), _Wish(owner, (id(owner), key or _name(function)), done, failed)
+        self._newest.set(wish.key, number)
+        self._wishes[number] = wish
+        _courier().waiting[number] = self
+        self._pool.start(_Runnable(number, wish.key, functools.partial(function, *args), self._newest, _courier()))
 
     def forget(self, owner: QObject, key: str | None = None) -> None:
         """Drops what is still to come for this owner, or for one key of it."""
-        with self._lock:
-            for full_key in [k for k in self._tickets if k[0] == id(owner) and key in (None, k[1])]:
-                del self._tickets[full_key]
+        self._newest.forget(id(owner), key)
 
     def close(self, *, wait_ms: int = 5_000) -> bool:
         """Takes nothing more, drops every answer and waits for running functions; False if one is still running."""
         self._closed = True
-        with self._lock:
-            self._tickets.clear()
+        self._newest.forget()
+        for number in self._wishes:
+            _courier().waiting.pop(number, None)
+        self._wishes.clear()
         self._pool.clear()
         return self._pool.waitForDone(wait_ms)
 
@@ -109,56 +155,39 @@ class Background(QObject):
 
     def _owner_gone(self, name: int, _object: QObject | None = None) -> None:
         self._watched.discard(name)
-        with self._lock:
-            for key in [k for k in self._tickets if k[0] == name]:
-                del self._tickets[key]
+        self._newest.forget(name)
 
-    def _is_newest(self, task: _Task) -> bool:
-        with self._lock:
-            return self._tickets.get(task.key) == task.ticket
-
-    def _announce(self, task: _Task, answer: Any, error: Exception | None) -> None:
-        """Called on the worker's thread: the queued signal carries the answer to the GUI thread."""
-        if shiboken6.isValid(self):
-            self._finished.emit(task, answer, error)
-
-    @Slot(object, object, object)
-    def _deliver(self, task: _Task, answer: Any, error: Exception | None) -> None:
-        self._pending -= 1
-        if self._closed or not self._is_newest(task) or not shiboken6.isValid(task.owner):
+    def take(self, number: int, answer: Any, error: Any) -> None:
+        """Hands an answer to who wanted it, if that is still the newest wish; called by the courier."""
+        wish = self._wishes.pop(number, None)
+        if wish is None or not self._newest.is_newest(wish.key, number) or not shiboken6.isValid(wish.owner):
             return
-        with self._lock:
-            del self._tickets[task.key]
+        self._newest.forget(*wish.key)
         if error is None:
-            task.done(answer)
-        elif task.failed is not None:
-            task.failed(error)
+            wish.done(answer)
+        elif wish.failed is not None:
+            wish.failed(error)
         else:
             self.failed.emit(error)
 
 
 class _Runnable(QRunnable):
-    """One call on a thread of the pool."""
+    """One call on a thread of the pool. It holds data only: no widget is ever let go of outside the GUI thread."""
 
-    def __init__(
-        self,
-        task: _Task,
-        wanted: Callable[[_Task], bool],
-        announce: Callable[[_Task, Any, Exception | None], None],
-    ) -> None:
+    def __init__(self, number: int, key: Key, function: Callable[[], Any], newest: _Newest, courier: _Courier) -> None:
         super().__init__()
-        self._task, self._wanted, self._announce = task, wanted, announce
+        self._number, self._key, self._function = number, key, function
+        self._newest, self._courier = newest, courier
 
     def run(self) -> None:
-        if not self._wanted(self._task):
-            self._announce(self._task, None, None)
-            return
-        try:
-            answer = self._task.function()
-        except Exception as error:  # every failure must reach the person, whatever it is
-            self._announce(self._task, None, error)
-        else:
-            self._announce(self._task, answer, None)
+        answer: Any = None
+        failure: Exception | None = None
+        if self._newest.is_newest(self._key, self._number):
+            try:
+                answer = self._function()
+            except Exception as error:  # every failure must reach the person, whatever it is
+                failure = error
+        self._courier.arrived.emit(self._number, answer, failure)
 
 
 def _name(function: Callable[..., Any]) -> str:
