@@ -44,7 +44,7 @@ class FakeJobs(QObject):
 
 
 class FakeAsker(QObject):
-    """Answers by the name of the file: `a-star.png` is a star to run 1 and, if `disagree`, a ring to run 2."""
+    """Answers by the name of the file: `a-red.png` is a red to run 1 and, if `disagree`, a blue to run 2."""
 
     state_changed = Signal(str, str)
 
@@ -89,7 +89,7 @@ class FakeAsker(QObject):
         images = [path for path in question.images if "broken" not in Path(path).stem]
         rows = []
         for path in images:
-            name = "ring" if run == 2 and "disagree" in Path(path).stem else Path(path).stem.rpartition("-")[2]
+            name = "blue" if run == 2 and "disagree" in Path(path).stem else Path(path).stem.rpartition("-")[2]
             top = question.labels.index(name) if name in question.labels else 0
             row = np.full(len(question.labels), 0.1 / max(1, len(question.labels) - 1))
             row[top] = 0.9
@@ -116,13 +116,13 @@ def context(qapp: QObject, workspace: Workspace) -> Iterator[Context]:
 
 @pytest.fixture
 def images(tmp_path: Path) -> dict[str, Path]:
-    names = ("a-star", "disagree-star", "a-moon", "broken-one")
+    names = ("a-red", "disagree-red", "a-moon", "broken-one")
     paths = {name: tmp_path / f"{name}.png" for name in names}
     for name, path in paths.items():
         Image.new("RGB", (60, 40), (200, 30, 90)).save(path)
         if name == "broken-one":
             path.write_bytes(path.read_bytes()[:50])
-    (tmp_path / "a-star.txt").write_text("a <b>red</b> star", encoding="utf-8")
+    (tmp_path / "a-red.txt").write_text("a <b>red</b> red", encoding="utf-8")
     return paths
 
 
@@ -173,34 +173,34 @@ def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> Non
 def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
 ) -> None:
-    view.take([images["a-star"], images["disagree-star"]])
+    view.take([images["a-red"], images["disagree-red"]])
     assert not view.is_empty
-    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
-    assert view.strip.current == str(images["a-star"])
-    assert label(view, "classifyVerdict") == "Both say star"
-    assert view.bars.names[0] == "star"
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    assert view.strip.current == str(images["a-red"])
+    assert label(view, "classifyVerdict") == "Both say red"
+    assert view.bars.names[0] == "red"
     assert [column.title for column in view.bars.columns] == ["one", "two"]
     assert [column.note for column in view.bars.columns] == ["step 41 · 5 ms", "step 42 · 5 ms"]
     assert all(column.shares[0] == pytest.approx(0.9) for column in view.bars.columns)
-    assert "one gives 90.0 % to star" in view.bars.accessibleDescription()
-    assert words_under(view, images["disagree-star"]) == ["star 90 %", "ring 90 %"]
+    assert "one gives 90.0 % to red" in view.bars.accessibleDescription()
+    assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
     assert [item.mark for item in view.strip.items] == ["good", "warn"]
     assert "A and B agree on 1 of 2" in label(view, "classifyCount")
-    view.strip.choose(str(images["disagree-star"]))
-    assert label(view, "classifyVerdict") == "A: star, B: ring"
+    view.strip.choose(str(images["disagree-red"]))
+    assert label(view, "classifyVerdict") == "A: red, B: blue"
 
 
 def test_the_dropped_image_is_asked_first_and_alone(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    view.take([images["a-star"]])
-    qtbot.waitUntil(lambda: len(words_under(view, images["a-star"])) == 2)
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     before = len(context.asker.asked)
-    view.take([images["a-moon"], images["disagree-star"]])
-    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
+    view.take([images["a-moon"], images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     asked = [(q.runs[0], [Path(p).stem for p in q.images]) for q in context.asker.asked[before:]]
     assert asked[:2] == [(1, ["a-moon"]), (2, ["a-moon"])]
-    assert sorted(asked[2:]) == [(1, ["disagree-star"]), (2, ["disagree-star"])]
+    assert sorted(asked[2:]) == [(1, ["disagree-red"]), (2, ["disagree-red"])]
 
 
 def test_a_broken_image_is_named_and_the_others_answered(
@@ -218,9 +218,9 @@ def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
     context.asker.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
-    view.take([images["a-star"]])
-    qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-star"])))
-    assert label(view, "classifyVerdict") == "one says star"
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-red"])))
+    assert label(view, "classifyVerdict") == "one says red"
     assert view.bars.columns[1].note == "Run 'two' has no checkpoint yet. Wait."
     assert view.bars.columns[1].shares == ()
 
@@ -229,7 +229,7 @@ def test_warming_up_is_shown_until_the_first_answer(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
     context.asker.answering, context.asker.now = False, "warming"
-    view.take([images["a-star"]])
+    view.take([images["a-red"]])
     assert label(view, "classifyVerdict") == "Warming up the models …"
     context.asker.now = "busy"
     context.asker.state_changed.emit("models", "busy")
@@ -239,16 +239,16 @@ def test_warming_up_is_shown_until_the_first_answer(
 def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    view.take([images["a-star"]])
-    qtbot.waitUntil(lambda: len(words_under(view, images["a-star"])) == 2)
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     before = len(context.asker.asked)
     view.questions.labels_edit.setPlainText("")
-    QTest.keyClicks(view.questions.labels_edit, "star, ring, star")
+    QTest.keyClicks(view.questions.labels_edit, "red, blue, red")
     assert len(context.asker.asked) == before
     assert view.questions.suite == OWN
-    qtbot.waitUntil(lambda: view.bars.names == ("star", "ring"))
+    qtbot.waitUntil(lambda: view.bars.names == ("red", "blue"))
     new = context.asker.asked[before:]
-    assert {q.labels for q in new} == {("star", "ring")}
+    assert {q.labels for q in new} == {("red", "blue")}
     assert len(new) == 2
     assert "1 double label" in label(view.questions, "classifyLabelsRemark")
     view.questions.templates_edit.setPlainText("no place")
@@ -273,14 +273,14 @@ def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Con
 def test_the_keyboard_moves_along_the_strip_and_removes_with_undo(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    view.take([images["a-star"], images["a-moon"], images["disagree-star"]])
+    view.take([images["a-red"], images["a-moon"], images["disagree-red"]])
     QTest.keyClick(view.strip, Qt.Key.Key_Right)
     assert view.strip.current == str(images["a-moon"])
     QTest.keyClick(view.strip, Qt.Key.Key_Delete)
-    assert [Path(p).stem for p in context.selection.queries] == ["a-star", "disagree-star"]
-    assert view.strip.current == str(images["disagree-star"])
+    assert [Path(p).stem for p in context.selection.queries] == ["a-red", "disagree-red"]
+    assert view.strip.current == str(images["disagree-red"])
     context.selection.undo.undo()
-    assert [Path(item.path).stem for item in view.strip.items] == ["a-star", "a-moon", "disagree-star"]
+    assert [Path(item.path).stem for item in view.strip.items] == ["a-red", "a-moon", "disagree-red"]
     for _ in range(3):
         QTest.keyClick(view.strip, Qt.Key.Key_Delete)
     assert view.is_empty
@@ -289,8 +289,8 @@ def test_the_keyboard_moves_along_the_strip_and_removes_with_undo(
 def test_the_caption_beside_the_image_is_shown_as_plain_text(
     qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
 ) -> None:
-    view.take([images["a-star"]])
-    qtbot.waitUntil(lambda: label(view, "classifyCaption") == "Its caption: a <b>red</b> star")
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: label(view, "classifyCaption") == "Its caption: a <b>red</b> red")
     assert view.sight.caption.textFormat() == Qt.TextFormat.PlainText
     assert view.sight.picture.pixmap is not None
     assert (view.sight.picture.pixmap.width(), view.sight.picture.pixmap.height()) == (60, 40)
@@ -299,12 +299,12 @@ def test_the_caption_beside_the_image_is_shown_as_plain_text(
 def test_choosing_other_runs_asks_them(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    view.take([images["disagree-star"]])
-    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-star"])) == 2)
+    view.take([images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     context.selection.select_runs(2, None)
-    qtbot.waitUntil(lambda: words_under(view, images["disagree-star"]) == ["ring 90 %"])
+    qtbot.waitUntil(lambda: words_under(view, images["disagree-red"]) == ["blue 90 %"])
     assert [column.title for column in view.bars.columns] == ["two"]
-    assert label(view, "classifyVerdict") == "two says ring"
+    assert label(view, "classifyVerdict") == "two says blue"
 
 
 def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView, tmp_path: Path) -> None:
@@ -322,9 +322,9 @@ def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView,
 
 
 def test_the_command_says_what_the_view_shows(qtbot: QtBot, view: ClassifyView, images: dict[str, Path]) -> None:
-    view.take([images["a-star"], images["a-moon"]])
+    view.take([images["a-red"], images["a-moon"]])
     view.strip.choose(str(images["a-moon"]))
-    first, second = str(images["a-moon"]), str(images["a-star"])
+    first, second = str(images["a-moon"]), str(images["a-red"])
     asked = ["--labels", *view.questions.labels, "--templates", *view.questions.templates]
     assert view.command() == ["classify", first, second, "--runs", "1", "2", *asked]
     view.questions.choose("scenes")

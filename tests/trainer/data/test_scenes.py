@@ -171,21 +171,29 @@ def test_the_folder_explains_itself_and_lists_its_words(tmp_path: Path) -> None:
         assert source.path.is_file()
         assert source.path.stat().st_size < 12_000
         assert source.path.with_suffix(".txt").read_text(encoding="utf-8").strip() == source.caption
-        assert source.label == source.metadata["subject_shape"]
-        assert f"{source.metadata['subject_colour']} {source.label} {source.metadata['relation']}" in source.caption
+        assert source.label == source.metadata["subject_colour"]
+        assert f"{source.label} {source.metadata['subject_shape']} {source.metadata['relation']}" in source.caption
 
 
-def test_the_suite_asks_for_the_subject_in_captions_that_may_occur() -> None:
-    suite = prompt_suites()["scenes"]
-    assert suite.classes == SHAPES
+@pytest.mark.parametrize(
+    ("name", "classes", "one"),
+    [
+        ("scenes", tuple(COLOURS), "red"),
+        ("scenes-shapes", SHAPES, "star"),
+        ("scenes-grounds", tuple(GROUNDS.values()), "on sand"),
+    ],
+)
+def test_the_suites_ask_in_captions_that_may_occur(name: str, classes: tuple[str, ...], one: str) -> None:
+    suite = prompt_suites()[name]
+    assert suite.classes == classes
     assert len(suite.templates) == len(set(suite.templates)) >= 20
-    things = [(colour, shape) for colour in COLOURS for shape in SHAPES]
+    things = [scenes.Thing(colour, shape) for colour in COLOURS for shape in SHAPES]
     possible = {
-        scenes.Scene(scenes.Thing(colour, "star"), scenes.Thing(*other), relation, ground).caption
-        for colour in COLOURS
+        scenes.Scene(subject, other, relation, ground).caption
+        for subject in things
         for other in things
         for relation in RELATIONS
         for ground in GROUNDS
     }
     for template in suite.templates:
-        assert template.format("star") in possible
+        assert template.format(one) in possible

@@ -17,7 +17,7 @@ from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 """Raised when pictures are drawn differently, so that older folders are not taken for them."""
 
 _CHUNK: Final = 192
@@ -83,7 +83,7 @@ def write(
 
 
 def sources(folder: Path, split: str) -> list[Source]:
-    """The pairs of one split in a folder that `write` returned; labelled with the subject's shape."""
+    """The pairs of one split in a folder that `write` returned; labelled with the colour of its subject."""
     import pyarrow.parquet
 
     rows = pyarrow.parquet.read_table(folder / split / "items.parquet").to_pylist()
@@ -140,7 +140,7 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
             "id": f"{split}/{index:05}",
             "path": _file_name(index),
             "caption": scene.caption,
-            "label": scene.subject.shape,
+            "label": scene.subject.colour,
             "split": split,
             **scene.metadata,
         }

@@ -1,0 +1,75 @@
+"""The READMEs name what there is, and name nothing that is not there."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import trainer.commands
+from explorer.views import VIEWS
+from trainer import config
+from trainer.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+READMES = ("README.md", "explorer/README.md", "trainer/README.md")
+COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.commands.__path__))
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_every_file_a_readme_points_to_is_there(readme: str):
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert ((ROOT / readme).parent / target).exists(), f"{readme} points to {target}"
+
+
+def test_every_command_in_a_readme_exists():
+    for readme in READMES:
+        text = (ROOT / readme).read_text(encoding="utf-8")
+        for name in re.findall(r"`(?:uv run )?trainer ([a-z]+)", text):
+            assert name in COMMANDS, f"{readme} names trainer {name}"
+
+
+def test_every_view_is_in_the_explorers_readme():
+    text = (ROOT / "explorer/README.md").read_text(encoding="utf-8")
+    assert [place.name for place in VIEWS if f"`{place.name}/`" not in text] == []
+
+
+def test_every_objective_is_in_the_trainers_readme():
+    text = (ROOT / "trainer/README.md").read_text(encoding="utf-8")
+    assert [kind.kind for kind in config.choices(config.Objective) if f"`{kind.kind}`" not in text] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: trainer {command}" in capsys.readouterr().out
+
+
+def test_ci_runs_what_the_readme_says():
+    """`.ci/run` takes its lines from the README, so they have to be where it looks."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert any(shlex.split(line)[:2] == ["uv", "run"] and line.startswith("uv run pytest") for line in lines)
+    assert any(re.match(r"(sudo )?apt-get install ", line) for line in lines)
+
+
+def test_no_uv_lock_and_no_registry_is_named():
+    assert not re.search(r"index-url|find-links|\[\[tool\.uv\.index\]\]", (ROOT / "pyproject.toml").read_text())
+    assert "uv.lock" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_floors_that_security_needs():
+    """RELIABILITY.md, untrusted input policy: the oldest versions without a known hole."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    floors = dict(
+        re.match(r"([a-z0-9-]+)>=([0-9.]+)", line).groups() for line in project["dependencies"] if ">=" in line
+    )
+    assert tuple(map(int, floors["torch"].split("."))) >= (2, 10)
+    assert tuple(map(int, floors["pillow"].split("."))) >= (12, 1, 1)
+    assert tuple(map(int, floors["pyarrow"].split("."))) >= (14, 0, 1)
