@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.colour_words import own_colours
 from trainer.charts.map import MODALITY, MapChart
 from trainer.figures.files import Rows
 from trainer.figures.style import (
@@ -125,9 +126,13 @@ def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
         scale = matplotlib.colormaps[_SCALE].with_extremes(bad=QUIET)
         return scale(norm(np.ma.masked_invalid(chart.numbers)))
     if chart.classes:
-        palette = np.asarray(class_colours(len(chart.classes)))
+        palette = np.asarray(_class_colours(chart.classes))
         return palette[chart.class_of % len(palette)]
     return plain
+
+
+def _class_colours(classes: Sequence[str]) -> list[str]:
+    return own_colours(classes) or class_colours(max(len(classes), 1))
 
 
 def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
@@ -167,7 +172,7 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
     if any(chart.texts is not None for chart in charts):
         handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
     classes = next((chart.classes for chart in charts if chart.classes), ())
-    colours = class_colours(max(len(classes), 1))
+    colours = _class_colours(classes)
     handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))

@@ -11,7 +11,8 @@ import pyqtgraph as pg
 from jaxtyping import Int, UInt8
 from PySide6.QtGui import QColor
 
-from explorer.theme import class_colours, colour
+from explorer.theme import class_colours, colour, theme
+from trainer.charts.colour_words import own_colours
 from trainer.charts.map import as_numbers, is_scale
 from trainer.store.snapshot_files import Items
 
@@ -78,7 +79,7 @@ def colourings(by: str, maps: Sequence[tuple[Items, int, int]]) -> list[Colourin
     words_of = [[str(v) if v not in (None, "") else NOTHING for v in values] for values in columns]
     names = tuple(sorted({word for words_ in words_of for word in words_}))
     place = {name: i for i, name in enumerate(names)}
-    palette = _rgb(class_colours(max(len(names), 1)))
+    palette = _rgb(own_colours(names, dark=theme().dark) or class_colours(max(len(names), 1)))
     return [
         Colouring(by, _both(np.array([place[word] for word in words_], np.int64), images, texts), palette, names)
         for words_, (_, images, texts) in zip(words_of, maps, strict=True)

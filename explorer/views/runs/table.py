@@ -12,19 +12,19 @@ from trainer.store import RunRow
 
 WIDTHS = {
     Column.NAME: 200,
-    Column.STATUS: 124,
-    Column.OBJECTIVE: 88,
-    Column.DATA: 100,
+    Column.STATUS: 120,
+    Column.OBJECTIVE: 84,
+    Column.DATA: 84,
     Column.PROGRESS: 176,
-    Column.ETA: 100,
-    Column.BEST: 96,
-    Column.LAST: 96,
-    Column.DURATION: 100,
-    Column.STARTED: 130,
+    Column.ETA: 84,
+    Column.BEST: 78,
+    Column.LAST: 76,
+    Column.DURATION: 88,
+    Column.STARTED: 110,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
 
-STATE_VERSION = b"1:"
+STATE_VERSION = b"2:"
 
 
 class RunsTable(QTableView):
