@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 # Set before any Qt import: tests never need a screen, and a window of theirs must not pop up on a person's.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

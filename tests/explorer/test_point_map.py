@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -32,6 +32,7 @@ corners = arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements
 
 
 @given(xy=places, polygon=corners)
+@example(xy=np.array([[0, 2.6e-22], [0, 0]], np.float32), polygon=np.ones((3, 2)))
 @settings(max_examples=80, deadline=None)
 def test_lasso_is_brute_force(xy: np.ndarray, polygon: np.ndarray):
     exact = xy.astype(np.float64)

@@ -139,7 +139,9 @@ def _winding_of_cells(corners: Float[np.ndarray, "m 2"], side: int) -> Int[np.nd
     steps = np.zeros((side, side + 1), np.int64)
     for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         low, high = min(y0, y1), max(y0, y1)
-        rows = np.arange(max(int(np.ceil(low - 0.5)), 0), min(int(np.ceil(high - 0.5)), side))
+        # Clipped before they are whole numbers: points that nearly coincide put corners 1e22 cells away.
+        first, last = np.clip(np.ceil((low - 0.5, high - 0.5)), 0, side).astype(np.int64)
+        rows = np.arange(first, last)
         if len(rows):
             x = x0 + (rows + 0.5 - y0) * (x1 - x0) / (y1 - y0)
             columns = np.clip(np.ceil(x - 0.5), 0, side).astype(np.int64)
