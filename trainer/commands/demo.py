@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     from trainer.figures.files import json_text
 
     configured = {name: _configured(catalog.preset(name), args) for name in PRESETS}
-    runs = [_train(args.workspace, name, run) for name, run in configured.items()]
+    # What the trainings say goes to standard error, so that standard output is the numbers and nothing else.
+    with contextlib.redirect_stdout(sys.stderr):
+        runs = [_train(args.workspace, name, run) for name, run in configured.items()]
     folder = args.out or args.workspace.folder / "reports" / ("demo-" + "-".join(map(str, runs)))
     print("Drawing the report ...", file=sys.stderr, flush=True)
     values = write_report(args.workspace, runs, folder, title="CLIP against CLOOB on Scenes")
@@ -77,7 +80,7 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
 
     number = workspace.create_run(run, preset=preset)
     row = workspace.run(number)
-    print(f"Training {row.name} ...", file=sys.stderr, flush=True)
+    print(f"Training {row.name} ...", flush=True)
     fit(workspace, number)
     row = workspace.run(number)
     if row.status != "finished":
@@ -85,5 +88,5 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
             f"{': ' + row.reason if row.reason else '.'} Go on with: trainer resume {number}"
         )
-    print(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", file=sys.stderr, flush=True)
+    print(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
     return number

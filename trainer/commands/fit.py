@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         from trainer.fit import fit
 
-        fit(workspace, number)
+        # With --json, what the training says goes to standard error: standard output is one JSON object.
+        with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+            fit(workspace, number)
         row = workspace.run(number)
         answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."

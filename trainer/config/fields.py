@@ -6,9 +6,12 @@ import dataclasses
 import math
 from dataclasses import field
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from trainer.problem import Problem
+
+KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+"""Types of fields in a person's words."""
 
 
 class ConfigError(Problem):
@@ -69,7 +72,7 @@ def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> No
             raise ConfigError(f"{name} {value!r}: choose one of {', '.join(map(str, get_args(hint)))}.")
         return
     if type(value) is not hint:
-        raise ConfigError(f"{name} {value!r}: a value of type {hint.__name__} is needed.")
+        raise ConfigError(f"{name} {value!r}: {KINDS[hint]} is needed.")
     low, high = f.metadata.get("low"), f.metadata.get("high")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name} {value!r}: a finite number is needed.")

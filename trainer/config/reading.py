@@ -9,7 +9,7 @@ from typing import Any
 
 import tomli_w
 
-from trainer.config.fields import ConfigError, check_field, check_fields, field_type, plain_fields
+from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
 from trainer.config.run import SECTIONS, Run
 
 
@@ -134,7 +134,7 @@ def _replace_field(section: Any, name: str, text: str, dotted: str) -> Any:
     try:
         value = _parse(text, hint)
     except ValueError:
-        raise ConfigError(f"--set {dotted}: {text!r} is not a {getattr(hint, '__name__', 'valid choice')}.") from None
+        raise ConfigError(f"--set {dotted}: {text!r} is not {KINDS.get(hint, 'one of the choices')}.") from None
     check_field(type(section), known[name], value, dotted.rpartition(".")[0])
     return dataclasses.replace(section, **{name: value})
 

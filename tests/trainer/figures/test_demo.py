@@ -15,7 +15,7 @@ def test_the_demo_trains_both_and_reports(tmp_path, capsys):
     status = main(["demo", "--quick", "--json", "--seed", "3", "--epochs", "1", "--workspace", str(tmp_path / "w")])
     out = capsys.readouterr().out
     assert status == 0
-    values = json.loads(out[out.index("{") :])
+    values = json.loads(out)
     assert [run["objective"] for run in values["runs"]] == ["clip", "cloob"]
     assert [run["status"] for run in values["runs"]] == ["finished", "finished"]
     assert {run["config"]["seed"] for run in values["runs"]} == {3}

@@ -30,7 +30,7 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     sets = [part for field, value in changes.items() for part in ("--set", f"{field}={value}")]
     arguments = ["fit", "--preset", "clip-scenes", "--name", "mine", *sets, "--workspace", str(workspace.folder)]
     assert main([*arguments, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    answer = json.loads(capsys.readouterr().out)
     assert (answer["name"], answer["status"], answer["step"]) == ("mine", "finished", 4)
     assert workspace.config_of(answer["id"]).optimiser.batch_size == 64
     assert workspace.run(answer["id"]).preset == "clip-scenes"
@@ -41,7 +41,7 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     [
         ([], "exactly one"),
         (["--preset", "nothing"], "no preset 'nothing'"),
-        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=many"], "not a int"),
+        (["--preset", "clip-scenes", "--set", "optimiser.batch_size=many"], "not a whole number"),
         (["--preset", "clip-scenes", "--set", "optimiser.batch_size=1"], "at least 2"),
         (["--preset", "clip-scenes", "--set", "speed"], "FIELD=VALUE"),
         (["7"], "7"),
