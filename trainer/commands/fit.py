@@ -75,11 +75,10 @@ def configured(args: argparse.Namespace) -> config.Run:
     from trainer import catalog, config
 
     run = catalog.preset(args.preset) if args.preset else config.read(args.config)
-    # Absolute, because a detached trainer may work elsewhere.
     if args.folder:
-        run = replace(run, data=config.Folder(path=str(Path(args.folder).expanduser().absolute())))
+        run = replace(run, data=config.Folder(path=args.folder))
     if args.table:
-        run = replace(run, data=config.Table(path=str(Path(args.table).expanduser().absolute())))
+        run = replace(run, data=config.Table(path=args.table))
     if args.name:
         run = replace(run, name=args.name)
     for change in args.set:
@@ -87,8 +86,17 @@ def configured(args: argparse.Namespace) -> config.Run:
         if not equals:
             raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
         run = config.replace(run, field.strip(), value.strip())
+    run = replace(run, data=_anchored(run.data))
     config.check(run)
     return run
+
+
+def _anchored(data: config.Data) -> config.Data:
+    """The data with absolute paths: a detached or resumed trainer may work in another folder."""
+    from dataclasses import replace
+
+    paths = {name: getattr(data, name, "") for name in ("path", "heldout_path")}
+    return replace(data, **{name: str(Path(path).expanduser().absolute()) for name, path in paths.items() if path})
 
 
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 
 import pytest
 
 from trainer import catalog, config
 from trainer.__main__ import main
+from trainer.commands.fit import configured
 from trainer.store import Workspace
 
 
@@ -51,3 +53,14 @@ def test_a_mistake_is_a_sentence_and_makes_no_run(tmp_path, capsys, arguments, s
     assert main(["fit", *arguments, "--workspace", str(tmp_path / "w")]) == 2
     assert sentence in capsys.readouterr().err
     assert Workspace(tmp_path / "w").runs() == []
+
+
+def test_paths_are_kept_absolute_however_they_are_given(tmp_path, monkeypatch):
+    """A resumed trainer may work in another folder than the one the run was made in."""
+    monkeypatch.chdir(tmp_path)
+    asked = Namespace(preset="clip-folder", config=None, table=None, name=None, folder="train")
+    asked.set = ["data.heldout_path=val"]
+    data = configured(asked).data
+    assert (data.path, data.heldout_path) == (str(tmp_path / "train"), str(tmp_path / "val"))
+    asked.folder, asked.set = None, ["data=table", "data.path=pairs.csv"]
+    assert configured(asked).data.path == str(tmp_path / "pairs.csv")
