@@ -3,6 +3,8 @@
 `{"id": 7, "ask": "classify", ...}` is answered by any number of `{"id": 7, "progress": 0.4, "note": "..."}` and
 then one `{"id": 7, "answer": {...}}` or `{"id": 7, "error": {"kind", "message", "next"}}`.
 `{"ask": "cancel", "target": 7}` ends one. Arrays travel as paths of `.npy` files. Nothing here imports torch.
+
+A question whose class says `long = True` is answered in a process of its own, which is ended to cancel it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args
 
 
 class MessageError(ValueError):
@@ -82,6 +84,24 @@ class Project:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Saliency:
+    """Which parts of an image make a caption fit it, according to each run.
+
+    `method` is `occlusion` or `gradient`. Answer: `{"array": path.npy (runs x s x s float32), "image": path.npy
+    (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...], "grid": cells a side}`.
+    """
+
+    ask: ClassVar[str] = "saliency"
+    long: ClassVar[bool] = True
+    runs: tuple[int, ...]
+    image: str
+    caption: str
+    method: str = "occlusion"
+    grid: int = 12
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cancel:
     """End the question `target`; it is answered with an error of kind `cancelled`."""
 
@@ -89,9 +109,14 @@ class Cancel:
     target: int
 
 
-Question = WarmUp | Classify | EmbedImages | EmbedTexts | Project | Cancel
+Question = WarmUp | Classify | EmbedImages | EmbedTexts | Project | Saliency | Cancel
 
-QUESTIONS: Final[dict[str, type]] = {q.ask: q for q in (WarmUp, Classify, EmbedImages, EmbedTexts, Project, Cancel)}
+QUESTIONS: Final[dict[str, type]] = {question.ask: question for question in get_args(Question)}
+
+
+def is_long(question: Question) -> bool:
+    """Whether the question is answered in a process of its own: it takes long, and cancelling it means ending that."""
+    return getattr(question, "long", False)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Questions to the trainer's answer processes: one keeps models warm, one keeps projections warm.
+"""Questions to the trainer's answer processes: one keeps models warm, one projections, and each long one has its own.
 
 The window itself never imports torch or umap. It writes a question as a line of JSON and gets the answer back as one;
 if a process dies, its questions fail with a sentence, it is started again, and nothing else is lost.
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from PySide6.QtCore import QObject, Signal
 
 from explorer.asker.answer_process import AnswerProcess, Pending, State
-from trainer.messages import Failure, Project, Question, WarmUp
+from explorer.asker.long_questions import LongQuestions
+from trainer.messages import Failure, Project, Question, WarmUp, is_long
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -30,9 +31,11 @@ class Asker(QObject):
 
     Signals:
         state_changed: A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
+        long_changed: How many long questions have no answer yet.
     """
 
     state_changed = Signal(str, str)
+    long_changed = Signal(int)
 
     def __init__(
         self, workspace: Workspace, parent: QObject | None = None, *, program: Sequence[str] | None = None
@@ -55,6 +58,8 @@ class Asker(QObject):
         }
         for kind, process in self._processes.items():
             process.state_changed.connect(lambda state, kind=kind: self.state_changed.emit(kind, state))
+        self._long = LongQuestions(command if program else [*command, "--long"], self)
+        self._long.count_changed.connect(self.long_changed)
 
     def ask(
         self,
@@ -68,7 +73,8 @@ class Asker(QObject):
         """Asks, starting the process if need be; one of `done` and `failed` is called once, later, never from here.
 
         Args:
-            question: What is asked; `Project` goes to the projection process, everything else to the models.
+            question: What is asked; `Project` goes to the projection process, a long one (`trainer.messages.is_long`)
+                to a fresh process of its own, everything else to the models.
             done: Takes the answer as the question's class documents it.
             failed: Takes the reason, also when the process dies or the question is cancelled.
             progress: Takes the share done and a note, any number of times.
@@ -77,8 +83,11 @@ class Asker(QObject):
         Returns:
             The number to cancel the question with.
         """
-        kind: Kind = "projections" if isinstance(question, Project) else "models"
         number = next(self._numbers)
+        if is_long(question):
+            self._long.ask(number, Pending(question, done, failed, progress, owner))
+            return number
+        kind: Kind = "projections" if isinstance(question, Project) else "models"
         self._kind_of[number] = kind
         process = self._processes[kind]
         if not process.has_warm_up:
@@ -89,8 +98,10 @@ class Asker(QObject):
     def cancel(self, number: int) -> None:
         """Ends a question; its `failed` gets a failure of the kind `cancelled`. One that is answered already stays so.
 
-        A projection cannot be interrupted inside its libraries, so its process is ended and started again.
+        A projection cannot be interrupted inside its libraries, so its process is ended and started again; the process
+        of a long question is ended with it.
         """
+        self._long.cancel(number)
         kind = self._kind_of.pop(number, None)
         if kind is not None:
             self._processes[kind].cancel(number, by_ending=kind == "projections")
@@ -121,7 +132,8 @@ class Asker(QObject):
         return self._processes[kind].last_words
 
     def close(self) -> None:
-        """Ends both processes; callbacks of open questions are not called. Takes a second at most."""
+        """Ends all processes; callbacks of open questions are not called. Takes a second at most."""
+        self._long.close()
         for process in self._processes.values():
             process.begin_closing()
         for process in self._processes.values():

@@ -112,6 +112,16 @@ class AnswerProcess(QObject):
             QTimer.singleShot(CANCEL_GRACE_MS, self, lambda: self._end_if_stuck(number))
         self._announce()
 
+    def retire(self) -> None:
+        """Ends the process at once without waiting for it, and deletes this when it has ended."""
+        self.begin_closing()
+        process = self._process
+        if process is None or process.state() == QProcess.ProcessState.NotRunning:
+            self.deleteLater()
+            return
+        process.finished.connect(self.deleteLater)
+        process.kill()
+
     def begin_closing(self) -> None:
         """Tells the process to end and takes nothing more from it."""
         self._closed = True

@@ -14,7 +14,8 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from explorer.asker import Asker
-from trainer.messages import Classify, EmbedTexts, Failure, Project
+from explorer.asker.long_questions import AT_ONCE
+from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 
 SCRIPT = """
 import json, os, sys, time
@@ -23,7 +24,7 @@ def say(**line):
     out.write(json.dumps(line).encode() + b"\\n"); out.flush()
 for raw in sys.stdin.buffer:
     q = json.loads(raw)
-    text = (q.get("texts") or [q.get("snapshot", "")])[0]
+    text = (q.get("texts") or [q.get("snapshot") or q.get("caption", "")])[0]
     if q["ask"] == "cancel":
         say(id=q["target"], error={"kind": "cancelled", "message": "Cancelled.", "next": ""})
     elif text == "die":
@@ -56,6 +57,9 @@ class Ear:
     @property
     def heard(self) -> bool:
         return self.answer is not None or self.failure is not None
+
+    def note(self, share: float, note: str) -> None:
+        self.told.append((share, note))
 
     def done(self, answer: dict) -> None:
         assert not self.heard
@@ -233,3 +237,64 @@ def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_asker: Callabl
     asker.ask(Classify(runs=(2,), images=(), labels=("a",), templates=("{}",)), done=ear.done, failed=ear.failed)
     qtbot.waitUntil(lambda: ear.heard)
     assert asker.state("models") == "warm"
+
+
+def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker, counts = make_asker(), []
+    asker.long_changed.connect(counts.append)
+    slow, quick = Ear(), Ear()
+    asker.ask(saliency("hello"), done=slow.done, failed=slow.failed, progress=slow.note)
+    qtbot.waitUntil(lambda: slow.heard)
+    asker.ask(saliency("hello"), done=quick.done, failed=quick.failed)
+    qtbot.waitUntil(lambda: quick.heard)
+    assert slow.told == [(0.5, "half")]
+    assert slow.answer["pid"] != quick.answer["pid"]
+    assert asker.state("models") == "cold"
+    assert counts == [1, 0, 1, 0]
+    qtbot.waitUntil(lambda: gone(slow.answer["pid"]))
+
+
+def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    hanging = [Ear() for _ in range(AT_ONCE)]
+    numbers = [asker.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
+    waiting, never = Ear(), Ear()
+    asker.ask(saliency("hello"), done=waiting.done, failed=waiting.failed)
+    unasked = asker.ask(saliency("hello"), done=never.done, failed=never.failed)
+    qtbot.waitUntil(lambda: all(ear.told for ear in hanging))
+    assert not waiting.heard
+    asker.cancel(unasked)
+    asker.cancel(numbers[0])
+    qtbot.waitUntil(lambda: hanging[0].heard and waiting.heard and never.heard)
+    assert hanging[0].failure == never.failure == Failure("cancelled", "Cancelled.")
+    assert waiting.answer is not None
+    assert not hanging[1].heard
+    asker.cancel(numbers[0])  # A question that is over already
+    asker.close()
+
+
+def test_a_long_question_whose_process_dies_fails_in_its_words_and_stays_dead(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker, ear = make_asker(), Ear()
+    asker.ask(saliency("die"), done=ear.done, failed=ear.failed)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.failure is not None
+    assert "no more coffee: grü" in ear.failure.message
+    assert ear.failure.next == "Ask again."
+
+
+def saliency(caption: str) -> Saliency:
+    return Saliency(runs=(1,), image="a.png", caption=caption)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from typing import Final
 
 GROUP = "Inside"
 HELP = "answer the window's questions: JSON lines in, JSON lines out"
 
+LONG_NICENESS: Final = 10
+"""As a training run: the window and the quick questions stay smooth beside it."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing of its own; the workspace is all it needs."""
+    """The workspace is all it needs."""
+    parser.add_argument("--long", action="store_true", help="for one long question: give way to everything else")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,9 +24,17 @@ def run(args: argparse.Namespace) -> int:
     from trainer.answer import Answers, serve
     from trainer.answer.serving import take_stdout
 
+    if args.long:
+        give_way()
     sink = take_stdout()
     try:
         serve(Answers(args.workspace).answer, sys.stdin.buffer, sink)
     except BrokenPipeError:
         return 0
     return 0
+
+
+def give_way() -> None:
+    """Lets every other process go first, where the system knows how."""
+    if hasattr(os, "nice"):
+        os.nice(LONG_NICENESS)

@@ -1,0 +1,100 @@
+"""Long questions: a process each, so that cancelling one means ending it and the quick ones never wait behind it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from explorer.asker.answer_process import AnswerProcess, Pending
+from trainer.messages import Failure
+
+AT_ONCE: Final = 2
+"""Long questions answered side by side; further ones wait their turn."""
+
+
+class LongQuestions(QObject):
+    """Answers each question in a fresh process, at most `AT_ONCE` at a time, in the order they were asked.
+
+    Signals:
+        count_changed: How many have no answer yet, waiting ones included.
+    """
+
+    count_changed = Signal(int)
+
+    def __init__(self, command: Sequence[str], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._command = tuple(command)
+        self._waiting: OrderedDict[int, Pending] = OrderedDict()
+        self._running: dict[int, AnswerProcess] = {}
+        self._asked: dict[int, Pending] = {}
+
+    @property
+    def count(self) -> int:
+        """How many have no answer yet."""
+        return len(self._waiting) + len(self._running)
+
+    def ask(self, number: int, pending: Pending) -> None:
+        """Starts a process for the question, now or when it is its turn."""
+        self._waiting[number] = pending
+        self._start_next()
+        self.count_changed.emit(self.count)
+
+    def cancel(self, number: int) -> None:
+        """Ends the question's process; its `failed` is told later."""
+        pending = self._waiting.pop(number, None) or self._asked.get(number)
+        if pending is None:
+            return
+        self._forget(number)
+        QTimer.singleShot(0, self, lambda: _tell(pending, Failure("cancelled", "Cancelled.")))
+
+    def close(self) -> None:
+        """Ends all of them; nothing is called any more. Takes a second at most."""
+        self._waiting.clear()
+        running, self._running = self._running, {}
+        self._asked.clear()
+        for process in running.values():
+            process.retire()
+        for process in running.values():
+            process.finish_closing()
+
+    def _start_next(self) -> None:
+        while self._waiting and len(self._running) < AT_ONCE:
+            number, pending = self._waiting.popitem(last=False)
+            process = AnswerProcess(self._command, "process of this question", self)
+            self._running[number], self._asked[number] = process, pending
+            process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
+
+    def _done(self, number: int) -> Callable[[dict[str, Any]], None]:
+        def done(answer: dict[str, Any]) -> None:
+            pending = self._asked[number]
+            self._forget(number)
+            if pending.wanted:
+                pending.done(answer)
+
+        return done
+
+    def _failed(self, number: int) -> Callable[[Failure], None]:
+        def failed(failure: Failure) -> None:
+            pending = self._asked[number]
+            self._forget(number)
+            # The process does not come back by itself, as the others do.
+            _tell(pending, replace(failure, next="Ask again.") if failure.kind == "bug" else failure)
+
+        return failed
+
+    def _forget(self, number: int) -> None:
+        self._asked.pop(number, None)
+        process = self._running.pop(number, None)
+        if process is not None:
+            process.retire()
+        self._start_next()
+        self.count_changed.emit(self.count)
+
+
+def _tell(pending: Pending, failure: Failure) -> None:
+    if pending.wanted:
+        pending.failed(failure)
