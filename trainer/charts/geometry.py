@@ -10,6 +10,7 @@ import numpy as np
 
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.charts import BOTH, ChartError
+from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
 
@@ -17,8 +18,8 @@ MOST_PAIRS: Final = 20_000
 """More pairs than this are sampled: two of the measures compare every row with every other."""
 
 
-@dataclass(frozen=True)
-class GeometryRun:
+@dataclass(frozen=True, kw_only=True)
+class GeometryRun(Shown):
     """One run's measures; of each pair of values the first is of the images, the second of the texts.
 
     Attributes:
@@ -27,12 +28,6 @@ class GeometryRun:
         d: Width of the embeddings.
     """
 
-    run: int
-    name: str
-    objective: str
-    step: int
-    dataset: str
-    split: str
     n: int
     pairs: int
     d: int
@@ -70,12 +65,7 @@ def geometry(
         image, text = snapshot.image[rows], snapshot.text[rows]
         measured.append(
             GeometryRun(
-                run=row.id,
-                name=row.name,
-                objective=row.objective,
-                step=chosen.step,
-                dataset=chosen.dataset,
-                split=chosen.split,
+                **shown(row, chosen),
                 n=len(rows),
                 pairs=snapshot.n,
                 d=snapshot.d,

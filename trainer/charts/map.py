@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.charts import ChartError
+from trainer.charts.shown import Shown, shown
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -23,8 +24,8 @@ _MOST_WHOLE_NUMBERS: Final = 12
 """A column of more different numbers is coloured along a scale."""
 
 
-@dataclass(frozen=True)
-class MapChart:
+@dataclass(frozen=True, kw_only=True)
+class MapChart(Shown):
     """Point i of `images` and point i of `texts` are pair i.
 
     Attributes:
@@ -37,12 +38,6 @@ class MapChart:
         sampled: The snapshot holds a sample of its split.
     """
 
-    run: int
-    name: str
-    objective: str
-    step: int
-    dataset: str
-    split: str
     n: int
     sampled: bool
     method: str
@@ -85,12 +80,7 @@ def embedding_map(
     numbers = _numbers(snapshot.items, colour)
     classes, class_of = _classes(snapshot.items, colour if numbers is None else MODALITY, snapshot.n)
     return MapChart(
-        run=run.id,
-        name=run.name,
-        objective=run.objective,
-        step=snapshot.step,
-        dataset=snapshot.dataset,
-        split=snapshot.split,
+        **shown(run, snapshot),
         n=snapshot.n,
         sampled=snapshot.sampled,
         method=method,

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
 from trainer.charts import BOTH, ChartError
+from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -23,8 +24,8 @@ MOST_IMAGES: Final = 20_000
 """More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
 
 
-@dataclass(frozen=True)
-class SimilarityRun:
+@dataclass(frozen=True, kw_only=True)
+class SimilarityRun(Shown):
     """One run's cosines.
 
     Attributes:
@@ -39,12 +40,6 @@ class SimilarityRun:
     """
 
     index: int
-    run: int
-    name: str
-    objective: str
-    step: int
-    dataset: str
-    split: str
     n: int
     pairs: int
     matched: Float[np.ndarray, " n"]
@@ -111,12 +106,7 @@ def similarity(
     charted = tuple(
         SimilarityRun(
             index=index,
-            run=row.id,
-            name=row.name,
-            objective=row.objective,
-            step=chosen.step,
-            dataset=chosen.dataset,
-            split=chosen.split,
+            **shown(row, chosen),
             n=len(matched),
             pairs=chosen.n,
             matched=matched,

@@ -1,0 +1,42 @@
+"""What a chart is about: one snapshot of one run, named so that a person recognises it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.store import RunRow, SnapshotRow
+from trainer.store.snapshot_files import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The run and the snapshot that a chart, or a part of one, shows.
+
+    Attributes:
+        run: Id of the run.
+        name: Its name.
+        objective: What it minimises, `clip` or `cloob` for example.
+        step: Of the snapshot.
+        dataset: Of the snapshot.
+        split: Of the snapshot.
+    """
+
+    run: int
+    name: str
+    objective: str
+    step: int
+    dataset: str
+    split: str
+
+
+def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
+    """The fields of `Shown` for a snapshot of a run."""
+    return {
+        "run": run.id,
+        "name": run.name,
+        "objective": run.objective,
+        "step": snapshot.step,
+        "dataset": snapshot.dataset,
+        "split": snapshot.split,
+    }
