@@ -1,4 +1,7 @@
-"""`trainer`: every headless command, found in `trainer.commands` and listed by what one wants to do."""
+"""`trainer`: every headless command, found in `trainer.commands` and listed by what one wants to do.
+
+A command is a module with `GROUP`, `HELP`, `add_arguments` and `run`; one that is a folder has a module a kind.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
 
     args.workspace = Workspace(args.workspace or default_workspace())
     try:
-        return modules[args.command].run(args)
+        return _chosen(modules, args).run(args)
     except Problem as problem:
         print(f"trainer {args.command}: {problem}", file=sys.stderr)
         return 2
@@ -40,8 +43,22 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _commands() -> dict[str, ModuleType]:
-    names = sorted(module.name for module in pkgutil.iter_modules(trainer.commands.__path__))
-    return {name: importlib.import_module(f"trainer.commands.{name}") for name in names}
+    return _modules_of(trainer.commands)
+
+
+def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+
+
+def _kinds(module: ModuleType) -> dict[str, ModuleType]:
+    """Of a command that is a folder: one module a kind."""
+    return _modules_of(module) if hasattr(module, "__path__") else {}
+
+
+def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace) -> ModuleType:
+    module = modules[args.command]
+    return _kinds(module).get(getattr(args, "kind", ""), module)
 
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
@@ -57,10 +74,19 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     )
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(command)
-        command.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
-        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        if kinds := _kinds(module):
+            choices = command.add_subparsers(dest="kind", required=True, metavar="KIND")
+            for kind, part in kinds.items():
+                _add_arguments(choices.add_parser(kind, help=part.HELP, description=part.HELP), part)
+        else:
+            _add_arguments(command, module)
     return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser, module: ModuleType) -> None:
+    module.add_arguments(parser)
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _listing(modules: dict[str, ModuleType]) -> str:

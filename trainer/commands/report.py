@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.commands import analyse, compare, export
+from trainer.commands import compare
+from trainer.commands.analyse import geometry, similarity
+from trainer.commands.export import View
+from trainer.commands.export import curves as export_curves
+from trainer.commands.export import map as export_map
+from trainer.commands.export import similarity as export_similarity
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -94,13 +99,13 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     metrics = [name for name in _CURVES if name in logged]
     figures = []
     if metrics:
-        line = export.curves(workspace, refs, metrics, _files(folder, "curves"))
+        line = export_curves.write(workspace, refs, metrics, _files(folder, "curves"))
         text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
         figures.append(ReportFigure("curves", "Training curves", text, line))
     paired = _paired(workspace, rows)
     if not paired:
         return figures + _maps(workspace, rows, folder)
-    line = export.similarity(workspace, paired, _files(folder, "similarity"), view=export.View())
+    line = export_similarity.write(workspace, paired, _files(folder, "similarity"), view=View())
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
@@ -122,9 +127,9 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
     for method in ("pca", "umap"):
         for colour in colours:
             stem = f"map-{method}-{colour}".replace("/", "_")
-            placement = export.Placement(method=method, colour=colour)
-            line = export.embedding_map(
-                workspace, [row.id for row in rows], _files(folder, stem), view=export.View(), placement=placement
+            placement = export_map.Placement(method=method, colour=colour)
+            line = export_map.write(
+                workspace, [row.id for row in rows], _files(folder, stem), view=View(), placement=placement
             )
             title = f"{titles[method]}, coloured by {colour.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], line))
@@ -159,8 +164,8 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
-        "similarity": analyse.similarity_values(workspace, paired, view=export.View()) if paired else {},
-        "geometry": analyse.geometry_values(workspace, paired, view=export.View()) if paired else {},
+        "similarity": similarity.values(workspace, paired, view=View()) if paired else {},
+        "geometry": geometry.values(workspace, paired, view=View()) if paired else {},
     }
 
 

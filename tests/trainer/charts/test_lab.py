@@ -16,7 +16,7 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, lab
 from trainer.charts.lab.settings import knobs, parse, words
-from trainer.commands import export
+from trainer.commands.export import lab as export
 from trainer.figures import lab as figure
 
 

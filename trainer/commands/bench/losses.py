@@ -1,4 +1,4 @@
-"""`trainer bench`: the measurements that the READMEs quote."""
+"""`trainer bench losses`: memory and time of a loss over the batch size, dense, tiled and open_clip's."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import argparse
 import json
 from dataclasses import asdict
 
-GROUP = "Maintain"
-HELP = "measure losses side by side: memory and time over the batch size"
+HELP = "dense against tiled against open_clip: memory and time over the batch size"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to measure, and at which sizes."""
-    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
-    losses = subjects.add_parser("losses", help="dense against tiled against open_clip")
-    losses.add_argument("--pairs", type=int, nargs="+", default=[1024, 4096, 16384, 32768], help="batch sizes")
-    losses.add_argument("--dimension", type=int, default=512)
-    losses.add_argument("--objectives", nargs="+", help="clip, open_clip, cloob, dhn_nce, sigmoid (default: all)")
-    losses.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--pairs", type=int, nargs="+", default=[1024, 4096, 16384, 32768], help="batch sizes")
+    parser.add_argument("--dimension", type=int, default=512)
+    parser.add_argument("--objectives", nargs="+", help="clip, open_clip, cloob, dhn_nce, sigmoid (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:
