@@ -227,7 +227,8 @@ QStatusBar QToolButton:hover { color: $text; }
 QStatusBar QProgressBar::chunk { background: $secondary; }
 
 #rail { background: $background; border-right: 1px solid $line; }
-#rail QToolButton { text-align: left; padding: 0 8px; min-height: 34px; color: $secondary; font-weight: 500; }
+#rail QScrollArea, #rail-views { background: transparent; }
+#rail QToolButton { text-align: left; padding: 0 8px; min-height: 30px; color: $secondary; font-weight: 500; }
 #rail QToolButton:hover { color: $text; background: $hover; }
 #rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
 #bar { background: $background; border-bottom: 1px solid $line; }

@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a view stands in the rail: `title` and `icon` are the view's own (a test compares them)."""
+    """Where a view stands in the rail: `title` and `icon` are the view's own (a test compares them).
+
+    Attributes:
+        name: Of its folder.
+        view: Name of its class.
+        group: What one wants to do there; views of a group stand together.
+    """
 
     name: str
     title: str
     icon: str
     view: str
+    group: str = ""
 
     def load(self) -> type[View]:
         """The view's class; imports its module."""
@@ -28,9 +35,9 @@ class Place:
 
 
 VIEWS: Final[tuple[Place, ...]] = (
-    Place("runs", "Runs", "activity", "RunsView"),
-    Place("classify", "Classify", "image", "ClassifyView"),
-    Place("map", "Map", "chart-scatter", "MapView"),
-    Place("similarity", "Similarity", "chart-column", "SimilarityView"),
-    Place("losslab", "Loss lab", "flask-conical", "LossLabView"),
+    Place("runs", "Runs", "activity", "RunsView", "Train"),
+    Place("classify", "Classify", "image", "ClassifyView", "Look"),
+    Place("map", "Map", "chart-scatter", "MapView", "Look"),
+    Place("similarity", "Similarity", "chart-column", "SimilarityView", "Measure"),
+    Place("losslab", "Loss lab", "flask-conical", "LossLabView", "Learn"),
 )

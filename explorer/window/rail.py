@@ -1,11 +1,11 @@
-"""The rail on the left: one button a view, and the looks and keys at its foot."""
+"""The rail on the left: one button a view under what one wants to do, and the looks and keys at its foot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QFrame, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views import Place
@@ -14,7 +14,7 @@ WIDTH = 160
 
 
 class Rail(QWidget):
-    """Icon and word of each view; the open one is marked.
+    """Icon and word of each view; the open one is marked. Scrolls where the window is too low for all.
 
     Signals:
         opened: Name of the view whose button was clicked.
@@ -29,29 +29,55 @@ class Rail(QWidget):
         self.setFixedWidth(WIDTH)
         self._group = QButtonGroup(self)
         self.buttons: dict[str, QToolButton] = {}
-        self._column = QVBoxLayout(self)
+        self._column = _column(self)
         self._column.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
-        self._column.setSpacing(2)
-        for number, place in enumerate(places, start=1):
-            button = _button(f"rail-{place.name}", place.icon, place.title)
-            button.setCheckable(True)
-            button.setToolTip(f"{place.title} (Ctrl+{number})" if number < 10 else place.title)
-            button.clicked.connect(lambda _=False, name=place.name: self.opened.emit(name))
-            self._group.addButton(button)
-            self._column.addWidget(button)
-            self.buttons[place.name] = button
-        self._column.addStretch()
+        self._views = QScrollArea()
+        self._views.setWidgetResizable(True)
+        self._views.setFrameShape(QFrame.Shape.NoFrame)
+        self._views.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._views.setWidget(self._lay_out(places))
+        self._column.addWidget(self._views, 1)
 
     def mark(self, name: str) -> None:
-        """Marks the open view."""
+        """Marks the open view, and brings its button into sight."""
         if name in self.buttons:
             self.buttons[name].setChecked(True)
+            self._views.ensureWidgetVisible(self.buttons[name], 0, theme.SPACE)
 
     def add_at_foot(self, name: str, icon: str, words: str) -> QToolButton:
         """A button under the views, e.g. for the theme."""
         button = _button(name, icon, words)
         self._column.addWidget(button)
         return button
+
+    def _lay_out(self, places: Sequence[Place]) -> QWidget:
+        content = QWidget(objectName="rail-views")
+        column = _column(content)
+        group = ""
+        for number, place in enumerate(places, start=1):
+            if place.group != group:
+                group = place.group
+                heading = QLabel(group)
+                theme.set_role(heading, "heading")
+                heading.setContentsMargins(theme.SPACE, theme.SPACE if column.count() else 0, 0, 2)
+                column.addWidget(heading)
+            button = _button(f"rail-{place.name}", place.icon, place.title)
+            button.setCheckable(True)
+            button.setToolTip(f"{place.title} (Ctrl+{number})" if number < 10 else place.title)
+            button.clicked.connect(lambda _=False, name=place.name: self.opened.emit(name))
+            self._group.addButton(button)
+            column.addWidget(button)
+            self.buttons[place.name] = button
+        column.addStretch()
+        return content
+
+
+def _column(widget: QWidget) -> QVBoxLayout:
+    column = QVBoxLayout(widget)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(2)
+    return column
 
 
 def _button(name: str, icon: str, words: str) -> QToolButton:

@@ -82,8 +82,8 @@ class TestPlace(Place):
 
 
 PLACES = (
-    TestPlace("left", "Left", "square", "Left", Left),
-    TestPlace("classify", "Taker", "image", "Taker", Taker),
+    TestPlace("left", "Left", "square", "Left", "Look", Left),
+    TestPlace("classify", "Taker", "image", "Taker", "Look", Taker),
 )
 
 
