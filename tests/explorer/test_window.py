@@ -189,7 +189,7 @@ def test_view_selection_and_size_come_back(open_window) -> None:
 
 
 def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None:
-    window = open_window((TestPlace("bad", "Bad", "square", "Bad", Bad), *PLACES))
+    window = open_window((TestPlace("bad", "Bad", "square", "Bad", "Look", Bad), *PLACES))
     assert "no such view today" in window.banner.message.text()
     window.go_to("left")
     assert window.pages.open_view.title == "Left"
