@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+
+from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.tiles import CELLS, exact, row_blocks
+
+Progress = Callable[[float, str], None]
+Kind = Literal["single pattern", "metastable", "global average"]
+
+SINGLE_MOST: Final = 1.5
+"""A fixed point that averages at most so many patterns is one pattern."""
+
+GLOBAL_SHARE: Final = 0.5
+"""A fixed point that averages more than this share of all patterns is their global average."""
 
 
 def circle_patterns(n: int, seed: int) -> Float[np.ndarray, "n 2"]:
@@ -65,3 +80,199 @@ def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray
     `8 + ln((n - 1) / 511)`. Derived here; neither in the paper nor tried in a long training yet.
     """
     return 8 + np.log((np.asarray(n, np.float64) - 1) / 511)
+
+
+@dataclass(frozen=True)
+class Path:
+    """What happens to a state that is updated again and again: `states[0]` is the query itself.
+
+    Attributes:
+        states: Before the first and after each update; not normalised.
+        energies: Of each state; never rises (Ramsauer et al., 2020, theorem 1).
+        numbers: Effective number of patterns of each state's retrieval.
+        converged: Whether the last update moved the state by less than the tolerance.
+    """
+
+    states: Float[np.ndarray, "t d"]
+    energies: Float[np.ndarray, " t"]
+    numbers: Float[np.ndarray, " t"]
+    converged: bool
+
+
+def energy(state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float) -> float:
+    """The energy that every update lowers: `-lse(beta, X xi) + xi.xi / 2 + ln(n) / beta + max |x|^2 / 2`.
+
+    At least 0. Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 1.
+    """
+    state = np.asarray(state, np.float64)
+    logits = beta * (stored @ state)
+    top = logits.max()
+    lse = (top + math.log(np.exp(logits - top).sum(dtype=np.float64))) / beta
+    largest = float(np.einsum("nd,nd->n", stored, stored).max())
+    return float(-lse + state @ state / 2 + math.log(len(stored)) / beta + largest / 2)
+
+
+def updates(
+    state: Float[np.ndarray, " d"],
+    stored: Float[np.ndarray, "n d"],
+    beta: float,
+    *,
+    most: int = 50,
+    tolerance: float = 1e-5,
+    progress: Progress | None = None,
+) -> Path:
+    """The states that `xi <- X^T softmax(beta X xi)` runs through, until one stays where it is.
+
+    CLOOB makes one such update and normalises its result; here nothing is normalised, because only then the energy
+    falls. Memory is O(n).
+    """
+    stored, xi = exact(stored), np.asarray(state, np.float64)
+    largest = float(np.einsum("nd,nd->n", stored, stored).max())
+    states, energies, numbers, converged = [], [], [], False
+    for step in range(most + 1):
+        logits = beta * (stored @ xi.astype(stored.dtype)).astype(np.float64)
+        top = logits.max()
+        weights = np.exp(logits - top)
+        total = weights.sum()
+        states.append(xi)
+        energies.append(-(top + math.log(total)) / beta + xi @ xi / 2 + math.log(len(stored)) / beta + largest / 2)
+        numbers.append(math.exp(math.log(total) - float(weights @ (logits - top)) / total))
+        if converged or step == most:
+            break
+        if progress:
+            progress(step / most, "Updating the query")
+        after = ((weights / total).astype(stored.dtype) @ stored).astype(np.float64)
+        converged = float(np.linalg.norm(after - xi)) < tolerance
+        xi = after
+    return Path(np.array(states), np.array(energies), np.array(numbers), converged)
+
+
+def fixed_point_kind(number: float, n: int) -> Kind:
+    """What a fixed point is, by the effective number of patterns that it averages.
+
+    At most 1.5 of them: a single pattern. More than half of all: the global average. Between: metastable, the average
+    of a group. The three kinds are those of Ramsauer et al., 2020; the two bounds are ours.
+    """
+    if number <= SINGLE_MOST:
+        return "single pattern"
+    return "global average" if number > GLOBAL_SHARE * n else "metastable"
+
+
+def top_shares(shares: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
+    """Places of the `k` largest shares, largest first, those shares, and what the rest has together."""
+    k = min(k, len(shares))
+    places = np.argpartition(shares, len(shares) - k)[len(shares) - k :]
+    places = places[np.lexsort((places, -shares[places]))]
+    return places, shares[places], max(float(1 - shares[places].sum(dtype=np.float64)), 0.0)
+
+
+def effective_grid(
+    states: Float[np.ndarray, "m d"],
+    stored: Float[np.ndarray, "n d"],
+    betas: Float[np.ndarray, " b"],
+    progress: Progress | None = None,
+) -> Float[np.ndarray, "m b"]:
+    """`effective_number` of the retrieval of each state at each beta; block by block, memory O(n)."""
+    stored, states = exact(stored), exact(states)
+    grid = np.empty((len(states), len(betas)))
+    for rows in row_blocks(len(states), len(stored), cells=CELLS // 4):
+        cosines = states[rows] @ stored.T
+        cosines -= cosines.max(1, keepdims=True)
+        for place, beta in enumerate(betas):
+            logits = float(beta) * cosines
+            weights = np.exp(logits)
+            total = weights.sum(1, dtype=np.float64)
+            grid[rows, place] = np.exp(np.log(total) - np.einsum("mn,mn->m", weights, logits, dtype=np.float64) / total)
+        if progress:
+            progress(rows.stop / len(states), "Retrieving at every beta")
+    return grid
+
+
+@dataclass(frozen=True)
+class FourRetrievals:
+    """The retrievals of one pair, unit rows, and the cosines of its partners before and after.
+
+    Attributes:
+        u_x: The image among the images. `u_y`: the text among the images. `v_x`: the image among the texts. `v_y`:
+            the text among the texts.
+        before: Cosine of image and text.
+        images: Cosine of `u_x` and `u_y`: what CLOOB's first InfoLOOB sees.
+        texts: Cosine of `v_y` and `v_x`: what its second sees.
+        own: Share of the pair's own pattern in `u_x`, `u_y`, `v_x`, `v_y`.
+        numbers: Effective number of patterns of the same four.
+    """
+
+    u_x: Float[np.ndarray, " d"]
+    u_y: Float[np.ndarray, " d"]
+    v_x: Float[np.ndarray, " d"]
+    v_y: Float[np.ndarray, " d"]
+    before: float
+    images: float
+    texts: float
+    own: tuple[float, float, float, float]
+    numbers: tuple[float, float, float, float]
+
+
+def four_retrievals(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], row: int, beta: float
+) -> FourRetrievals:
+    """U_x, U_y, V_x and V_y of pair `row` among all pairs; nothing is masked, as in training.
+
+    Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316, equations 4 to 7.
+    """
+    x, y = exact(image[row]).astype(np.float64), exact(text[row]).astype(np.float64)
+    ways = ((x, image), (y, image), (x, text), (y, text))
+    retrieved = [hopfield_retrieval(state[None], stored, beta)[0].astype(np.float64) for state, stored in ways]
+    shares = [retrieval_shares(state, exact(stored), beta) for state, stored in ways]
+    u_x, u_y, v_x, v_y = retrieved
+    return FourRetrievals(
+        *retrieved,
+        before=float(x @ y / max(np.linalg.norm(x) * np.linalg.norm(y), 1e-12)),
+        images=float(u_x @ u_y),
+        texts=float(v_y @ v_x),
+        own=tuple(float(s[row]) for s in shares),
+        numbers=tuple(effective_number(s) for s in shares),
+    )
+
+
+def matched_after_retrieval(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], beta: float
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Cosines of every pair: before, among the retrieved images (U_x, U_y), among the retrieved texts (V_y, V_x)."""
+    image, text = exact(image), exact(text)
+    among = [
+        np.einsum("nd,nd->n", hopfield_retrieval(image, stored, beta), hopfield_retrieval(text, stored, beta))
+        for stored in (image, text)
+    ]
+    return np.einsum("nd,nd->n", image, text), among[0], among[1]
+
+
+def measured_self_weights(
+    vectors: Float[np.ndarray, "n d"],
+    sizes: Int[np.ndarray, " m"],
+    betas: Float[np.ndarray, " m"],
+    *,
+    anchors: int = 256,
+    seed: int = 0,
+) -> Float[np.ndarray, " m"]:
+    """Mean share that a pattern has in its own retrieval among batches of each size, drawn from the rows.
+
+    Args:
+        vectors: Unit rows to draw from.
+        sizes: Of the batches, at least 1 and at most n.
+        betas: One for each size: a constant, or a rule.
+        anchors: How many patterns are averaged over.
+        seed: Of the draws.
+    """
+    order = np.random.default_rng(seed).permutation(len(vectors))
+    own = exact(vectors[order[:anchors]])
+    cosines = np.empty((len(own), len(order)), own.dtype)
+    for rows in row_blocks(len(order), max(vectors.shape[1], len(own))):
+        cosines[:, rows] = own @ exact(vectors[order[rows]]).T
+    shares = np.zeros(len(sizes))
+    for anchor in range(len(own)):
+        # An anchor's companions are the rows after it in the shuffled order, so every anchor meets others.
+        beyond = np.roll(cosines[anchor], -anchor).astype(np.float64) - float(cosines[anchor, anchor])
+        for place, (size, beta) in enumerate(zip(sizes.tolist(), betas.tolist(), strict=True)):
+            shares[place] += 1 / (1 + float(np.exp(beta * beyond[1:size]).sum()))
+    return shares / max(len(own), 1)

@@ -1,0 +1,92 @@
+"""The batch under the glass: naive weights, the identity of CLOOB's paper, torch's gradients, false negatives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.analysis.batches import batch, likely_false_negatives, pull_lengths, seen_by
+from trainer.analysis.losses import hopfield_retrieval
+
+
+def test_weights_are_naive_softmaxes(pairs):
+    image, text = pairs[0][:12], pairs[1][:12]
+    found = batch(image, text, 10.0)
+    for i in range(12):
+        logits = [10 * float(image[i] @ text[j]) for j in range(12)]
+        whole = sum(map(math.exp, logits))
+        rest = whole - math.exp(logits[i])
+        assert np.allclose(found.infonce[i], [math.exp(v) / whole for v in logits])
+        assert np.allclose(found.infoloob[i], [0 if j == i else math.exp(v) / rest for j, v in enumerate(logits)])
+        assert found.unsaturated[i] == pytest.approx(rest / whole)
+
+
+@given(st.integers(2, 20), st.integers(0, 99), st.floats(0.1, 100))
+def test_infonce_is_infoloob_times_what_is_unsaturated(n: int, seed: int, inv_tau: float):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((2, n, 5))
+    found = batch(x, y, inv_tau)
+    others = ~np.eye(n, dtype=bool)
+    scaled = found.infoloob * found.unsaturated[:, None]
+    assert np.allclose(found.infonce[others], scaled[others], atol=1e-12)
+    assert np.allclose(found.infoloob.sum(1), 1)
+    ours, loob = pull_lengths(found, y)
+    naive = np.linalg.norm(found.infonce @ y - y, axis=1)
+    assert np.allclose(ours, naive, atol=1e-9)
+    assert (ours <= loob + 1e-12).all()
+
+
+def test_pulls_are_the_gradients_of_the_losses(pairs):
+    torch = pytest.importorskip("torch")
+    image, text = (torch.from_numpy(p[:10].copy()) for p in pairs)
+    image.requires_grad_()
+    logits = 10 * image @ text.T
+    (-torch.log_softmax(logits, 1).diagonal().sum() / 10).backward()
+    infonce = image.grad.norm(dim=1).numpy()
+    image.grad = None
+    logits = 10 * image @ text.T
+    rest = logits.masked_fill(torch.eye(10, dtype=bool), -torch.inf)
+    ((torch.logsumexp(rest, 1) - logits.diagonal()).sum() / 10).backward()
+    found = batch(pairs[0][:10], pairs[1][:10], 10.0)
+    ours, loob = pull_lengths(found, pairs[1][:10])
+    assert np.allclose(ours, infonce)
+    assert np.allclose(loob, image.grad.norm(dim=1).numpy())
+
+
+def test_saturation_keeps_digits_where_p_is_one():
+    found = batch(np.eye(4), np.eye(4), 100.0)
+    assert found.unsaturated == pytest.approx(np.full(4, 3 * math.exp(-100)))
+
+
+def test_what_an_objective_sees(pairs):
+    image, text = pairs
+    assert seen_by(image, text, None, "images")[1] is text
+    u_x, u_y = seen_by(image, text, 8.0, "images")
+    assert np.allclose(u_x, hopfield_retrieval(image, image, 8.0))
+    assert np.allclose(u_y, hopfield_retrieval(text, image, 8.0))
+    v_y, v_x = seen_by(image, text, 8.0, "texts")
+    assert np.allclose(v_y, hopfield_retrieval(text, text, 8.0))
+    assert np.allclose(v_x, hopfield_retrieval(image, text, 8.0))
+
+
+def test_likely_false_negatives(unit):
+    image, text = unit(6, 16, 1), unit(6, 16, 2)
+    text[4] = text[1]
+    image[5] = image[2]
+    groups = np.array([0, 1, 2, 0, 4, 5])
+    found = batch(image, text, 10.0)
+    rows = likely_false_negatives(found, image, text, groups, least=0.95)
+    reasons = {tuple(sorted(row[:2])): row[4] for row in rows}
+    assert reasons == {(0, 3): "same caption", (1, 4): "texts alike", (2, 5): "images alike"}
+    assert [row[2] for row in rows] == sorted((row[2] for row in rows), reverse=True)
+    for anchor, sample, weight, _, _ in rows:
+        assert weight == found.infoloob[anchor, sample] >= found.infoloob[sample, anchor]
+
+
+def test_one_pair_is_no_batch():
+    with pytest.raises(ValueError, match="2 pairs"):
+        batch(np.eye(1), np.eye(1), 10.0)

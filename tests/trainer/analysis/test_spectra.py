@@ -1,0 +1,60 @@
+"""Spectra of covariances: golden values of LOSSES.md, numpy's own, and what collapse is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.analysis.geometry import effective_eigenvalues
+from trainer.analysis.spectra import (
+    covariance_spectrum,
+    effective_directions,
+    effective_rank,
+    is_collapsed,
+    share_in_first,
+    shares_of,
+)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_spectrum_is_numpys(unit):
+    rows = unit(70, 8)
+    assert np.allclose(covariance_spectrum(rows), np.linalg.eigvalsh(np.cov(rows.T, bias=True))[::-1])
+    half = rows.astype(np.float16)
+    assert np.allclose(covariance_spectrum(half), covariance_spectrum(half.astype(np.float64)), atol=1e-6)
+
+
+def test_golden_values(unit):
+    rows = unit(4000, 512)
+    spectrum = covariance_spectrum(rows)
+    assert effective_directions(spectrum) == 501
+    planted = np.random.default_rng(0).standard_normal((4000, 20)) @ unit(20, 512, 1)
+    assert effective_directions(covariance_spectrum(planted)) == 20
+    assert not is_collapsed(spectrum, 4000)
+    assert is_collapsed(covariance_spectrum(planted), 4000)
+
+
+@given(st.integers(2, 40), st.integers(0, 99), st.floats(0.3, 1))
+def test_directions_are_those_of_geometry(n: int, seed: int, share: float):
+    rows = np.random.default_rng(seed).standard_normal((n, 6))
+    spectrum = covariance_spectrum(rows)
+    assert effective_directions(spectrum, share) == effective_eigenvalues(rows, share)
+    assert 1 <= effective_rank(spectrum) <= 6 + 1e-9
+    firsts = [share_in_first(spectrum, k) for k in range(8)]
+    assert firsts == sorted(firsts)
+    assert firsts[0] == 0
+    assert firsts[6] == pytest.approx(1)
+
+
+def test_effective_rank_counts_equal_directions():
+    assert effective_rank(np.array([2.0, 2.0, 2.0, 0.0])) == pytest.approx(3)
+    assert effective_rank(np.array([5.0, 0.0])) == pytest.approx(1)
+
+
+def test_rows_that_are_all_equal_have_no_directions():
+    spectrum = covariance_spectrum(np.ones((9, 4), np.float32))
+    assert (effective_directions(spectrum), effective_rank(spectrum), share_in_first(spectrum, 2)) == (0, 0, 0)
+    assert shares_of(spectrum).tolist() == [0] * 4
+    assert is_collapsed(spectrum, 9)

@@ -1,0 +1,119 @@
+"""One batch under the glass: its logits, how saturated its anchors are, and how much each negative is pushed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.tiles import exact
+
+Side = Literal["pairs", "images", "texts"]
+"""What is compared: images with texts, or the two retrievals among the images, or those among the texts."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Anchors in rows, samples in columns.
+
+    Attributes:
+        logits: Cosines times 1/tau.
+        infonce: Weight of every sample in the gradient of InfoNCE on the anchor, the match's own share p included.
+        infoloob: The same of InfoLOOB: the match left out, so the negatives of a row sum to 1; 0 on the diagonal.
+        unsaturated: 1 - p of every anchor: what is left of InfoNCE's gradient. InfoLOOB keeps all of it.
+    """
+
+    logits: Float[np.ndarray, "n n"]
+    infonce: Float[np.ndarray, "n n"]
+    infoloob: Float[np.ndarray, "n n"]
+    unsaturated: Float[np.ndarray, " n"]
+
+
+def seen_by(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], beta: float | None, side: Side
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
+    """What the objective compares: anchors and samples, after the retrieval if there is a beta."""
+    image, text = exact(image), exact(text)
+    if beta is None or side == "pairs":
+        return image, text
+    if side == "images":
+        return hopfield_retrieval(image, image, beta), hopfield_retrieval(text, image, beta)
+    return hopfield_retrieval(text, text, beta), hopfield_retrieval(image, text, beta)
+
+
+def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> Batch:
+    """The batch of matched rows at this temperature.
+
+    Raises:
+        ValueError: Fewer than 2 rows: nothing is left once the match is left out.
+    """
+    n = len(anchors)
+    if n < 2:
+        raise ValueError("a batch needs at least 2 pairs")
+    logits = inv_tau * (exact(anchors).astype(np.float64) @ exact(samples).astype(np.float64).T)
+    infonce = _softmax(logits)
+    without = logits.copy()
+    np.fill_diagonal(without, -np.inf)
+    infoloob = _softmax(without)
+    # 1 - p as such would round to 0 from 1e-16 on.
+    top = without.max(1)
+    rest = top + np.log(np.exp(without - top[:, None]).sum(1))
+    unsaturated = np.exp(-np.logaddexp(0.0, np.diag(logits) - rest))
+    return Batch(logits, infonce, infoloob, unsaturated)
+
+
+def pull_lengths(
+    batch: Batch, samples: Float[np.ndarray, "n d"]
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Length of tau times the gradient on every anchor: of InfoNCE, and of InfoLOOB.
+
+    `|sum_j w_ij y_j - y_i|`; InfoNCE's is `1 - p` times InfoLOOB's. Fuerst et al., CLOOB, 2022,
+    https://arxiv.org/abs/2110.11316, gradients of InfoNCE and InfoLOOB.
+    """
+    samples = exact(samples).astype(np.float64)
+    loob = np.linalg.norm(batch.infoloob @ samples - samples, axis=1)
+    return batch.unsaturated * loob, loob
+
+
+def likely_false_negatives(
+    batch: Batch,
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    groups: Int[np.ndarray, " n"],
+    *,
+    least: float = 0.9,
+    most: int = 50,
+) -> list[tuple[int, int, float, float, str]]:
+    """Negatives that may be right: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
+
+    A negative is likely false where it has the anchor's own caption, or where the two texts, or the two images, lie
+    at a cosine of at least `least`. Each unordered pair once, the largest weight first.
+    """
+    texts, images = (_cosines(part) for part in (text, image))
+    same = groups[:, None] == groups[None, :]
+    weight = np.maximum(batch.infoloob, batch.infoloob.T)
+    found = []
+    for i, j in zip(*np.nonzero(np.triu(same | (texts >= least) | (images >= least), 1)), strict=True):
+        if same[i, j]:
+            reason, cosine = "same caption", 1.0
+        elif texts[i, j] >= images[i, j]:
+            reason, cosine = "texts alike", float(texts[i, j])
+        else:
+            reason, cosine = "images alike", float(images[i, j])
+        first, second = (i, j) if batch.infoloob[i, j] >= batch.infoloob[j, i] else (j, i)
+        found.append((int(first), int(second), float(weight[i, j]), cosine, reason))
+    found.sort(key=lambda row: (-row[2], row[0], row[1]))
+    return found[:most]
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits - logits.max(1, keepdims=True))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _cosines(vectors: np.ndarray) -> np.ndarray:
+    unit = exact(vectors).astype(np.float64)
+    return unit @ unit.T
