@@ -1,0 +1,88 @@
+"""Hubs: items that are neighbours of far too many queries, and the correction that takes them down (CSLS)."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.spaces import largest
+from trainer.analysis.standing import Progress
+from trainer.analysis.tiles import exact, row_blocks
+
+
+def k_occurrence(
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress | None = None
+) -> Int[np.ndarray, " m"]:
+    """How many queries have each stored item among their `k` nearest; the sum is n k, the mean n k / m.
+
+    Radovanović, Nanopoulos & Ivanović, Hubs in Space, 2010, https://jmlr.org/papers/v11/radovanovic10a.html
+    """
+    stored = exact(stored)
+    k = min(k, len(stored))
+    counts = np.zeros(len(stored), np.int64)
+    for rows in row_blocks(len(query), len(stored)):
+        if progress is not None:
+            progress(rows.start / len(query), "")
+        similarity = exact(query[rows]) @ stored.T
+        np.copyto(similarity, -np.inf, where=np.isnan(similarity))
+        counts += np.bincount(largest(similarity, k).ravel(), minlength=len(stored))
+    return counts
+
+
+def skewness(values: Float[np.ndarray, " m"] | Int[np.ndarray, " m"]) -> float:
+    """Third standardised moment: 0 symmetric, large where few items are hubs; NaN where all values are equal."""
+    centred = np.asarray(values, np.float64) - np.mean(values, dtype=np.float64) if len(values) else np.zeros(0)
+    spread = float(np.sqrt(np.mean(centred**2))) if len(centred) else 0.0
+    return float(np.mean(centred**3) / spread**3) if spread > 0 else float("nan")
+
+
+def mean_of_nearest(
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress | None = None
+) -> Float[np.ndarray, " n"]:
+    """Mean cosine of each query to its `k` nearest stored items: the local scale that CSLS takes off."""
+    stored = exact(stored)
+    k = min(k, len(stored))
+    means = np.empty(len(query))
+    for rows in row_blocks(len(query), len(stored)):
+        if progress is not None:
+            progress(rows.start / len(query), "")
+        similarity = exact(query[rows]) @ stored.T
+        top = np.partition(similarity, len(stored) - k, axis=1)[:, len(stored) - k :]
+        means[rows] = top.mean(1, dtype=np.float64)
+    return means
+
+
+def csls_offsets(
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int = 10, progress: Progress | None = None
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " m"]]:
+    """What CSLS takes off: `2 cos(x, y) - r(x) - r(y)`, r the mean cosine to the `k` nearest of the other modality.
+
+    Conneau et al., Word Translation Without Parallel Data, 2018, https://arxiv.org/abs/1710.04087, section 2.3.
+
+    Returns:
+        r of the queries among the stored, r of the stored among the queries.
+    """
+    halves = [_half(progress, place) for place in (0, 1)]
+    return mean_of_nearest(query, stored, k, halves[0]), mean_of_nearest(stored, query, k, halves[1])
+
+
+def csls_vectors(stored: Float[np.ndarray, "m d"], offsets: Float[np.ndarray, " m"]) -> Float[np.ndarray, "m d+1"]:
+    """Stored vectors with `-r/2` as one more entry.
+
+    The inner product with `(x, 1)` is `cos - r(y) / 2`, half of CSLS without the query's own r, which does not change
+    the order of one query's hits. So every search over cosines can search by CSLS.
+    """
+    stored = exact(stored)
+    return np.concatenate([stored, (-offsets[:, None] / 2).astype(stored.dtype)], axis=1)
+
+
+def csls_queries(query: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d+1"]:
+    """Queries with a 1 as one more entry; see `csls_vectors`."""
+    query = exact(query)
+    return np.concatenate([query, np.ones((len(query), 1), query.dtype)], axis=1)
+
+
+def _half(progress: Progress | None, place: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda share, note: progress((place + share) / 2, note)

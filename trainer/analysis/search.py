@@ -1,0 +1,63 @@
+"""The most similar items to one question: exact, one pass over the vectors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact
+
+PIECE: Final = 65_536
+"""Rows of one product: 128 MiB of float32 at 512 dimensions, so that half precision is widened piece by piece."""
+
+
+def nearest_rows(
+    stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"], k: int
+) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Rows of the `k` stored vectors with the largest inner product with `query`, best first, and the products.
+
+    Equal ones come by row number; not-a-number ones last, as minus infinity. Float32 vectors are read as they lie,
+    memory-mapped ones once; half precision is widened in pieces. Fewer than `k` only if there are no more.
+    """
+    scores = products(stored, query)
+    return best_of(scores, k)
+
+
+def products(stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
+    """Inner product of every stored vector with `query`, in float32 or better."""
+    if stored.dtype != np.float16:
+        return stored @ np.asarray(query, stored.dtype)
+    scores = np.empty(len(stored), np.float32)
+    for start in range(0, len(stored), PIECE):
+        scores[start : start + PIECE] = exact(stored[start : start + PIECE]) @ np.asarray(query, np.float32)
+    return scores
+
+
+def best_of(scores: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Places of the `k` largest scores, largest first, equal ones by place, and these scores; NaN as minus infinity."""
+    k = max(0, min(k, len(scores)))
+    if not k:
+        return np.empty(0, np.int64), scores[:0]
+    # One pass for the sum instead of one with a mask: NaN shows in it, and there hardly ever is one.
+    if np.isnan(scores.sum()):
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+    if k < len(scores):
+        least = _kth_largest(scores, k)
+        above = np.flatnonzero(scores >= least)
+    else:
+        above = np.arange(len(scores))
+    rows = above[np.argsort(-scores[above], kind="stable")][:k]
+    return rows, scores[rows]
+
+
+def _kth_largest(scores: Float[np.ndarray, " n"], k: int) -> float:
+    """A bound that at least `k` scores reach and few more: of the maxima of chunks, or the k-th score itself."""
+    chunks = max(1, len(scores) // 1024)
+    if chunks < 4 * k:
+        return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+    # The k-th largest maximum of the chunks is reached by k scores at least, one in each of k chunks.
+    whole = len(scores) // chunks * chunks
+    tops = scores[:whole].reshape(chunks, -1).max(1)
+    return float(np.partition(tops, chunks - k)[chunks - k])

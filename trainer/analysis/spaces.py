@@ -1,0 +1,168 @@
+"""How alike two embeddings of the same items are: item by item (neighbours, Procrustes) and as wholes (CKA, RSA)."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from trainer.analysis.standing import Progress
+from trainer.analysis.tiles import exact, row_blocks
+
+
+def neighbour_rows(
+    vectors: Float[np.ndarray, "n d"],
+    k: int,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+    progress: Progress | None = None,
+) -> Int[np.ndarray, "m k"]:
+    """Rows of the `k` other vectors most similar to each, by inner product, nearest first; itself is not its own.
+
+    Equally near vectors come by row number. At most n - 1 columns. Not-a-number vectors are nobody's neighbours
+    before all others. Block by block: memory is O(n k).
+
+    Args:
+        vectors: Unit embeddings.
+        k: Neighbours of each.
+        rows: The rows that ask; None: all.
+        progress: Told after each block.
+    """
+    vectors = exact(vectors)
+    n = len(vectors)
+    asked = np.arange(n) if rows is None else rows
+    kept = max(0, min(k, n - 1))
+    found = np.empty((len(asked), kept), np.int64)
+    if not kept:
+        return found
+    for block in row_blocks(len(asked), n):
+        if progress is not None:
+            progress(block.start / len(asked), "")
+        similarity = vectors[asked[block]] @ vectors.T
+        np.copyto(similarity, -np.inf, where=np.isnan(similarity))
+        similarity[np.arange(len(similarity)), asked[block]] = -np.inf
+        found[block] = largest(similarity, kept)
+    return found
+
+
+def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
+    """Columns of the `k` largest values of each line, largest first, equal ones by column number. No NaN, k <= n."""
+    if 4 * k >= values.shape[1]:
+        return np.argsort(-values, axis=1, kind="stable")[:, :k]
+    few = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
+    line = np.arange(len(values))[:, None]
+    least = values[line, few].min(1, keepdims=True)
+    few.sort(axis=1)
+    # Where more than k reach the k-th value, the partition chose among equals by accident: choose by number.
+    for tied in np.flatnonzero((values >= least).sum(1) > k):
+        few[tied] = np.sort(np.argsort(-values[tied], kind="stable")[:k])
+    order = np.argsort(-values[line, few], axis=1, kind="stable")
+    return few[line, order]
+
+
+def jaccard(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    """Shared members of line i of both over all members of either, 0 to 1; each line holds a member once."""
+    shared = shared_members(first, second).sum(1)
+    either = first.shape[1] + second.shape[1] - shared
+    return np.where(either > 0, shared / np.maximum(either, 1), np.nan)
+
+
+def shared_members(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n j"]) -> Bool[np.ndarray, "n k"]:
+    """Whether each member of `first` is in the same line of `second`."""
+    shared = np.zeros(first.shape, bool)
+    for rows in row_blocks(len(first), first.shape[1] * max(second.shape[1], 1)):
+        shared[rows] = (first[rows, :, None] == second[rows, None, :]).any(2)
+    return shared
+
+
+def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> Float[np.ndarray, " n"]:
+    """How far each item of `first` stays from its place in `second` after the best rotation, reflection and scale.
+
+    Both are centred and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
+    scale s of least squares: 0 the same shape, 1 as far as a typical item is from the centre. Unlike widths are
+    padded with zeros. The mean square is 1 minus the squared correlation of both configurations.
+
+    Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Gower, 1975. NaN without spread.
+    """
+    centre_1, length_1 = _centre(first)
+    centre_2, length_2 = _centre(second)
+    if not (length_1 > 0 and length_2 > 0):
+        return np.full(len(first), np.nan)
+    n, width = len(first), max(first.shape[1], second.shape[1])
+    cross = np.zeros((width, width))
+    for rows in row_blocks(n, width):
+        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        cross += x.T @ y
+    if not np.isfinite(cross).all():
+        return np.full(n, np.nan)
+    left, values, right = np.linalg.svd(cross / n)
+    turn = values.sum() * (left @ right)
+    residuals = np.empty(n)
+    for rows in row_blocks(n, width):
+        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        residuals[rows] = np.linalg.norm(x @ turn - y, axis=1)
+    return residuals
+
+
+def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
+    """Linear centred kernel alignment, 0 to 1: 1 where both differ by rotation, scale and shift only.
+
+    `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
+    anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
+    https://arxiv.org/abs/1905.00414, equation 4 onwards. NaN where one side does not vary.
+    """
+    grams = [np.zeros((a.shape[1], b.shape[1])) for a, b in ((first, second), (first, first), (second, second))]
+    centres = [exact(side).mean(0, dtype=np.float64) for side in (first, second)]
+    for rows in row_blocks(len(first), max(first.shape[1], second.shape[1])):
+        x, y = first[rows].astype(np.float64) - centres[0], second[rows].astype(np.float64) - centres[1]
+        for gram, product in zip(grams, (x.T @ y, x.T @ x, y.T @ y)):
+            gram += product
+    shared, own_1, own_2 = (float((gram**2).sum()) for gram in grams)
+    tiny = 1e-24 * max(len(first), 1) ** 2
+    return shared / float(np.sqrt(own_1 * own_2)) if min(own_1, own_2) > tiny else float("nan")
+
+
+def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
+    """Representational similarity: Spearman correlation of all pairwise cosines of both, -1 to 1.
+
+    Holds n (n - 1) / 2 numbers, so give a sample of at most some thousand rows. NaN where one side's cosines are all
+    equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini, Representational similarity analysis,
+    2008, https://doi.org/10.3389/neuro.06.004.2008
+    """
+    upper = np.triu_indices(len(first), 1)
+    ranks = [_ranked(_cosines(side)[upper]) for side in (first, second)]
+    if len(upper[0]) < 2 or not all(np.isfinite(r).all() and np.ptp(r) > 0 for r in ranks):
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Mean rank of each value among all."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2)[place.reshape(-1)]
+
+
+def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
+    vectors = exact(vectors).astype(np.float64)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors / np.where(length > 0, length, 1)
+    return vectors @ vectors.T
+
+
+def _centre(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], float]:
+    """Mean of the rows, and root mean square distance to it; 0 where rounding is all that there is."""
+    if not len(vectors):
+        return np.zeros(vectors.shape[1]), 0.0
+    centre = exact(vectors).mean(0, dtype=np.float64)
+    squares = 0.0
+    for rows in row_blocks(len(vectors), vectors.shape[1]):
+        squares += float(((vectors[rows].astype(np.float64) - centre) ** 2).sum())
+    length = float(np.sqrt(squares / len(vectors)))
+    return centre, length if length > 1e-7 else 0.0
+
+
+def _padded(
+    rows: Float[np.ndarray, "b d"], centre: Float[np.ndarray, " d"], length: float, width: int
+) -> Float[np.ndarray, "b width"]:
+    centred = (rows.astype(np.float64) - centre) / length
+    return np.pad(centred, ((0, 0), (0, width - centred.shape[1])))
