@@ -1,0 +1,163 @@
+"""Groups of embeddings that lie together, and the words that tell each group's captions from the others'."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact, row_blocks
+
+MOST_FITTED: Final = 20_000
+"""More rows than this are sampled to find the centres; every row is then given to its nearest one."""
+MOST_READ: Final = 50_000
+"""More captions than this are sampled to weigh their words."""
+
+_ROUNDS: Final = 25
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_FILLERS: Final = """
+an the and or of in on at to by for with from into over under near is are was were be been has have had it its this
+that these those his her their there here one two three some as up down out very photo picture image
+"""
+_STOP: Final = frozenset(_WORD.findall(_FILLERS))
+
+
+@dataclass(frozen=True)
+class ClusterWords:
+    """Groups in an embedding space, the largest first.
+
+    Attributes:
+        group: Number of each row's group.
+        words: Most distinctive words of each group's captions, the best first; may be empty.
+        counts: Rows in each group.
+        fitted: Rows that the centres were found from.
+        read: Captions that the words were weighed by.
+    """
+
+    group: Int[np.ndarray, " n"]
+    words: tuple[tuple[str, ...], ...]
+    counts: tuple[int, ...]
+    fitted: int
+    read: int
+
+
+def cluster_words(
+    vectors: Float[np.ndarray, "n d"],
+    captions: Sequence[str],
+    *,
+    k: int = 12,
+    most_words: int = 2,
+    seed: int = 0,
+    progress: Callable[[float, str], None] | None = None,
+) -> ClusterWords:
+    """Groups the rows by k-means in the embedding space and names each group by its captions' distinctive words.
+
+    Args:
+        vectors: Unit embeddings; rows that are not finite are in group 0.
+        captions: One a row, plain text.
+        k: Groups; fewer where there are fewer rows.
+        most_words: Words a group.
+        seed: Decides samples and first centres.
+        progress: Called with the share done and a note; what it raises ends the computation.
+    """
+    tell = progress or (lambda _share, _note: None)
+    rng = np.random.default_rng(seed)
+    n = len(vectors)
+    rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
+    tell(0.0, "grouping")
+    centres = kmeans(_finite(exact(vectors[rows])), k, rng)
+    group = nearest_centre(vectors, centres)
+    tell(0.5, "reading captions")
+    counts = np.bincount(group, minlength=len(centres))
+    order = np.argsort(-counts, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    group, counts = place[group], counts[order]
+    read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
+    words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words)
+    tell(1.0, "named")
+    return ClusterWords(group, words, tuple(int(c) for c in counts), len(rows), len(read))
+
+
+def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
+    """Centres of Lloyd's algorithm begun as k-means++ (Arthur and Vassilvitskii, 2007); fewer if rows coincide.
+
+    Args:
+        vectors: Finite rows.
+        k: Most centres.
+        rng: Draws the first centres.
+    """
+    if not len(vectors):
+        return np.zeros((1, vectors.shape[1]))
+    centres = vectors[rng.integers(len(vectors))][None].astype(np.float64)
+    far = _squared(vectors, centres)[:, 0]
+    while len(centres) < min(k, len(vectors)) and far.sum() > 1e-12 * len(vectors):
+        chosen = vectors[rng.choice(len(vectors), p=far / far.sum())][None]
+        centres = np.concatenate([centres, chosen])
+        far = np.minimum(far, _squared(vectors, chosen.astype(np.float64))[:, 0])
+    for _ in range(_ROUNDS):
+        nearest = _squared(vectors, centres).argmin(1)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, nearest, vectors)
+        counts = np.bincount(nearest, minlength=len(centres))[:, None]
+        moved = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
+        if np.allclose(moved, centres, atol=1e-9):
+            break
+        centres = moved
+    return centres
+
+
+def nearest_centre(vectors: Float[np.ndarray, "n d"], centres: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
+    """Number of the centre nearest to each row; the first of equally near ones, 0 for rows that are not finite."""
+    found = np.zeros(len(vectors), np.int64)
+    for rows in row_blocks(len(vectors), max(len(centres), vectors.shape[1])):
+        found[rows] = _squared(_finite(exact(vectors[rows])), centres).argmin(1)
+    return found
+
+
+def distinctive_words(
+    captions: Sequence[str], group: Int[np.ndarray, " n"], groups: int, *, most: int = 2
+) -> tuple[tuple[str, ...], ...]:
+    """The `most` words of largest class-based tf-idf of each group, the best first, ties in alphabetical order.
+
+    Weight of word t in group c: tf(t, c) log(1 + A / f(t)), with tf the share of the group's words, f(t) how often t
+    is said in all groups and A the mean number of words of a group (Grootendorst, BERTopic, 2022,
+    https://arxiv.org/abs/2203.05794, section 3.3). Numbers, single letters and a few English fillers are no words.
+    Only words that are commoner in the group than in all captions together count as its own.
+    """
+    said = [Counter() for _ in range(groups)]
+    for caption, place in zip(captions, group.tolist(), strict=True):
+        said[place].update(words_of(caption))
+    everywhere = sum(said, Counter())
+    total = sum(everywhere.values())
+    mean = total / max(groups, 1)
+    named = []
+    for counts in said:
+        size = sum(counts.values())
+        weights = {
+            word: count / size * np.log1p(mean / everywhere[word])
+            for word, count in counts.items()
+            if count * total >= everywhere[word] * size
+        }
+        named.append(tuple(sorted(weights, key=lambda word: (-weights[word], word))[:most]))
+    return tuple(named)
+
+
+def words_of(caption: str) -> list[str]:
+    """The words of a caption in lower case, each as often as it is said, without numbers and fillers."""
+    return [word for word in _WORD.findall(caption.lower()) if word not in _STOP]
+
+
+def _squared(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    product = vectors @ centres.T.astype(vectors.dtype)
+    lengths = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)[:, None]
+    return np.maximum(lengths - 2.0 * product + (centres**2).sum(1), 0.0)
+
+
+def _finite(vectors: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0)

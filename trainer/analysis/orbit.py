@@ -1,0 +1,36 @@
+"""A cloud of points in space seen from a side: what of it falls where on the picture, and how far away."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+
+def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
+    """Orthonormal columns: right, up and towards the eye, in the cloud's own coordinates.
+
+    At azimuth 0 and elevation 0 the first coordinate grows to the right, the second upwards and the third towards
+    the eye. The azimuth turns the cloud around its second axis, to the right; the elevation then tilts it towards
+    the eye.
+
+    Args:
+        azimuth: Degrees.
+        elevation: Degrees.
+    """
+    a, e = np.radians([azimuth, elevation])
+    right = np.array([np.cos(a), 0.0, np.sin(a)])
+    back = np.array([-np.sin(a), 0.0, np.cos(a)])
+    up = np.array([0.0, np.cos(e), 0.0]) - np.sin(e) * back
+    towards = np.array([0.0, np.sin(e), 0.0]) + np.cos(e) * back
+    return np.stack([right, up, towards], axis=1)
+
+
+def turned(
+    xyz: Float[np.ndarray, "n 3"], azimuth: float, elevation: float
+) -> tuple[Float[np.ndarray, "n 2"], Float[np.ndarray, " n"]]:
+    """Places on the picture plane, in float32 and in the cloud's units, and nearness to the eye in the same units.
+
+    The projection is parallel: lengths in the plane are those of the cloud, whatever the distance.
+    """
+    seen = np.asarray(xyz, np.float32) @ axes_of(azimuth, elevation).astype(np.float32)
+    return np.ascontiguousarray(seen[:, :2]), np.ascontiguousarray(seen[:, 2])

@@ -1,0 +1,71 @@
+"""Where each image's right caption stands, also among a sample of captions, and whether two runs agree about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact, row_blocks
+
+AGREEMENTS: Final = ("both right", "only A right", "only B right", "neither right")
+"""What two runs may say about one pair; `agreement` returns places in it."""
+
+RANK_STARTS: Final = (1, 2, 6, 11, 101)
+"""First rank of each group of ranks that is told apart; the last group is open."""
+
+
+def ranks_among(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    sample: Int[np.ndarray, " m"],
+    groups: Int[np.ndarray, " n"] | None = None,
+    *,
+    progress: Callable[[float, str], None] | None = None,
+) -> Int[np.ndarray, " n"]:
+    """Place (1 = best) of each image's best right caption among the sampled texts and its own.
+
+    What ties with the best right one, up to the rounding of float32, stands before it, as in `retrieval.ranks`, which
+    this equals where `sample` is all rows. Not-a-number embeddings rank last. Memory is O(n + m d).
+
+    Args:
+        image: Unit embeddings that ask.
+        text: Unit embeddings; row i belongs to image i.
+        sample: Rows of the texts that every image is compared with.
+        groups: Texts of an image's own group are right too (equal captions); None: only row i is.
+        progress: Called with the share done and a note; what it raises ends the computation.
+    """
+    groups = np.arange(len(text)) if groups is None else groups
+    stored, of_stored = exact(text[sample]), groups[sample]
+    places = np.empty(len(image), dtype=np.int64)
+    # The own caption's cosine is summed in another order than the others'; a collapsed model must still rank last.
+    tie = np.finfo(np.float32).eps * np.sqrt(image.shape[1])
+    for rows in row_blocks(len(image), max(len(sample), image.shape[1])):
+        asking = exact(image[rows])
+        similarity = asking @ stored.T
+        right = groups[rows, None] == of_stored[None, :]
+        own = np.einsum("nd,nd->n", asking, exact(text[rows]))
+        best = np.maximum(own, np.where(right, similarity, -np.inf).max(1, initial=-np.inf))
+        places[rows] = 1 + (~(similarity < best[:, None] - tie) & ~right).sum(1)
+        if progress is not None:
+            progress(rows.stop / len(image), f"ranks of {rows.stop:,} of {len(image):,} images")
+    return places
+
+
+def agreement(rank_a: Int[np.ndarray, " n"], rank_b: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Place in `AGREEMENTS` of each pair: right means that the right caption is at rank 1."""
+    return 2 * (rank_a != 1) + (rank_b != 1)
+
+
+def rank_groups(rank: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Place in `RANK_STARTS` of the group that each rank is in."""
+    return np.searchsorted(np.array(RANK_STARTS), rank, side="right") - 1
+
+
+def rank_names() -> tuple[str, ...]:
+    """What the groups of ranks are called: `1`, `2-5` and so on, with an en dash."""
+    ends = [start - 1 for start in RANK_STARTS[1:]]
+    closed = [f"{a}" if a == b else f"{a}\u2013{b}" for a, b in zip(RANK_STARTS, ends, strict=False)]
+    return (*closed, f"over {ends[-1]:,}")
