@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
+
+from trainer.analysis.projection import pca
+from trainer.analysis.tiles import exact
 
 
 def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
@@ -34,3 +39,15 @@ def turned(
     """
     seen = np.asarray(xyz, np.float32) @ axes_of(azimuth, elevation).astype(np.float32)
     return np.ascontiguousarray(seen[:, :2]), np.ascontiguousarray(seen[:, 2])
+
+
+def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> Float[np.ndarray, "n k"]:
+    """The `k` principal components of the rows of all parts together, each row made a unit vector first.
+
+    Args:
+        parts: Images and texts of a snapshot; None for what it has not.
+        k: Coordinates a row.
+    """
+    rows = np.concatenate([exact(part) for part in parts if part is not None])
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return pca(rows, k)

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.charts import ChartError
+from trainer.charts import BOTH, ChartError
+from trainer.charts.columns import Column, column, is_scale
+from trainer.charts.pair_colours import (
+    AGREEMENT,
+    COMPUTED,
+    MODALITY,
+    ColouredMap,
+    PairColours,
+    PairNumbers,
+    Progress,
+    pair_colours,
+    pair_numbers,
+)
 from trainer.charts.shown import Shown, shown
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
-MODALITY: Final = "modality"
-"""The colouring by which images have one colour and texts another."""
-
 _BUILT_IN: Final = ("label", "split", "caption")
 _MOST_CLASSES: Final = 256
-_MOST_WHOLE_NUMBERS: Final = 12
-"""A column of more different numbers is coloured along a scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +36,18 @@ class MapChart(Shown):
     """Point i of `images` and point i of `texts` are pair i.
 
     Attributes:
+        sampled: The snapshot holds a sample of its split.
         method: How the points were placed: `pca` or `umap`.
         parameters: What else decided their places, for the note under the map.
-        colour: `modality`, or the column of the items whose values colour the pairs.
-        classes: Values of that column in sorted order; empty for `modality` and for a column of numbers.
-        class_of: Place in `classes` of each pair's value; zeros without classes.
-        numbers: Each pair's number where the column is coloured along a scale, NaN where it has none; else None.
-        sampled: The snapshot holds a sample of its split.
+        colour: `modality`, `agreement`, `rank`, `cosine`, or the column of the items whose values colour the pairs.
+        classes: What the colours of classes stand for; empty for `modality` and for numbers.
+        class_of: Place in `classes` of each pair, -1 where it is not known; zeros without classes.
+        numbers: Each pair's number where it is coloured along a scale, NaN where it has none; else None.
+        ordered: The classes stand in an order.
+        own_scale: The scale of the numbers is this map's alone.
+        colour_note: What else must be said about the colours.
+        side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
+        near: How near each point is to the eye, images first; None in the plane.
     """
 
     n: int
@@ -50,6 +62,32 @@ class MapChart(Shown):
     classes: tuple[str, ...]
     class_of: Int[np.ndarray, " n"]
     numbers: Float[np.ndarray, " n"] | None = None
+    ordered: bool = False
+    own_scale: bool = False
+    colour_note: str = ""
+    side: tuple[float, float] | None = None
+    near: Float[np.ndarray, " m"] | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A snapshot and where its points are drawn: rows of its images first, then of its texts.
+
+    Attributes:
+        folder: Folder of the snapshot, inside the run's folder.
+        layout: Places of all points, as `trainer.project.layout` returns them, or as seen from `side`.
+        method: How the points were placed.
+        parameters: What else decided their places, for people.
+        side: As in `MapChart`.
+        near: As in `MapChart`.
+    """
+
+    folder: Path
+    layout: Float[np.ndarray, "m 2"]
+    method: str = "pca"
+    parameters: str = ""
+    side: tuple[float, float] | None = None
+    near: Float[np.ndarray, " m"] | None = None
 
 
 def embedding_map(
@@ -61,39 +99,75 @@ def embedding_map(
     parameters: str = "",
     colour: str = MODALITY,
 ) -> MapChart:
-    """The map of a snapshot whose points were placed by `layout`: rows of its images first, then of its texts.
+    """The map of one snapshot; see `embedding_maps`."""
+    return embedding_maps(workspace, [Placed(snapshot_folder, layout, method, parameters)], colour=colour)[0]
+
+
+def embedding_maps(
+    workspace: Workspace, placed: Sequence[Placed], *, colour: str = MODALITY, progress: Progress | None = None
+) -> list[MapChart]:
+    """The maps of some snapshots, coloured alike.
 
     Args:
-        workspace: Where the run is.
-        snapshot_folder: Folder of the snapshot, inside the run's folder.
-        layout: Places of all points, as `trainer.project.layout` returns them.
-        method: How the points were placed.
-        parameters: What else decided their places, for people.
-        colour: `modality`, or a column of the snapshot's items (see `colour_columns`).
+        workspace: Where the runs are.
+        placed: The snapshots and their points; of the first two, A and B, `agreement` tells.
+        colour: `modality`, `agreement`, `rank`, `cosine`, or a column of the items (see `colour_columns`).
+        progress: Called with the share done and a note while ranks are computed.
 
     Raises:
-        ChartError: The layout is of another snapshot, or there is no such column.
+        ChartError: A layout is of another snapshot, there is no such column, or the runs cannot be compared.
     """
-    snapshot = read_snapshot(snapshot_folder)
-    run = workspace.run(Path(snapshot_folder).parent.parent)
-    images, texts = _points(snapshot, layout)
-    numbers = _numbers(snapshot.items, colour)
-    classes, class_of = _classes(snapshot.items, colour if numbers is None else MODALITY, snapshot.n)
+    snapshots = [read_snapshot(one.folder) for one in placed]
+    if colour in COMPUTED:
+        coloured = _computed(colour, snapshots, progress)
+    else:
+        coloured = [pair_colours(colour, [ColouredMap(s.n, _columns(s.items, colour))])[0] for s in snapshots]
+    return [
+        _chart(workspace, one, snapshot, colours)
+        for one, snapshot, colours in zip(placed, snapshots, coloured, strict=True)
+    ]
+
+
+def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: PairColours) -> MapChart:
+    images, texts = _points(snapshot, placed.layout)
     return MapChart(
-        **shown(run, snapshot),
+        **shown(workspace.run(Path(placed.folder).parent.parent), snapshot),
         n=snapshot.n,
         sampled=snapshot.sampled,
-        method=method,
-        parameters=parameters,
+        method=placed.method,
+        parameters=placed.parameters,
         images=images,
         texts=texts,
         captions=tuple(snapshot.items.caption),
         paths=tuple(snapshot.items.path),
-        colour=colour,
-        classes=classes,
-        class_of=class_of,
-        numbers=numbers,
+        colour=colours.by,
+        classes=colours.names,
+        class_of=np.zeros(snapshot.n, np.int64) if colours.place is None else colours.place,
+        numbers=colours.numbers,
+        ordered=colours.ordered,
+        own_scale=colours.own_scale,
+        colour_note=colours.note,
+        side=placed.side,
+        near=placed.near,
     )
+
+
+def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColours]:
+    if by == AGREEMENT and (len(snapshots) < 2 or not _same_pairs(*snapshots[:2])):
+        raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
+    compared = snapshots[:2] if by == AGREEMENT else snapshots
+    numbers: list[PairNumbers] = []
+    for snapshot in compared:
+        found = pair_numbers(snapshot, progress)
+        if found is None:
+            raise ChartError(f"Run {snapshot.model} embeds only one modality; {by} needs images and texts. {BOTH}")
+        numbers.append(found)
+    maps = [ColouredMap(s.n, {}, one) for s, one in zip(compared, numbers, strict=True)]
+    return pair_colours(by, maps) + [PairColours(MODALITY) for _ in snapshots[len(compared) :]]
+
+
+def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
+    return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 
 def colour_columns(items: Items) -> tuple[str, ...]:
@@ -102,26 +176,8 @@ def colour_columns(items: Items) -> tuple[str, ...]:
     return tuple(name for name in columns if is_scale(values := _column(items, name)) or _tells_apart(values))
 
 
-def is_scale(values: Sequence[Any]) -> bool:
-    """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
-    numbers = [value for value in values if value is not None]
-    numeric = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers)
-    return bool(numbers) and numeric and len(set(numbers)) > _MOST_WHOLE_NUMBERS
-
-
-def as_numbers(values: Sequence[Any]) -> Float[np.ndarray, " n"]:
-    """The numbers of a column, NaN where it has none."""
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-
-
-def _tells_apart(values: Sequence[Any]) -> bool:
+def _tells_apart(values: Sequence[object]) -> bool:
     return 2 <= len(set(map(str, values))) <= _MOST_CLASSES
-
-
-def _numbers(items: Items, colour: str) -> np.ndarray | None:
-    if colour not in items.metadata or not is_scale(items.metadata[colour]):
-        return None
-    return as_numbers(items.metadata[colour])
 
 
 def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -135,22 +191,24 @@ def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, 
     return (images if counts[0] else None), (texts if counts[1] else None)
 
 
-def _classes(items: Items, colour: str, n: int) -> tuple[tuple[str, ...], np.ndarray]:
+def _columns(items: Items, colour: str) -> dict[str, Column]:
     if colour == MODALITY:
-        return (), np.zeros(n, dtype=np.int64)
+        return {}
     if colour not in (*_BUILT_IN, *items.metadata):
         raise ChartError(f"There is no column {colour!r} to colour by; choose one of {_choices(items)}.")
-    values, class_of = np.unique(np.asarray([str(v) for v in _column(items, colour)]), return_inverse=True)
-    if len(values) > _MOST_CLASSES:
+    found = column(_column(items, colour))
+    if found is None:
+        raise ChartError(f"Column {colour!r} holds no words and no numbers; choose one of {_choices(items)}.")
+    if len(found.names) > _MOST_CLASSES:
         raise ChartError(
-            f"Column {colour!r} has {len(values)} different values, too many for colours; "
+            f"Column {colour!r} has {len(found.names)} different values, too many for colours; "
             f"choose one of {_choices(items)}."
         )
-    return tuple(map(str, values)), class_of.astype(np.int64).reshape(-1)
+    return {colour: found}
 
 
 def _choices(items: Items) -> str:
-    return ", ".join((MODALITY, *colour_columns(items)))
+    return ", ".join((MODALITY, *colour_columns(items), *COMPUTED))
 
 
 def _column(items: Items, name: str) -> list:

@@ -10,7 +10,8 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.colour_words import own_colours
-from trainer.charts.map import MODALITY, MapChart
+from trainer.charts.map import MapChart
+from trainer.charts.pair_colours import AGREEMENT, MODALITY, words
 from trainer.figures.files import Rows
 from trainer.figures.style import (
     COLUMN_IN,
@@ -53,13 +54,12 @@ def draw(charts: Sequence[MapChart]) -> Figure:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
-    norm = _common_scale(charts)
-    for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
+    norms = _scales(charts)
+    for index, (axes, chart, norm) in enumerate(zip(grid.flat, charts, norms)):
         _draw_map(axes, chart, index, norm=norm, rasterised=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_axis_off()
-    if norm is not None:
-        _colour_bar(figure, grid, norm, charts[0].colour)
+    _colour_bars(figure, list(grid.flat), norms, charts)
     _legend(figure, charts)
     footnote(figure, _note(charts))
     return figure
@@ -82,40 +82,52 @@ def _rows(charts: Sequence[MapChart]) -> Iterator[tuple[Any, ...]]:
 def _value(chart: MapChart, pair: int) -> str | float:
     if chart.numbers is not None:
         return "" if np.isnan(chart.numbers[pair]) else float(chart.numbers[pair])
-    return chart.classes[chart.class_of[pair]] if chart.classes else ""
+    return chart.classes[chart.class_of[pair]] if chart.classes and chart.class_of[pair] >= 0 else ""
 
 
 def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
     """The charts with the classes of all, so that a class has one colour in maps of different data too."""
     names = sorted({name for chart in charts for name in chart.classes})
     place = {name: i for i, name in enumerate(names)}
+    if len({chart.classes for chart in charts}) == 1:
+        return list(charts)
     joined = []
     for chart in charts:
-        moved = np.array([place[name] for name in chart.classes], dtype=np.int64)
-        class_of = moved[chart.class_of] if len(moved) else chart.class_of
-        joined.append(replace(chart, classes=tuple(names) if len(moved) else (), class_of=class_of))
+        moved = np.array([*(place[name] for name in chart.classes), -1], dtype=np.int64)
+        class_of = moved[chart.class_of] if chart.classes else chart.class_of
+        joined.append(replace(chart, classes=tuple(names) if chart.classes else (), class_of=class_of))
     return joined
 
 
-def _common_scale(charts: Sequence[MapChart]) -> Normalize | None:
-    """One scale for all maps, so that a colour means the same number in each; None where classes colour them."""
+def _scales(charts: Sequence[MapChart]) -> list[Normalize | None]:
+    """The scale of each map: one for all, so that a colour means the same number, unless each has its own."""
     from matplotlib.colors import Normalize
 
-    numbers = [chart.numbers for chart in charts if chart.numbers is not None]
-    if not numbers:
-        return None
-    together = np.concatenate(numbers)
-    together = together[np.isfinite(together)]
-    return Normalize(float(together.min()), float(together.max())) if len(together) else None
+    def scale(of: Sequence[MapChart]) -> Normalize | None:
+        numbers = [chart.numbers for chart in of if chart.numbers is not None]
+        together = np.concatenate(numbers) if numbers else np.empty(0)
+        together = together[np.isfinite(together)]
+        return Normalize(float(together.min()), float(together.max())) if len(together) else None
+
+    if any(chart.own_scale for chart in charts):
+        return [scale([chart]) for chart in charts]
+    return [scale(charts)] * len(charts)
 
 
-def _colour_bar(figure: Figure, grid: np.ndarray, norm: Normalize, column: str) -> None:
+def _colour_bars(
+    figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
+) -> None:
+    """One bar for all maps, or one beside each whose scale is its own."""
     from matplotlib.cm import ScalarMappable
 
-    mappable = ScalarMappable(norm, _SCALE)
-    bar = figure.colorbar(mappable, ax=list(grid.flat), shrink=0.6, aspect=24, pad=0.02)
-    bar.set_label(column.replace("_", " ").capitalize())
-    bar.outline.set_visible(False)
+    own = any(chart.own_scale for chart in charts)
+    for place, (norm, chart) in enumerate(zip(norms, charts, strict=True)):
+        if norm is None or (place > 0 and not own):
+            continue
+        beside = axes[place] if own else list(axes)
+        bar = figure.colorbar(ScalarMappable(norm, _SCALE), ax=beside, shrink=0.6, aspect=24, pad=0.02)
+        bar.set_label(words(chart.colour))
+        bar.outline.set_visible(False)
 
 
 def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
@@ -126,37 +138,56 @@ def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
         scale = matplotlib.colormaps[_SCALE].with_extremes(bad=QUIET)
         return scale(norm(np.ma.masked_invalid(chart.numbers)))
     if chart.classes:
-        palette = np.asarray(_class_colours(chart.classes))
-        return palette[chart.class_of % len(palette)]
+        # The last one is -1's: a pair of which it is not known.
+        return np.asarray([*_class_colours(chart), QUIET])[chart.class_of]
     return plain
 
 
-def _class_colours(classes: Sequence[str]) -> list[str]:
-    return own_colours(classes) or class_colours(max(len(classes), 1))
+def _class_colours(chart: MapChart) -> list[str]:
+    """Of each class: a run's colour where only that run is right, along a scale where they have an order."""
+    if chart.colour == AGREEMENT:
+        return [class_colours(4)[i] for i in (2, 0, 1, 3)]
+    if chart.ordered:
+        import matplotlib
+        from matplotlib.colors import to_hex
+
+        return [to_hex(colour) for colour in matplotlib.colormaps[_SCALE](np.linspace(0, 0.9, len(chart.classes)))]
+    return own_colours(chart.classes) or class_colours(max(len(chart.classes), 1))
 
 
 def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
-    for points, marker, plain, scale in (
-        (chart.images, "o", IMAGE_COLOUR, 1.0),
-        (chart.texts, "D", TEXT_COLOUR, 0.8),
+    clear = _clearness(chart)
+    for points, marker, plain, scale, alpha in (
+        (chart.images, "o", IMAGE_COLOUR, 1.0, clear[0]),
+        (chart.texts, "D", TEXT_COLOUR, 0.8, clear[1]),
     ):
         if points is not None:
             colour = _colours(chart, norm, plain)
-            style: dict[str, Any] = {"linewidths": 0, "alpha": 0.7, "rasterized": rasterised}
+            style: dict[str, Any] = {"linewidths": 0, "alpha": alpha, "rasterized": rasterised}
             axes.scatter(points[:, 0], points[:, 1], s=size * scale, c=colour, marker=marker, **style)
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_box_aspect(1)
     axes.margins(0.04)
     axes.spines[:].set(visible=True, color=HAIRLINE)
-    if chart.method == "pca":
+    if chart.method == "pca" and chart.side is None:
         axes.set_xlabel("Component 1", color=QUIET, fontsize=7.5)
         axes.set_ylabel("Component 2", color=QUIET, fontsize=7.5)
     sampled = " (sampled)" if chart.sampled else ""
     detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
     heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_colour(index))
+
+
+def _clearness(chart: MapChart) -> tuple[Any, Any]:
+    """Opacity of the images and of the texts; in space what is farther away is paler."""
+    if chart.near is None:
+        return 0.7, 0.7
+    low, high = float(np.nanmin(chart.near)), float(np.nanmax(chart.near))
+    clear = 0.3 + 0.6 * np.nan_to_num((chart.near - low) / max(high - low, 1e-12))
+    images = 0 if chart.images is None else len(chart.images)
+    return clear[:images], clear[images:]
 
 
 def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
@@ -171,8 +202,9 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
         handles.append(mark("o", IMAGE_COLOUR if modality else QUIET, "Images"))
     if any(chart.texts is not None for chart in charts):
         handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
-    classes = next((chart.classes for chart in charts if chart.classes), ())
-    colours = _class_colours(classes)
+    classed = next((chart for chart in charts if chart.classes), charts[0])
+    classes = classed.classes
+    colours = _class_colours(classed)
     handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
@@ -185,13 +217,21 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
 def _note(charts: Sequence[MapChart]) -> str:
     first = charts[0]
     what, caution = _METHODS.get(first.method, (first.method, ""))
+    if first.side is not None:
+        what = "First three principal components of images and texts together, paler where farther away"
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if first.colour != MODALITY:
-        missing = any(chart.numbers is not None and np.isnan(chart.numbers).any() for chart in charts)
-        notes.append(
-            f"Coloured by {first.colour.replace('_', ' ')}" + ("; grey where it is missing" if missing else "")
-        )
+        missing = any(_missing(chart) for chart in charts)
+        said = words(first.colour)
+        notes.append(f"Coloured by {said[0].lower() + said[1:]}" + ("; grey where it is missing" if missing else ""))
+        notes += [f"{first.colour_note[0].upper()}{first.colour_note[1:]}"] if first.colour_note else []
     return ". ".join(notes) + "."
+
+
+def _missing(chart: MapChart) -> bool:
+    if chart.numbers is not None:
+        return bool(np.isnan(chart.numbers).any())
+    return bool((chart.class_of < 0).any())
 
 
 def _count(chart: MapChart) -> int:

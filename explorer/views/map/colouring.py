@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor
 
 from explorer.theme import class_colours, colour, theme
 from trainer.charts.colour_words import own_colours
-from trainer.charts.map import as_numbers, is_scale
+from trainer.charts.columns import as_numbers, is_scale
 from trainer.store.snapshot_files import Items
 
 MODALITY: Final = "modality"

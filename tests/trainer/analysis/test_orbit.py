@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.analysis.orbit import axes_of, turned
+from trainer.analysis.orbit import axes_of, components, turned
+from trainer.analysis.projection import pca
 
 CLOUD = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 
@@ -32,3 +33,11 @@ def test_from_the_front_the_side_and_above():
     xy, near = turned(CLOUD, 0, 90)
     assert xy == pytest.approx(np.stack([CLOUD[:, 0], -CLOUD[:, 2]], 1), abs=1e-6)
     assert near == pytest.approx(CLOUD[:, 1], abs=1e-6)
+
+
+def test_components_are_those_of_unit_rows_whatever_is_missing():
+    rows = np.random.default_rng(1).normal(size=(30, 5)).astype(np.float16)
+    exact = rows.astype(np.float32)
+    unit = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+    assert components((rows[:20], rows[20:])) == pytest.approx(pca(unit, 3), abs=1e-5)
+    assert components((None, rows)) == pytest.approx(pca(unit, 3), abs=1e-5)

@@ -7,9 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from trainer.analysis.orbit import components, turned
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
-from trainer.charts.map import colour_columns, embedding_map
+from trainer.charts import pair_colours as module
+from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps
+from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import read_snapshot
 
@@ -62,3 +65,72 @@ def test_wrong_layouts_and_columns_are_refused(charted, folder):
         embedding_map(charted, folder, np.zeros((10, 2), dtype=np.float32))
     with pytest.raises(ChartError, match="no column 'taste' to colour by; choose one of modality, label"):
         embedding_map(charted, folder, np.zeros((480, 2), dtype=np.float32), colour="taste")
+
+
+def naive_numbers(snapshot):
+    """Cosines and ranks written out: a wrong caption that ties goes before, equal captions are right."""
+    cosines = np.asarray(snapshot.image, np.float64) @ np.asarray(snapshot.text, np.float64).T
+    captions, ranks = np.array(snapshot.items.caption), []
+    for i, row in enumerate(cosines):
+        right = captions == captions[i]
+        ranks.append(1 + int((~right & (row >= row[right].max())).sum()))
+    return np.diag(cosines), np.array(ranks)
+
+
+def both_maps(charted, colour):
+    folders = [choose_snapshot(charted, charted.run(run)).folder for run in (1, 2)]
+    placed = [Placed(folder, np.zeros((480, 2), np.float32)) for folder in folders]
+    return embedding_maps(charted, placed, colour=colour), [read_snapshot(folder) for folder in folders]
+
+
+def test_agreement_rank_and_cosine_are_those_of_plain_loops(charted):
+    charts, snapshots = both_maps(charted, "agreement")
+    (_, rank_a), (_, rank_b) = map(naive_numbers, snapshots)
+    said = [
+        ("both right" if b == 1 else "only A right") if a == 1 else ("only B right" if b == 1 else "neither right")
+        for a, b in zip(rank_a, rank_b, strict=True)
+    ]
+    for chart in charts:
+        assert [chart.classes[i] for i in chart.class_of] == said
+    charts, _ = both_maps(charted, "rank")
+    for chart, rank in zip(charts, (rank_a, rank_b), strict=True):
+        bounds = {"1": (1, 1), "2–5": (2, 5), "6–10": (6, 10), "11–100": (11, 100), "over 100": (101, 10**9)}
+        for group, place in zip(chart.class_of, rank, strict=True):
+            low, high = bounds[chart.classes[group]]
+            assert low <= place <= high
+        assert chart.ordered
+    charts, _ = both_maps(charted, "cosine")
+    for chart, snapshot in zip(charts, snapshots, strict=True):
+        assert chart.numbers == pytest.approx(naive_numbers(snapshot)[0], abs=1e-5)
+        assert chart.own_scale
+
+
+def test_agreement_needs_two_runs_of_the_same_pairs(charted, folder):
+    with pytest.raises(ChartError, match="needs two runs"):
+        embedding_map(charted, folder, np.zeros((480, 2), np.float32), colour="agreement")
+
+
+def test_many_pairs_are_ranked_among_a_sample_and_it_is_said(charted, folder, monkeypatch):
+    monkeypatch.setattr(module, "MOST_RANKED", 100)
+    monkeypatch.setattr(module, "CAPTIONS", 60)
+    snapshot = read_snapshot(folder)
+    numbers = pair_numbers(snapshot)
+    assert (numbers.among, numbers.sampled) == (60, True)
+    assert (numbers.rank <= naive_numbers(snapshot)[1]).all(), "fewer captions can only improve a rank"
+    chart = embedding_map(charted, folder, np.zeros((480, 2), np.float32), colour="rank")
+    assert chart.colour_note == "ranks among 60 captions drawn at random"
+
+
+def test_what_is_not_known_yet_is_grey():
+    known = PairNumbers(np.zeros(3), np.array([1, 2, 3]), 3)
+    first, second = pair_colours(AGREEMENT, [ColouredMap(3, {}, known), ColouredMap(3, {})])
+    assert first.place.tolist() == second.place.tolist() == [-1] * 3
+    assert np.isnan(pair_colours("cosine", [ColouredMap(3, {})])[0].numbers).all()
+
+
+def test_a_cloud_is_drawn_from_its_side(charted, folder):
+    snapshot = read_snapshot(folder)
+    xy, near = turned(components((snapshot.image, snapshot.text)), 30, 20)
+    chart = embedding_maps(charted, [Placed(folder, xy, side=(30.0, 20.0), near=near)])[0]
+    assert np.array_equal(chart.images, xy[:240])
+    assert chart.side == (30.0, 20.0)

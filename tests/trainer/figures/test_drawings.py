@@ -104,7 +104,7 @@ def test_maps_draw_discs_and_diamonds(maps):
         assert colours == [class_colours(8)[i].lower() for i in chart.class_of]
         assert len(images.get_paths()[0].vertices) > 10, "a disc is round"
         assert len(texts.get_paths()[0].vertices) == 5, "a diamond has four corners"
-    for expected in ("Images", "Texts", "circle", "n = 240 pairs", "principal components", "Coloured by label"):
+    for expected in ("Images", "Texts", "circle", "n = 240 pairs", "principal components", "Coloured by class"):
         assert expected in words(figure)
 
 

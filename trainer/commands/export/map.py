@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.commands.export import (
+    ExportError,
     View,
     add_file_arguments,
     add_run_arguments,
@@ -21,6 +22,7 @@ from trainer.commands.export import (
 )
 
 if TYPE_CHECKING:
+    from trainer.charts.map import Placed
     from trainer.store import Workspace
 
 HELP = "embedding maps side by side"
@@ -35,6 +37,8 @@ class Placement:
     min_dist: float = 0.1
     seed: int = 0
     colour: str = "modality"
+    turn: tuple[float, float] | None = None
+    """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
     parser.add_argument("--seed", type=int, default=0, help="UMAP: makes it reproducible (0)")
     parser.add_argument(
-        "--colour", default="modality", metavar="COLUMN", help="modality, label, or a column of the items"
+        "--turn",
+        nargs=2,
+        type=float,
+        metavar=("AZIMUTH", "ELEVATION"),
+        help="in space: three principal components, seen from this side (degrees)",
+    )
+    parser.add_argument(
+        "--colour",
+        default="modality",
+        metavar="BY",
+        help="modality, label, agreement (of the first two runs), rank, cosine, or a column of the items",
     )
     add_file_arguments(parser)
 
@@ -55,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args)
     placement = Placement(
-        method=args.method, neighbours=args.neighbours, min_dist=args.min_dist, seed=args.seed, colour=args.colour
+        method=args.method,
+        neighbours=args.neighbours,
+        min_dist=args.min_dist,
+        seed=args.seed,
+        colour=args.colour,
+        turn=tuple(args.turn) if args.turn else None,
     )
     write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement)
     print_files(args)
@@ -66,26 +85,34 @@ def write(
     workspace: Workspace, runs: Sequence[int | str], files: Sequence[Path], *, view: View, placement: Placement
 ) -> str:
     """Writes the maps side by side; returns the command that does the same."""
+    from trainer.charts.map import embedding_maps
     from trainer.figures import map as figure
     from trainer.figures.files import write_figure
 
-    charts = [_chart(workspace, run, view, placement) for run in runs]
+    placed = [_placed(workspace, run, view, placement) for run in runs]
+    charts = embedding_maps(workspace, placed, colour=placement.colour, progress=tell)
     options: dict[str, Any] = {**vars(view), "method": placement.method}
     if placement.method == "umap":
         options |= {"neighbours": placement.neighbours, "min-dist": placement.min_dist, "seed": placement.seed}
+    if placement.turn is not None:
+        options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     line = command_line("map", runs, files, {**options, "colour": placement.colour})
     title = "Embedding map"
     write_figure(files, figure=lambda: figure.draw(charts), rows=lambda: figure.rows(charts), command=line, title=title)
     return line
 
 
-def _chart(workspace: Workspace, run: int | str, view: View, placement: Placement) -> Any:
-    from trainer.charts.map import embedding_map as collect
+def _placed(workspace: Workspace, run: int | str, view: View, placement: Placement) -> Placed:
+    from trainer.charts.map import Placed
     from trainer.charts.snapshots import choose_snapshot
     from trainer.project import layout
 
     row = workspace.run(run)
     snapshot = choose_snapshot(workspace, row, step=view.step, dataset=view.dataset, split=view.split)
+    if placement.turn is not None:
+        if placement.method != "pca":
+            raise ExportError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
+        return _in_space(snapshot.folder, placement.turn)
     points = layout(
         workspace.folder,
         snapshot.folder,
@@ -100,6 +127,15 @@ def _chart(workspace: Workspace, run: int | str, view: View, placement: Placemen
         parameters = (
             f"cosine, {placement.neighbours} neighbours, minimal distance {placement.min_dist:g}, seed {placement.seed}"
         )
-    return collect(
-        workspace, snapshot.folder, points, method=placement.method, parameters=parameters, colour=placement.colour
-    )
+    return Placed(snapshot.folder, points, placement.method, parameters)
+
+
+def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
+    from trainer.analysis.orbit import components, turned
+    from trainer.charts.map import Placed
+    from trainer.store.snapshot_files import read_snapshot
+
+    snapshot = read_snapshot(folder)
+    points, near = turned(components((snapshot.image, snapshot.text)), *turn)
+    seen = f"azimuth {turn[0]:g}°, elevation {turn[1]:g}°"
+    return Placed(folder, points, "pca", seen, side=turn, near=near)

@@ -1,0 +1,58 @@
+"""Columns of a snapshot's items as numbers that colours can be looked up by, fast at a million pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+NOTHING: Final = "none"
+"""What a missing value of a class is called."""
+
+_MOST_WHOLE_NUMBERS: Final = 12
+"""A column of more different numbers is coloured along a scale."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: classes, or numbers on a scale.
+
+    Attributes:
+        names: Different values in sorted order, as words; empty for numbers.
+        place: Place in `names` of each pair's value; None for numbers.
+        numbers: Each pair's number, NaN where it has none; None for classes.
+    """
+
+    names: tuple[str, ...] = ()
+    place: Int[np.ndarray, " n"] | None = None
+    numbers: Float[np.ndarray, " n"] | None = None
+
+
+def column(values: Sequence[Any]) -> Column | None:
+    """A column read for colours; None if its values cannot be told apart (lists and the like)."""
+    if is_scale(values):
+        return Column(numbers=as_numbers(values))
+    try:
+        named = {value: NOTHING if value in (None, "") else str(value) for value in dict.fromkeys(values)}
+    except TypeError:
+        return None
+    names = tuple(sorted(set(named.values())))
+    where = {name: i for i, name in enumerate(names)}
+    of_value = {value: where[name] for value, name in named.items()}
+    place = np.fromiter(map(of_value.__getitem__, values), np.int64, len(values))
+    return Column(names, place)
+
+
+def is_scale(values: Sequence[Any]) -> bool:
+    """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
+    numbers = [value for value in values if value is not None]
+    numeric = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers)
+    return bool(numbers) and numeric and len(set(numbers)) > _MOST_WHOLE_NUMBERS
+
+
+def as_numbers(values: Sequence[Any]) -> Float[np.ndarray, " n"]:
+    """The numbers of a column, NaN where it has none."""
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
