@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -67,6 +67,34 @@ def class_batches(
             waiting[one] = waiting[one][per_class:]
         made.append(np.concatenate(chosen))
     return iter(made)
+
+
+def word_batches(
+    bags: Sequence[Sequence[int]], batch_size: int, seed: int, epoch: int
+) -> Iterator[Int[np.ndarray, " batch"]]:
+    """Rows of as many batches as `batches` makes: for each place a word, all alike, then a row with it, all alike.
+
+    Class-uniform sampling of Joulin et al., Learning Visual Features from Large Weakly Supervised Data, 2015,
+    https://arxiv.org/abs/1511.02251, section 3. Rows without a word are in no batch; others may come again.
+
+    Args:
+        bags: The words of each row, as numbers.
+        batch_size: Rows of a batch.
+        seed: Of the run.
+        epoch: Counted from 0.
+
+    Raises:
+        DataError: The rows do not fill one batch.
+    """
+    generator = np.random.default_rng([seed, epoch, _PURPOSE, 0xBA6])
+    rows = np.repeat(np.arange(len(bags)), [len(bag) for bag in bags])
+    words = np.concatenate([np.asarray(bag, np.int64) for bag in bags])
+    by_word = rows[np.argsort(words, kind="stable")]
+    _, count = np.unique(words, return_counts=True)
+    first = np.cumsum(count) - count
+    shape = (steps_per_epoch(len(bags), batch_size=batch_size), batch_size)
+    drawn = generator.integers(len(count), size=shape)
+    return iter(by_word[first[drawn] + (generator.random(shape) * count[drawn]).astype(np.int64)])
 
 
 _PURPOSE = 0x0D3E

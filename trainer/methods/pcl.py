@@ -15,9 +15,9 @@ from trainer.data.augment import normalised
 from trainer.losses import concentration, proto_nce
 from trainer.methods.batch import Batch
 from trainer.methods.clusters import k_means
-from trainer.methods.method import Material, MethodError, needed
+from trainer.methods.method import Material, MethodError, generator_of, needed
 from trainer.methods.two_views import Rows, TwoViews, move, slow_copy
-from trainer.models import TwoTowers
+from trainer.models import TwoTowers, has_batch_norm
 
 _IMAGES_AT_ONCE: Final = 256
 
@@ -25,7 +25,9 @@ _IMAGES_AT_ONCE: Final = 256
 class PclViews(TwoViews):
     """PCL; the momentum encoder, the queue, the prototypes and who belongs to them are buffers of the checkpoint.
 
-    On one device keys cannot be shuffled between batch norms as MoCo does; use the ViT tower where that matters.
+    Where the tower has batch norms, keys pass in shuffled groups: MoCo's shuffling between devices (He et al., 2020,
+    https://arxiv.org/abs/1911.05722, section 3.3) done on one. Otherwise a query and its key, normalised by the
+    statistics of one and the same batch, could be matched by these statistics alone.
     """
 
     def __init__(self, choice: config.Pcl, material: Material | None) -> None:
@@ -52,13 +54,25 @@ class PclViews(TwoViews):
             self.register_buffer(f"concentrations_{level}", torch.ones(size))
             self.register_buffer(f"assignments_{level}", torch.zeros(n, dtype=torch.long))
         self._keys: Float[Tensor, "n d"] | None = None
+        self._groups = choice.key_groups if has_batch_norm(self.slow_tower) else 1
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Unit queries of one view, unit keys of the other by the momentum encoder."""
         query = F.normalize(self.projector(towers.visual(batch.images)).float(), dim=1)
         with torch.no_grad():
-            key = F.normalize(self.slow_projector(self.slow_tower(batch.other_view)).float(), dim=1)
+            key = F.normalize(self.slow_projector(self._slow(batch)).float(), dim=1)
         return query, key
+
+    def _slow(self, batch: Batch) -> Float[Tensor, "n d"]:
+        """The other view by the momentum encoder, its batch norms seeing one shuffled group at a time."""
+        views = batch.other_view
+        groups = min(self._groups, len(views) // 2)
+        if groups < 2:
+            return self.slow_tower(views)
+        generator = generator_of(self._seed, batch.step, torch.device("cpu"))
+        order = torch.randperm(len(views), generator=generator).to(views.device)
+        rows = torch.cat([self.slow_tower(part) for part in views[order].tensor_split(groups)])
+        return rows[order.argsort()]
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
         """InfoNCE against the queue, and, once there are clusters, against their prototypes."""

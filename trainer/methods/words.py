@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.data.order import word_batches
 from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
@@ -37,6 +39,13 @@ class BagOfWords(Method):
         place = {word: number for number, word in enumerate(self.words)}
         self._bags = [[place[word] for word in set(caption) if word in place] for caption in captions]
         self._loss = one_vs_all_logistic if isinstance(choice, config.OneVsAll) else multiclass_logistic
+        self._by_word = choice.class_uniform
+
+    def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
+        """Batches drawn by word if that was chosen, so that rare words count as much as frequent ones."""
+        if not self._by_word:
+            return super().order(n, batch_size, seed, epoch)
+        return list(word_batches(self._bags, batch_size, seed, epoch))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
         """A logit for every word."""
@@ -76,12 +85,17 @@ class Word2VecTokens(Method):
         spoken = tokens[material.towers.text.spoken(tokens)]
         counts = torch.bincount(spoken, minlength=size).double()
         self._chances = torch.where(counts > 0, counts.pow(choice.power), 0.0)
+        self._kept = kept_shares(counts, choice.subsample)
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
         """Input vectors of centres, output vectors of their contexts and negatives (flat), and which do not count."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
         tokens = batch.tokens.cpu()
-        centres, contexts = beside(tokens, towers.text.spoken(tokens), self._choice.window, generator)
+        spoken = towers.text.spoken(tokens)
+        if self._choice.subsample:
+            drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
+            tokens, spoken = closed_up(tokens, spoken & (drawn < self._kept[tokens]))
+        centres, contexts = beside(tokens, spoken, self._choice.window, generator)
         count = len(centres) * self._choice.negatives
         drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
         drawn = drawn.view(len(centres), self._choice.negatives)
@@ -102,8 +116,28 @@ class Word2VecTokens(Method):
         return skip_gram(centre, context, negatives, skipped=skipped)
 
 
+def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, " k"]:
+    """How often an occurrence of each token is kept: `sqrt(t/f) + t/f`, at most 1, f being the token's share.
+
+    As word2vec's code has it; equation 5 of Mikolov et al. 2013, https://arxiv.org/abs/1310.4546, lacks the second
+    term. With a threshold of 0 everything is kept.
+    """
+    if not threshold:
+        return torch.ones_like(counts)
+    rarity = threshold * counts.sum() / counts.clamp(min=1)
+    return (rarity.sqrt() + rarity).clamp(max=1)
+
+
+def closed_up(
+    tokens: Int[Tensor, "n length"], kept: Bool[Tensor, "n length"]
+) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
+    """Every row with the tokens that are kept first and in their order: neighbours are what is left over."""
+    order = (~kept).to(torch.int8).argsort(dim=1, stable=True)
+    return tokens.gather(1, order), kept.gather(1, order)
+
+
 def beside(
-    tokens: Int[Tensor, "n length"], spoken: Tensor, window: int, generator: torch.Generator
+    tokens: Int[Tensor, "n length"], spoken: Bool[Tensor, "n length"], window: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
     """Every token with each of its neighbours up to a distance drawn for it, 1 to `window`, as word2vec does."""
     reach = torch.randint(1, window + 1, tokens.shape, generator=generator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from trainer import config, losses, models
 from trainer.analysis.neighbours import accuracy, nearest
 from trainer.data import Pairs
 from trainer.data.augment import normalised
-from trainer.data.order import class_batches
+from trainer.data.order import class_batches, word_batches
 from trainer.data.sentences import CaptionTokens, sentences
 from trainer.data.tokenizer import train_tokenizer
 from trainer.data.views import Look, augmented_view
@@ -22,7 +23,7 @@ from trainer.methods import Batch, Material, MethodError, build
 from trainer.methods.clusters import k_means
 from trainer.methods.labelled import classes_of
 from trainer.methods.two_views import move
-from trainer.methods.words import beside, vocabulary_of
+from trainer.methods.words import beside, closed_up, kept_shares, vocabulary_of
 
 CAPTIONS = ["a red star, on sand", "a blue ring. It is night", "a red ring", "a green moon"] * 4
 MODEL = config.TinyTowers(image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, embed_dim=8)
@@ -101,6 +102,39 @@ def test_pcl_clusters_after_its_warm_up():
     assert torch.equal(method.prototypes_2, first)
 
 
+def test_pcls_keys_pass_batch_norms_in_shuffled_groups():
+    """Every key is what its group alone gives, the groups change with the step, and a tower without norms has one."""
+    made = material(choice := config.Pcl(queue=8, clusters=2, clusterings=2, key_groups=4))
+    method = build(choice, made)
+    seen: list[torch.Tensor] = []
+    method.slow_tower.register_forward_hook(lambda module, views, out: seen.append(views[0][:, 0, 0, 0]))
+    views = torch.randn(16, 3, 32, 32)
+    views[:, 0, 0, 0] = torch.arange(16.0)
+    _, key = method.embed(made.towers, batch := Batch(views, None, torch.arange(16), views, step=3))
+    assert [len(group) for group in seen] == [4, 4, 4, 4]
+    assert sorted(torch.cat(seen).tolist()) == list(range(16))
+    assert torch.cat(seen).tolist() != list(range(16))
+    group = seen[2].long()
+    with torch.no_grad():
+        alone = nn.functional.normalize(method.slow_projector(method.slow_tower(views[group])), dim=1)
+    assert torch.allclose(key[group], alone, atol=1e-5)
+    first = torch.cat(seen[:4])
+    seen.clear()
+    method.embed(made.towers, batch)
+    assert torch.equal(torch.cat(seen), first)
+    seen.clear()
+    method.embed(made.towers, dataclasses.replace(batch, step=4))
+    assert not torch.equal(torch.cat(seen), first)
+    plain = dataclasses.replace(MODEL, image_tower="vit", image_width=16, image_layers=1)
+    run = dataclasses.replace(made.run, model=plain)
+    towers = models.build(plain, vocabulary=made.tokenizer.size, towers="image")
+    method = build(choice, dataclasses.replace(made, run=run, towers=towers))
+    seen.clear()
+    method.slow_tower.register_forward_hook(lambda module, views, out: seen.append(views[0]))
+    method.embed(towers, batch)
+    assert len(seen) == 1
+
+
 def test_clusters_that_lie_apart_are_found():
     generator = torch.Generator().manual_seed(0)
     middles = 10 * torch.eye(4)
@@ -164,6 +198,53 @@ def test_the_most_frequent_words_are_left_out():
     assert method.words[:2] == ["red", "ring"]
     with pytest.raises(MethodError, match="Leave out fewer"):
         build(choice := config.OneVsAll(drop_frequent=100), material(choice))
+
+
+def test_rare_words_are_drawn_as_often_as_frequent_ones():
+    """Word 0 is in nine rows of ten, word 1 in one of a hundred, and five rows have no word."""
+    bags = [[0]] * 90 + [[1]] + [[0, 2]] * 4 + [[]] * 5
+    drawn = [batch for epoch in range(40) for batch in word_batches(bags, 50, 7, epoch)]
+    assert all(len(batch) == 50 for batch in drawn)
+    rows = np.concatenate(drawn)
+    assert len(rows) == 40 * 100
+    assert rows.max() < 95
+    assert (rows == 90).mean() == pytest.approx(1 / 3, abs=0.03)
+    assert ((rows > 90) & (rows < 95)).mean() == pytest.approx(1 / 3 + 4 / 94 / 3, abs=0.03)
+    again = list(word_batches(bags, 50, 7, 3))
+    assert all((a == b).all() for a, b in zip(again, drawn[6:8], strict=True))
+    by_word, by_image = (
+        build(choice := config.Multiclass(drop_frequent=1, class_uniform=uniform), material(choice))
+        for uniform in (True, False)
+    )
+    assert len(np.unique(np.concatenate(by_image.order(16, 8, 0, 0)))) == 16
+    many = np.concatenate([np.concatenate(by_word.order(16, 8, 0, epoch)) for epoch in range(200)])
+    spoken = Counter(word for row in many for word in by_word._bags[row])
+    assert max(spoken.values()) < 3 * min(spoken.values())
+
+
+def test_frequent_tokens_are_dropped_and_the_gaps_close():
+    counts = torch.tensor([0.0, 9000.0, 900.0, 90.0, 10.0], dtype=torch.float64)
+    shares = kept_shares(counts, 1e-3)
+    for count, share in zip([9000, 900, 90], shares[1:4].tolist(), strict=True):
+        rarity = 1e-3 / (count / 10_000)
+        assert share == pytest.approx(min(1.0, math.sqrt(rarity) + rarity), abs=1e-12)
+    assert shares[4] == 1
+    assert torch.equal(kept_shares(counts, 0.0), torch.ones(5, dtype=torch.float64))
+    tokens = torch.tensor([[1, 5, 6, 7, 8, 9, 0], [1, 4, 3, 2, 9, 0, 0]])
+    kept = torch.tensor([[False, True, False, True, True, False, False], [False] * 7])
+    rows, spoken = closed_up(tokens, kept)
+    assert rows[0, :3].tolist() == [5, 7, 8]
+    assert spoken.tolist() == [[True] * 3 + [False] * 4, [False] * 7]
+
+
+def test_word2vec_with_subsampling_sees_fewer_pairs_and_can_see_none():
+    made = material(choice := config.Word2Vec(window=2))
+    tokens = made.tokenizer.encode(CAPTIONS, 16)
+    count = {}
+    for share in (0.0, 0.05, 1e-9):
+        method = build(dataclasses.replace(choice, subsample=share), made)
+        count[share] = len(method.embed(made.towers, Batch(None, tokens))[0])
+    assert count[0.0] > count[0.05] > count[1e-9] == 0
 
 
 def test_contexts_lie_within_the_window_and_never_outside_the_text():

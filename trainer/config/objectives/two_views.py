@@ -117,3 +117,12 @@ class Pcl(TwoViews):
     warmup_epochs: int = option(
         1, "Epochs before clustering", "With the queue alone, until there is something to cluster.", low=0, high=10_000
     )
+    key_groups: int = option(
+        4,
+        "Key groups",
+        "Keys pass their batch norms in so many groups drawn at random, so that statistics cannot betray which key "
+        "belongs to a query. 1: in one; without effect on a tower without batch norms.",
+        low=1,
+        high=1024,
+        advanced=True,
+    )

@@ -26,6 +26,12 @@ class BagOfWords:
         low=0,
         high=10_000,
     )
+    class_uniform: bool = option(
+        True,
+        "Draw by word",
+        "Batches are drawn by word: every word is equally likely, then every image with it. Rare words are seen as "
+        "often as frequent ones, as in the paper. Otherwise every image is seen once in an epoch.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,4 +80,13 @@ class Word2Vec:
     negatives: int = option(5, "Negatives", "Drawn for each centre and context.", low=1, high=1000)
     power: float = option(
         0.75, "Power", "Negatives are drawn by their frequency to this power.", low=0.0, high=1.0, advanced=True
+    )
+    subsample: float = option(
+        0.0,
+        "Subsampling",
+        "Tokens more frequent than this share of the text are dropped the more often the more frequent they are; 0: "
+        "none. 1e-3 suits texts of many thousand different words, and would leave little of Scenes' forty.",
+        low=0.0,
+        high=1.0,
+        advanced=True,
     )

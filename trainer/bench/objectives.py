@@ -1,0 +1,173 @@
+"""Every objective on Scenes for the same number of pairs: what each learns, over seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from trainer import catalog, config
+from trainer.fit import fit
+from trainer.store import RunRow, Workspace
+
+EPOCHS: Final = 2
+"""Of Scenes: 24,576 pairs in 192 updates, under three minutes a run on two cores whatever the objective."""
+
+UNTRAINED: Final = "untrained"
+"""Row of the table for an image tower that has seen nothing: what it tells apart is no merit of an objective."""
+
+SPLIT: Final = "renderings"
+RECALLS: Final = {"image_to_text_R@1": "R@1", "image_to_text_R@5": "R@5"}
+ATTRIBUTES: Final = {
+    "knn_subject_colour": "colour",
+    "knn_subject_shape": "shape",
+    "knn_ground": "ground",
+    "knn_relation": "relation",
+}
+"""Logged name -> heading. Of a pair's two things the larger one, the subject, is asked for."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Over the seeds.
+
+    Attributes:
+        mean: Of all seeds.
+        deviation: Of the sample (n - 1); None for a single seed.
+    """
+
+    mean: float
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one objective reached over its seeds.
+
+    Attributes:
+        kind: Of the objective, or `untrained`.
+        label: For people.
+        seeds: Those whose runs have ended.
+        values: Logged name -> spread; what the objective has no number for is left out.
+        fastest_s: Seconds of the run that was disturbed least; None for `untrained`.
+    """
+
+    kind: str
+    label: str
+    seeds: tuple[int, ...]
+    values: dict[str, Spread]
+    fastest_s: float | None
+
+
+def kinds() -> list[str]:
+    """Every objective, in the order of the New run form."""
+    return [choice.kind for choice in config.choices(config.Objective)]
+
+
+def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
+    """The run of an objective: its preset for Scenes and that preset's learning rate, but everyone's number of pairs.
+
+    Raises:
+        ConfigError: No such objective.
+    """
+    presets = [run for run in catalog.presets().values() if isinstance(run.data, config.Scenes)]
+    found = [run for run in presets if run.objective.kind == objective]
+    if not found:
+        raise config.ConfigError(f"There is no objective {objective!r}; choose one of {', '.join(kinds())}.")
+    run = found[0]
+    steps = run.data.train_pairs // run.optimiser.batch_size * epochs
+    return replace(
+        run,
+        name=f"{objective} seed {seed}",
+        seed=seed,
+        optimiser=replace(run.optimiser, epochs=epochs),
+        watching=replace(run.watching, evaluate_every=steps, checkpoint_every=steps, snapshots=2),
+    )
+
+
+def train(
+    workspace: Workspace, objectives: Sequence[str], seeds: Sequence[int], *, epochs: int = EPOCHS
+) -> Iterator[RunRow]:
+    """Trains what is not there yet, all objectives with one seed before the next seed; yields each run as it ends.
+
+    Runs that were interrupted go on, those that another process trains are left to it, and those that failed stay
+    failed.
+    """
+    plans = [planned(objective, seed, epochs=epochs) for seed in seeds for objective in objectives]
+    for plan in plans:
+        workspace.reconcile()
+        row = _found(workspace, plan) or workspace.run(workspace.create_run(plan))
+        if row.status in ("finished", "failed") or workspace.is_alive(row.id):
+            continue
+        fit(workspace, row.id)
+        yield workspace.run(row.id)
+
+
+def results(
+    workspace: Workspace, objectives: Sequence[str], seeds: Sequence[int], *, epochs: int = EPOCHS
+) -> list[Result]:
+    """What has been reached so far: one row an objective with a finished run, after one for untrained towers."""
+    rows = {
+        kind: {seed: row for seed in seeds if (row := _found(workspace, planned(kind, seed, epochs=epochs)))}
+        for kind in objectives
+    }
+    found = []
+    untrained: dict[int, dict[str, float]] = {}
+    for kind, by_seed in rows.items():
+        finished = {seed: row for seed, row in by_seed.items() if row.status == "finished"}
+        if not finished:
+            continue
+        objective = planned(kind, 0).objective
+        numbers = {seed: _numbers(workspace, row, row.step) for seed, row in finished.items()}
+        seconds = min(row.duration_s or 0.0 for row in finished.values())
+        found.append(Result(kind, objective.label, tuple(numbers), _spreads(list(numbers.values())), seconds))
+        if objective.towers == "image":
+            # Towers of one seed begin alike, whichever objective moves them.
+            untrained |= {seed: _numbers(workspace, row, 0) for seed, row in finished.items()}
+    if not untrained:
+        return found
+    before = Result(UNTRAINED, "untrained image tower", tuple(untrained), _spreads(list(untrained.values())), None)
+    return [before, *found]
+
+
+def markdown(rows: Sequence[Result]) -> str:
+    """The table as the README shows it: percent, mean and standard deviation over the seeds."""
+    names = RECALLS | ATTRIBUTES
+    lines = [
+        f"| objective | {' | '.join(names.values())} | seeds |",
+        f"|---|{'---:|' * (len(names) + 1)}",
+    ]
+    for row in rows:
+        cells = [_cell(row.values.get(name)) for name in names]
+        lines.append(f"| {row.label} | {' | '.join(cells)} | {len(row.seeds)} |")
+    return "\n".join(lines)
+
+
+def _cell(spread: Spread | None) -> str:
+    if spread is None:
+        return "–"
+    deviation = "" if spread.deviation is None else f" ± {100 * spread.deviation:.1f}"
+    return f"{100 * spread.mean:.1f}{deviation}"
+
+
+def _found(workspace: Workspace, plan: config.Run) -> RunRow | None:
+    """The newest run that computes what is planned, whatever it is called."""
+    same = [row for row in workspace.runs() if replace(workspace.config_of(row.id), name=plan.name) == plan]
+    return same[-1] if same else None
+
+
+def _numbers(workspace: Workspace, run: RunRow, step: int) -> dict[str, float]:
+    for evaluation in reversed(workspace.evaluations(run.id)):
+        if (evaluation.step, evaluation.split) == (step, SPLIT):
+            return {name: evaluation.metrics[name] for name in RECALLS | ATTRIBUTES if name in evaluation.metrics}
+    return {}
+
+
+def _spreads(of_seeds: Sequence[dict[str, float]]) -> dict[str, Spread]:
+    names = [name for name in RECALLS | ATTRIBUTES if all(name in numbers for numbers in of_seeds)]
+    columns = {name: [numbers[name] for numbers in of_seeds] for name in names}
+    return {
+        name: Spread(statistics.mean(column), statistics.stdev(column) if len(column) > 1 else None)
+        for name, column in columns.items()
+    }
