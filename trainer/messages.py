@@ -68,6 +68,20 @@ class EmbedTexts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EmbedClasses:
+    """Unit embeddings of every label in every template; cached, so asking twice is quick.
+
+    Answer: `{"file": path.npy, for trainer.charts.class_task.read_class_texts}`.
+    """
+
+    ask: ClassVar[str] = "embed_classes"
+    run: int
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Project:
     """A picture of a snapshot in the plane; cached as a layout, so asking twice is quick.
 
@@ -87,8 +101,8 @@ class Project:
 class Saliency:
     """Which parts of an image make a caption fit it, according to each run.
 
-    `method` is `occlusion` or `gradient`. Answer: `{"array": path.npy (runs x s x s float32), "image": path.npy
-    (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...], "grid": cells a side}`.
+    `method` is `occlusion` or `gradient`, `grid` cells a side. Answer: `{"array": path.npy (runs x grid x grid float32,
+    in cosine), "image": path.npy (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...]}`.
     """
 
     ask: ClassVar[str] = "saliency"
@@ -109,7 +123,7 @@ class Cancel:
     target: int
 
 
-Question = WarmUp | Classify | EmbedImages | EmbedTexts | Project | Saliency | Cancel
+Question = WarmUp | Classify | EmbedImages | EmbedTexts | EmbedClasses | Project | Saliency | Cancel
 
 QUESTIONS: Final[dict[str, type]] = {question.ask: question for question in get_args(Question)}
 

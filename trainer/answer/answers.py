@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from trainer import messages
+from trainer.answer.class_texts import class_texts
 from trainer.answer.open_models import AnswerError, OpenModels
 from trainer.answer.predictions import predict
+from trainer.answer.saliency import saliency_of
 from trainer.embed import Progress, embed_files, embed_sentences
 from trainer.store import Workspace
 
@@ -35,7 +37,9 @@ class Answers:
             messages.Classify: self._classify,
             messages.EmbedImages: self._embed_images,
             messages.EmbedTexts: self._embed_texts,
+            messages.EmbedClasses: self._embed_classes,
             messages.Project: self._project,
+            messages.Saliency: self._saliency,
         }
         return ways[type(question)](question, progress)
 
@@ -84,6 +88,18 @@ class Answers:
     def _embed_texts(self, question: messages.EmbedTexts, progress: Progress) -> dict[str, Any]:
         vectors = embed_sentences(self._models.get(question.run, question.step).opened, question.texts, progress)
         return {"array": self._keep(question.run, vectors)}
+
+    def _embed_classes(self, question: messages.EmbedClasses, progress: Progress) -> dict[str, Any]:
+        return {"file": str(class_texts(self._models, **dataclasses.asdict(question), progress=progress))}
+
+    def _saliency(self, question: messages.Saliency, progress: Progress) -> dict[str, Any]:
+        found = saliency_of(self._models, **dataclasses.asdict(question), progress=progress)
+        return {
+            "array": self._keep(question.runs[0], found.maps),
+            "image": self._keep(question.runs[0], found.image),
+            "cosines": list(found.cosines),
+            "steps": list(found.steps),
+        }
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
         from trainer.project import layout_file

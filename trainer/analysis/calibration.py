@@ -1,0 +1,124 @@
+"""Whether probabilities mean what they say: reliability, calibration error, and the temperature that fits best.
+
+Guo, Pleiss, Sun, Weinberger, On Calibration of Modern Neural Networks, 2017, https://arxiv.org/abs/1706.04599
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from trainer.analysis.tiles import row_blocks
+
+LEAST_INV_TAU: Final = 1e-2
+MOST_INV_TAU: Final = 1e4
+_HALVINGS: Final = 60
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Confidence against accuracy, by bins of confidence.
+
+    Attributes:
+        edges: Of the bins, from 0 to 1; a confidence on an edge belongs to the bin below it.
+        counts: Predictions in each bin.
+        confidence: Their mean confidence; NaN in an empty bin.
+        accuracy: Share of them that is right; NaN in an empty bin.
+    """
+
+    edges: Float[np.ndarray, " bins+1"]
+    counts: Int[np.ndarray, " bins"]
+    confidence: Float[np.ndarray, " bins"]
+    accuracy: Float[np.ndarray, " bins"]
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error in [0, 1]: mean distance of confidence and accuracy, bins weighed by count."""
+        if not self.counts.sum():
+            return float("nan")
+        filled = self.counts > 0
+        gaps = np.abs(self.confidence[filled] - self.accuracy[filled])
+        return float(np.average(gaps, weights=self.counts[filled]))
+
+
+def probabilities(cosines: Float[np.ndarray, "n c"], inv_tau: float) -> Float[np.ndarray, "n c"]:
+    """Rows of `softmax(inv_tau * cosines)` in float64, each summing to 1; cannot overflow."""
+    logits = inv_tau * np.asarray(cosines, np.float64)
+    logits -= logits.max(axis=-1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=-1, keepdims=True)
+    return logits
+
+
+def reliability(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], *, bins: int = 15) -> Reliability:
+    """The reliability diagram of predictions with these confidences, in `bins` bins of equal width."""
+    edges = np.linspace(0, 1, bins + 1)
+    place = np.clip(np.ceil(np.asarray(confidence, np.float64) * bins).astype(np.int64) - 1, 0, bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(place, weights=confidence, minlength=bins) / counts
+        share = np.bincount(place, weights=right, minlength=bins) / counts
+    return Reliability(edges, counts, mean, share)
+
+
+def top_confidence(
+    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """Of each row the largest probability, and whether it is the label's; the first of equal ones counts."""
+    confidence = np.empty(len(cosines))
+    for rows in row_blocks(len(cosines), cosines.shape[1]):
+        confidence[rows] = probabilities(cosines[rows], inv_tau).max(axis=1)
+    return confidence, np.argmax(cosines, axis=1) == label
+
+
+def negative_log_likelihood(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float) -> float:
+    """Mean of `-log softmax(inv_tau * cosines)[label]`, in nats; NaN without rows."""
+    return _mean_loss_and_slope(cosines, label, inv_tau)[0]
+
+
+def likelihood_curve(
+    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_taus: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
+    """`negative_log_likelihood` at each of `inv_taus`."""
+    return np.array([negative_log_likelihood(cosines, label, inv_tau) for inv_tau in inv_taus.tolist()])
+
+
+def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> float:
+    """The inverse temperature of the smallest negative log-likelihood, to 6 digits.
+
+    The likelihood is convex in the inverse temperature, so its slope is halved into a root. Where there is none (every
+    row is right by itself, or the cosines point the wrong way) the end of [`LEAST_INV_TAU`, `MOST_INV_TAU`] is given.
+    """
+    low, high = np.log(LEAST_INV_TAU), np.log(MOST_INV_TAU)
+    if not len(cosines):
+        return float("nan")
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _mean_loss_and_slope(cosines, label, float(np.exp(middle)))[1] > 0:
+            high = middle
+        else:
+            low = middle
+        if high - low < 1e-7:
+            break
+    return float(np.exp((low + high) / 2))
+
+
+def _mean_loss_and_slope(cosines: np.ndarray, label: np.ndarray, inv_tau: float) -> tuple[float, float]:
+    """The mean loss, and its derivative by the inverse temperature: expected cosine minus the label's."""
+    n = len(cosines)
+    if not n:
+        return float("nan"), float("nan")
+    loss = slope = 0.0
+    for rows in row_blocks(n, cosines.shape[1]):
+        block = np.asarray(cosines[rows], np.float64)
+        logits = inv_tau * block
+        top = logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits - top)
+        total = weights.sum(axis=1)
+        own = block[np.arange(len(block)), label[rows]]
+        loss += float(np.sum(np.log(total) + top[:, 0] - inv_tau * own))
+        slope += float(np.sum((weights * block).sum(axis=1) / total - own))
+    return loss / n, slope / n

@@ -1,0 +1,58 @@
+"""What a prompt template does to zero-shot classification: each alone, and all in an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.zero_shot import predict
+
+Progress = Callable[[float, str], None]
+
+
+def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"] | None = None) -> np.ndarray:
+    """Class vectors (c x d): the unit weighted mean of each class's unit prompt embeddings, one a template.
+
+    Args:
+        texts: Embedding of every class in every template.
+        weights: One a template, not negative; None: all alike, as in CLIP's evaluation (Radford et al., 2021, 3.1.4).
+
+    Raises:
+        ValueError: Weights of another number than the templates, a negative one, or none above zero.
+    """
+    texts = np.asarray(texts, np.float64)
+    weights = np.ones(len(texts)) if weights is None else np.asarray(weights, np.float64)
+    if weights.shape != (len(texts),) or not np.all(np.isfinite(weights)) or weights.min() < 0 or weights.sum() <= 0:
+        raise ValueError("weights must be one a template, not negative, and one of them above zero")
+    return _unit(np.einsum("t,tcd->cd", weights / weights.sum(), _unit(texts)))
+
+
+def accuracy_by_class(
+    predicted: Int[np.ndarray, " n"], label: Int[np.ndarray, " n"], classes: int
+) -> Float[np.ndarray, " c"]:
+    """Share of each class's images that are taken for it, in [0, 1]; NaN for a class without images."""
+    with np.errstate(invalid="ignore"):
+        right = np.bincount(label[predicted == label], minlength=classes)
+        return right / np.bincount(label, minlength=classes)
+
+
+def template_accuracy(
+    image: Float[np.ndarray, "n d"],
+    texts: Float[np.ndarray, "t c d"],
+    label: Int[np.ndarray, " n"],
+    progress: Progress | None = None,
+) -> Float[np.ndarray, "t c"]:
+    """`accuracy_by_class` of each template used alone, a row a template; tiled over the images."""
+    rows = np.empty((len(texts), texts.shape[1]))
+    for place, vectors in enumerate(texts):
+        rows[place] = accuracy_by_class(predict(image, vectors), label, texts.shape[1])
+        if progress:
+            progress((place + 1) / len(texts), "comparing templates")
+    return rows
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1)

@@ -1,0 +1,129 @@
+"""Zero-shot classification of a snapshot's images: which of them have a class, and the class names as vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.charts import BOTH, ChartError
+from trainer.store import Items
+from trainer.store.snapshot_files import Snapshot
+
+MOST_WORK: Final = 2e11
+"""Multiplications at most for images x classes x templates x dimensions, some ten seconds; beyond, images are drawn."""
+
+
+@dataclass(frozen=True)
+class ClassTexts:
+    """Class names put into templates, embedded by a run at a step.
+
+    Attributes:
+        vectors: Unit embedding of class c in template t.
+        inv_tau: The run's own inverse temperature at that step.
+    """
+
+    run: int
+    step: int
+    inv_tau: float
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+    vectors: Float[np.ndarray, "t c d"]
+
+
+@dataclass(frozen=True)
+class ClassTask:
+    """The images of a snapshot whose class is among those asked for.
+
+    Attributes:
+        rows: Of the snapshot, ascending.
+        truth: Place of each row's class among the labels.
+        column: Column of the items that says the class; `label`, or the name of a metadata column.
+        labelled: Rows with a class, before any were drawn.
+        of: Rows of the snapshot.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    truth: Int[np.ndarray, " n"]
+    column: str
+    labelled: int
+    of: int
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the labelled rows are used."""
+        return len(self.rows) < self.labelled
+
+
+def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1) -> ClassTask:
+    """The rows of a snapshot that have one of `labels` as their class.
+
+    The class is read from the column (label first, then metadata) in which most rows have one of the labels. A label
+    may begin with words that the data leaves out, `on grass` for `grass`.
+
+    Raises:
+        ChartError: The snapshot has no images, or no row has any of the labels.
+    """
+    if snapshot.image is None:
+        raise ChartError(f"Run {snapshot.model} embeds no images, so there is nothing to classify. {BOTH}")
+    place = _places(labels)
+    column, truth = max(
+        ((name, np.array([place.get(value, -1) for value in values])) for name, values in columns(snapshot.items)),
+        key=lambda found: int(np.sum(found[1] >= 0)),
+    )
+    rows = np.flatnonzero(truth >= 0)
+    if not len(rows):
+        raise ChartError(
+            f"None of the labels is a class of {snapshot.dataset}-{snapshot.split}: {', '.join(labels[:4])}. "
+            "Choose the suite of this data, or write the class names as the data spells them."
+        )
+    labelled, most = len(rows), max(1, int(MOST_WORK / (max(templates, 1) * len(labels) * snapshot.d)))
+    if labelled > most:
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return ClassTask(rows, truth[rows], column, labelled, snapshot.n)
+
+
+def _places(labels: Sequence[str]) -> dict[str, int]:
+    """Place of each label by its name, and by its end where no two labels have it in common."""
+    ends: dict[str, set[int]] = {}
+    for index, label in enumerate(labels):
+        words = label.split(" ")
+        for first in range(1, len(words)):
+            ends.setdefault(" ".join(words[first:]), set()).add(index)
+    places = {end: min(found) for end, found in ends.items() if len(found) == 1}
+    return places | {label: index for index, label in enumerate(labels)}
+
+
+def columns(items: Items) -> list[tuple[str, list[str]]]:
+    """Every column of the items that holds words: label, then the metadata."""
+    words = [(name, values) for name, values in items.metadata.items() if values and isinstance(values[0], str)]
+    return [("label", list(items.label)), *words]
+
+
+def write_class_texts(file: Path, texts: ClassTexts) -> None:
+    """Writes `texts` as an array `file` and a description beside it, for `read_class_texts`."""
+    about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates")}
+    file.with_suffix(".json").write_text(json.dumps(about), encoding="utf-8")
+    np.save(file, np.asarray(texts.vectors, np.float32), allow_pickle=False)
+
+
+def read_class_texts(file: Path) -> ClassTexts:
+    """What `write_class_texts` wrote.
+
+    Raises:
+        ChartError: The files are gone or damaged.
+    """
+    try:
+        about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+        about |= {name: tuple(about[name]) for name in ("labels", "templates")}
+        texts = ClassTexts(**about, vectors=np.load(file, allow_pickle=False))
+        if texts.vectors.shape[:2] != (len(texts.templates), len(texts.labels)):
+            raise ValueError(f"the array is {texts.vectors.shape}")
+        return texts
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ChartError(f"The class vectors {file.name} cannot be used: {error}. Ask the models again.") from error
