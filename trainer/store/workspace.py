@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainer.store.journal import Entry
     from trainer.store.life import Identity
     from trainer.store.run_table import RunTable
+    from trainer.store.selections import NamedSelection
 
 Asked = Literal["", "stop", "pause", "save", "evaluate"]
 
@@ -219,6 +220,46 @@ class Workspace:
     def rewind(self, run: int, step: int) -> list[Path]:
         """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""
         return self._facts.rewind(run, step)
+
+    # -- named selections ----------------------------------------------------------------------------------
+
+    def selections(self, dataset: str | None = None) -> list[NamedSelection]:
+        """The named selections of `dataset` (`scenes-renderings`), or all, by name."""
+        from trainer.store.selections import all_selections
+
+        return all_selections(self._database, dataset=dataset)
+
+    def selection(self, ref: int | str, dataset: str | None = None) -> NamedSelection:
+        """The selection with this number or name.
+
+        Raises:
+            StoreError: There is none, or several datasets have one of this name.
+        """
+        from trainer.store.selections import get_selection
+
+        return get_selection(self._database, ref, dataset=dataset)
+
+    def keep_selection(self, name: str, dataset: str, items: Sequence[int | str]) -> NamedSelection:
+        """Keeps these item ids under a name; one of the same name and dataset is replaced.
+
+        Raises:
+            StoreError: There is no name or no item.
+        """
+        from trainer.store.selections import keep_selection
+
+        return keep_selection(self._database, name, dataset, items)
+
+    def drop_selection(self, selection: NamedSelection) -> None:
+        """Forgets a selection."""
+        from trainer.store.selections import drop_selection
+
+        drop_selection(self._database, selection.id)
+
+    def restore_selection(self, selection: NamedSelection) -> None:
+        """Keeps a dropped selection again, under its old number."""
+        from trainer.store.selections import keep_selection
+
+        keep_selection(self._database, selection.name, selection.dataset, selection.items, again=selection)
 
     # -- life and repair -----------------------------------------------------------------------------------
 

@@ -1,0 +1,99 @@
+"""Named selections survive, come back after they were deleted, and are written as what they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from trainer.__main__ import main
+from trainer.store import Items, StoreError, Workspace
+from trainer.store.selections import rows_of, write_selection
+
+ITEMS = Items(
+    np.array(["a", "b", "c", "d"]),
+    [f"/data/{x}.png" for x in "abcd"],
+    ["one, two", 'with "quotes"', "three", "four"],
+    ["x", "y", "x", "y"],
+    ["renderings"] * 4,
+    {"brightness": [0.1, 0.2, 0.3, 0.4]},
+)
+
+
+def test_kept_replaced_dropped_and_restored(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    first = workspace.keep_selection("  odd   ones ", "scenes-renderings", ["c", "a"])
+    assert first.name == "odd ones"
+    workspace.keep_selection("odd ones", "other-split", ["q"])
+    workspace.close()
+    workspace = Workspace(tmp_path)
+    assert [s.items for s in workspace.selections("scenes-renderings")] == [("c", "a")]
+    with pytest.raises(StoreError, match="Name the data"):
+        workspace.selection("odd ones")
+    again = workspace.keep_selection("odd ones", "scenes-renderings", np.array([7, 9]))
+    assert [s.items for s in workspace.selections("scenes-renderings")] == [(7, 9)]
+    workspace.drop_selection(again)
+    assert workspace.selections("scenes-renderings") == []
+    workspace.restore_selection(again)
+    assert workspace.selections("scenes-renderings") == [again]
+    assert workspace.selection(again.id) == again
+    with pytest.raises(StoreError, match="there are: 'odd ones'"):
+        workspace.selection("even ones")
+    for name, items in ((" ", ["a"]), ("name", [])):
+        with pytest.raises(StoreError):
+            workspace.keep_selection(name, "scenes-renderings", items)
+
+
+def test_rows_follow_the_items_not_their_places(tmp_path: Path):
+    kept = Workspace(tmp_path).keep_selection("some", "x-y", ["d", "b", "gone"])
+    assert rows_of(kept, ITEMS).tolist() == [1, 3]
+    numbers = Items(np.array([4, 5, 6]), [""] * 3, [""] * 3, [""] * 3, [""] * 3)
+    assert rows_of(Workspace(tmp_path).keep_selection("n", "x-y", numbers.id[[2, 0]]), numbers).tolist() == [0, 2]
+
+
+def test_written_files_hold_the_pairs(tmp_path: Path):
+    rows = np.array([1, 2])
+    for suffix in ("parquet", "csv", "txt"):
+        write_selection(ITEMS, rows, tmp_path / f"out.{suffix}")
+    expected = {
+        "row": [1, 2],
+        "id": ["b", "c"],
+        "filepath": ["/data/b.png", "/data/c.png"],
+        "title": ['with "quotes"', "three"],
+        "label": ["y", "x"],
+        "split": ["renderings"] * 2,
+        "brightness": [0.2, 0.3],
+    }
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pydict() == expected
+    assert pyarrow.csv.read_csv(tmp_path / "out.csv").to_pydict() == expected
+    assert (tmp_path / "out.txt").read_text() == "/data/b.png\n/data/c.png\n"
+    with pytest.raises(StoreError, match="ending"):
+        write_selection(ITEMS, rows, tmp_path / "out.xlsx")
+
+
+def test_the_command_keeps_lists_writes_and_deletes(charted: Workspace, tmp_path: Path, capsys):
+    import shutil
+
+    shutil.copytree(charted.folder, tmp_path / "w")
+    space = ["--workspace", str(tmp_path / "w")]
+    assert main(["selections", *space]) == 0
+    assert "No selection is kept" in capsys.readouterr().out
+    assert main(["selections", "keep", "odd", "--run", "1", "--rows", "5", "3", *space]) == 0
+    assert "odd: 2 pairs of scenes-renderings" in capsys.readouterr().out
+    assert main(["selections", *space, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["selections"]
+    assert (row["name"], row["data"], row["n"]) == ("odd", "scenes-renderings", 2)
+    out = tmp_path / "odd.txt"
+    assert main(["selections", "export", "odd", "--out", str(out), *space]) == 0
+    assert out.read_text() == "00003.jpg\n00005.jpg\n"
+    assert main(["selections", "export", "even", "--out", str(out), *space]) == 2
+    assert main(["selections", "keep", "odd", *space]) == 2
+    assert main(["selections", "keep", "odd", "--run", "1", "--rows", "999", *space]) == 2
+    assert main(["selections", "delete", "odd", *space]) == 0
+    capsys.readouterr()
+    assert main(["selections", "--json", *space]) == 0
+    assert json.loads(capsys.readouterr().out) == {"selections": []}

@@ -1,0 +1,165 @@
+"""Named selections: pairs that a person wants to find again, kept by item id so that they fit any step and run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Int
+from sqlalchemy import delete, insert, select
+
+from trainer.store.rows import StoreError
+from trainer.store.schema import selection as table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trainer.store.database import Database
+    from trainer.store.snapshot_files import Items
+
+
+@dataclass(frozen=True)
+class NamedSelection:
+    """Pairs under a name.
+
+    Attributes:
+        id: Row of the store.
+        name: Unique among the selections of one dataset.
+        dataset: `dataset-split` that the items are of.
+        items: Item ids, as the snapshot's `items.parquet` has them.
+        created_at: Unix seconds.
+    """
+
+    id: int
+    name: str
+    dataset: str
+    items: tuple[int | str, ...]
+    created_at: float
+
+    @property
+    def n(self) -> int:
+        """How many pairs."""
+        return len(self.items)
+
+
+def all_selections(database: Database, *, dataset: str | None = None) -> list[NamedSelection]:
+    """Those of one dataset, or all, by name."""
+    query = select(table).order_by(table.c.name, table.c.id)
+    if dataset is not None:
+        query = query.where(table.c.dataset == dataset)
+    with database.read() as connection:
+        return [_read(row._mapping) for row in connection.execute(query)]
+
+
+def get_selection(database: Database, ref: int | str, *, dataset: str | None = None) -> NamedSelection:
+    """The selection with this number or name.
+
+    Raises:
+        StoreError: There is none, or the name is used with several datasets and none is given.
+    """
+    everything = all_selections(database, dataset=dataset)
+    found = [s for s in everything if s.name == str(ref)] or [s for s in everything if str(s.id) == str(ref)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        data = ", ".join(s.dataset for s in found)
+        raise StoreError(f"Selections named {ref!r} exist for {data}. Name the data, or use the selection's number.")
+    names = ", ".join(repr(s.name) for s in everything) or "none are kept yet"
+    raise StoreError(f"There is no selection {ref!r}; there are: {names}.")
+
+
+def keep_selection(
+    database: Database, name: str, dataset: str, items: Sequence[int | str], *, again: NamedSelection | None = None
+) -> NamedSelection:
+    """Keeps these items under a name; one of the same name and dataset is replaced.
+
+    Args:
+        database: Where.
+        name: Not empty; spaces around it do not count.
+        dataset: `dataset-split` of the items.
+        items: Item ids, at least one.
+        again: A deleted selection that comes back under its number.
+
+    Raises:
+        StoreError: There is no name or no item.
+    """
+    name = " ".join(name.split())
+    if not name:
+        raise StoreError("A selection needs a name.")
+    if not len(items):
+        raise StoreError("Nothing is selected. Select pairs first, then keep them under a name.")
+    plain = [item.item() if isinstance(item, np.generic) else item for item in items]
+    values: dict[str, Any] = {"name": name, "dataset": dataset, "items": json.dumps(plain, ensure_ascii=False)}
+    values["created_at"] = again.created_at if again else time.time()
+    with database.write() as connection:
+        connection.execute(delete(table).where((table.c.name == name) & (table.c.dataset == dataset)))
+        if again is not None:
+            values["id"] = again.id
+            connection.execute(delete(table).where(table.c.id == again.id))
+        number = connection.execute(insert(table).values(**values)).inserted_primary_key[0]
+    return NamedSelection(int(number), name, dataset, tuple(plain), values["created_at"])
+
+
+def drop_selection(database: Database, number: int) -> None:
+    """Forgets a selection; one that is not there is no error."""
+    with database.write() as connection:
+        connection.execute(delete(table).where(table.c.id == number))
+
+
+def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:
+    """Ascending rows of the selection's items in a snapshot; items that it lacks are left out."""
+    if not selection.n or not len(items):
+        return np.empty(0, np.int64)
+    wanted = np.asarray(selection.items, dtype=items.id.dtype if items.id.dtype.kind != "O" else object)
+    return np.flatnonzero(np.isin(items.id, wanted)).astype(np.int64)
+
+
+def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+    """Writes the pairs: `.parquet` or `.csv` as a table with all metadata, `.txt` as a list of image paths, one a line.
+
+    Raises:
+        StoreError: Another ending, or the file cannot be written.
+    """
+    from trainer.store.files import write_atomically
+
+    ways = {".parquet": _write_parquet, ".csv": _write_csv, ".txt": _write_paths}
+    way = ways.get(file.suffix.casefold())
+    if way is None:
+        raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one a line).")
+    try:
+        write_atomically(file, lambda draft: way(items, rows, draft))
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror or error}. Choose another folder.") from error
+
+
+def _table(items: Items, rows: Int[np.ndarray, " k"]) -> Any:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"row": rows, "id": np.asarray(items.id)[rows].tolist()}
+    named = {"filepath": items.path, "title": items.caption, "label": items.label, "split": items.split}
+    columns |= {name: [values[row] for row in rows] for name, values in (named | items.metadata).items()}
+    return pa.table(columns)
+
+
+def _write_parquet(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_table(items, rows), file)
+
+
+def _write_csv(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+    import pyarrow.csv as pc
+
+    pc.write_csv(_table(items, rows), file)
+
+
+def _write_paths(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+    file.write_text("".join(f"{items.path[row]}\n" for row in rows), encoding="utf-8")
+
+
+def _read(row: Any) -> NamedSelection:
+    return NamedSelection(row["id"], row["name"], row["dataset"], tuple(json.loads(row["items"])), row["created_at"])
