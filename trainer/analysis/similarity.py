@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import Progress, exact, row_blocks
 
 
 def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -27,10 +27,25 @@ def hardest_unmatched(
     groups: Int[np.ndarray, " n"] | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
+    progress: Progress | None = None,
 ) -> Float[np.ndarray, "m k"]:
-    """The `k` largest cosines of each image with texts that are not its own, largest first.
+    """The `k` largest cosines of each image with texts that are not its own, largest first; see `hardest_texts`."""
+    return hardest_texts(image, text, k, groups, rows=rows, progress=progress)[0]
 
-    Block by block: the n x n matrix never exists. NaN fills up rows with fewer than `k` unmatched texts.
+
+def hardest_texts(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    k: int = 10,
+    groups: Int[np.ndarray, " n"] | None = None,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Float[np.ndarray, "m k"], Int[np.ndarray, "m k"]]:
+    """The `k` largest cosines of each image with texts that are not its own, largest first, and whose texts they are.
+
+    Block by block: the n x n matrix never exists. Rows with fewer than `k` unmatched texts are filled up with NaN
+    and -1.
 
     Args:
         image: Unit embeddings.
@@ -38,19 +53,27 @@ def hardest_unmatched(
         k: How many texts an image keeps.
         groups: Texts of an image's own group count as matched (equal captions); None: only row i does.
         rows: The images that ask, a sample; None: all. Every image is compared with all texts.
+        progress: Told the share done; may raise to cancel.
     """
     text = exact(text)
     rows = np.arange(len(image)) if rows is None else rows
     groups = np.arange(len(text)) if groups is None else groups
     kept = min(k, len(text))
     hardest = np.full((len(rows), k), np.nan, dtype=text.dtype)
+    places = np.full((len(rows), k), -1, dtype=np.int64)
     for block in row_blocks(len(rows), len(text)):
+        if progress:
+            progress(block.start / max(len(rows), 1), "comparing pairs")
         similarity = exact(image[rows[block]]) @ text.T
         similarity[groups[rows[block], None] == groups[None, :]] = -np.inf
-        top = np.partition(similarity, len(text) - kept, axis=1)[:, len(text) - kept :]
-        hardest[block, :kept] = np.sort(top, axis=1)[:, ::-1]
+        top = np.argpartition(similarity, len(text) - kept, axis=1)[:, len(text) - kept :]
+        values = np.take_along_axis(similarity, top, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        hardest[block, :kept] = np.take_along_axis(values, order, axis=1)
+        places[block, :kept] = np.take_along_axis(top, order, axis=1)
+    places[np.isneginf(hardest)] = -1
     hardest[np.isneginf(hardest)] = np.nan
-    return hardest
+    return hardest, places
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:

@@ -1,27 +1,49 @@
-"""Cosines of matched pairs against each image's hardest unmatched texts, for each run."""
+"""Cosines of matched pairs against those of unmatched ones, for each run: the hardest, a sample, or all there are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis import separation as counting
 from trainer.analysis.retrieval import groups_of
-from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
+from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
+from trainer.analysis.tiles import Progress
 from trainer.charts import BOTH, ChartError
+from trainer.charts.facets import column_values
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 NOTE: Final = "Cosines of two runs are not on one scale: compare AUC, d′ and overlap, not the cosines."
 
 MOST_IMAGES: Final = 20_000
 """More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
+
+Unmatched = Literal["hardest", "sampled", "all"]
+UNMATCHED: Final[tuple[Unmatched, ...]] = get_args(Unmatched)
+"""Which unmatched pairs are compared: the k most similar of each image, some at random, or every one."""
+
+SAMPLE: Final = 100_000
+"""Unmatched pairs drawn where they are sampled."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """The images of one value of a column: how well their pairs stand out from their hardest unmatched ones."""
+
+    value: str
+    n: int
+    auc: float
+    d_prime: float
+    overlap: float
+    mean_matched: float
+    recall1: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +54,29 @@ class SimilarityRun(Shown):
         index: Place of the run among those asked for; decides its colour.
         n: Images compared, each with all texts of the split.
         pairs: Pairs of the snapshot; larger than `n` when sampled.
+        rows: The pairs of the snapshot that were compared.
         matched: Cosine of each image with its own text.
-        unmatched: Cosines of each image with its `k` most similar texts of another caption, flat.
+        hardest: Cosines of each image with its `k` most similar texts of another caption, NaN where there are fewer.
+        hardest_row: The pair whose text is the most similar of them, -1 where there is none.
+        unmatched: Cosines of unmatched pairs, flat; where all are compared, the distinct ones to 0.0005.
+        unmatched_weights: How many pairs have each of them; None: one each.
         matched_counts: Histogram of `matched` over the chart's edges.
         unmatched_counts: Histogram of `unmatched` over the chart's edges.
         recall1: Share of images whose own text is more similar than every other.
+        intervals: Of `auc`, `d_prime`, `overlap` and `ks`: the bootstrap interval of 95 % over images.
+        densities: Kernel densities of matched and unmatched cosines over the chart's `grid`.
+        facets: By the values of the chart's column, most images first.
     """
 
     index: int
     n: int
     pairs: int
+    rows: Int[np.ndarray, " n"]
     matched: Float[np.ndarray, " n"]
+    hardest: Float[np.ndarray, "n k"]
+    hardest_row: Int[np.ndarray, " n"]
     unmatched: Float[np.ndarray, " m"]
+    unmatched_weights: Int[np.ndarray, " m"] | None
     matched_counts: Int[np.ndarray, " bins"]
     unmatched_counts: Int[np.ndarray, " bins"]
     mean_matched: float
@@ -51,22 +84,53 @@ class SimilarityRun(Shown):
     auc: float
     d_prime: float
     overlap: float
+    ks: float
     recall1: float
+    intervals: dict[str, tuple[float, float]]
+    densities: tuple[Float[np.ndarray, " g"], Float[np.ndarray, " g"]]
+    facets: tuple[Facet, ...] = ()
 
     @property
     def sampled(self) -> bool:
         """Whether only some of the snapshot's images were compared."""
         return self.n < self.pairs
 
+    @property
+    def n_unmatched(self) -> int:
+        """How many unmatched pairs were compared."""
+        return len(self.unmatched) if self.unmatched_weights is None else int(self.unmatched_weights.sum())
+
+    def unmatched_histogram(self, edges: Float[np.ndarray, " bins+1"]) -> Int[np.ndarray, " bins"]:
+        """Unmatched pairs in each bin of other edges than the chart's."""
+        return np.histogram(self.unmatched, edges, weights=self.unmatched_weights)[0].astype(np.int64)
+
 
 @dataclass(frozen=True)
 class SimilarityChart:
-    """Histograms of all runs over the same bin edges; `note` says how they may be read."""
+    """Histograms of all runs over the same bin edges; `note` says how they may be read.
+
+    Attributes:
+        k: Unmatched texts an image keeps.
+        compared: Which unmatched pairs `unmatched` are.
+        facet: The column of the facets; None without.
+        only: The value of it that everything but the facets was restricted to; None: all.
+        grid: Cosines at which densities are given.
+    """
 
     edges: Float[np.ndarray, " bins+1"]
     k: int
     runs: tuple[SimilarityRun, ...]
     note: str
+    compared: Unmatched = "hardest"
+    facet: str | None = None
+    only: str | None = None
+    grid: Float[np.ndarray, " g"] = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def unmatched_words(self) -> str:
+        """What the unmatched pairs are, for a legend."""
+        words = {"hardest": f"{self.k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
+        return words[self.compared]
 
 
 def similarity(
@@ -78,8 +142,12 @@ def similarity(
     split: str | None = None,
     k: int = 10,
     bins: int = 60,
+    compared: Unmatched = "hardest",
+    facet: str | None = None,
+    only: str | None = None,
+    progress: Progress | None = None,
 ) -> SimilarityChart:
-    """Matched against the `k` hardest unmatched cosines of one snapshot of each run.
+    """Matched against unmatched cosines of one snapshot of each run.
 
     Args:
         workspace: Where the runs are.
@@ -89,53 +157,133 @@ def similarity(
         split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
         k: Unmatched texts an image keeps.
         bins: Bars between the smallest and the largest cosine of all runs.
+        compared: Which unmatched pairs.
+        facet: A column of the items whose values are told apart.
+        only: Only the images of this value of `facet`.
+        progress: Told the share done; may raise to cancel.
 
     Raises:
-        ChartError: A run lacks such a snapshot, or its snapshot has no texts or no images.
+        ChartError: A run lacks such a snapshot, its snapshot has no texts or no images, or there is no such column.
         StoreError: No such run.
     """
     if k < 1 or bins < 1:
         raise ChartError("The number of unmatched texts and the number of bars must be at least 1.")
+    if only is not None and facet is None:
+        raise ChartError("Name the column whose value is meant: --facet COLUMN beside --only VALUE.")
     measured = []
     for index, ref in enumerate(runs):
         row = workspace.run(ref)
         chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-        cosines = _cosines(chosen.folder, k, row.name)
-        measured.append((index, row, chosen, *cosines))
-    edges = _edges([values for *_, matched, unmatched in measured for values in (matched, unmatched)], bins)
-    charted = tuple(
-        SimilarityRun(
-            index=index,
-            **shown(row, chosen),
-            n=len(matched),
-            pairs=chosen.n,
-            matched=matched,
-            unmatched=(present := unmatched[np.isfinite(unmatched)]),
-            matched_counts=np.histogram(matched, edges)[0],
-            unmatched_counts=np.histogram(present, edges)[0],
-            mean_matched=_mean(matched),
-            mean_unmatched=_mean(present),
-            auc=auc(matched, present),
-            d_prime=d_prime(matched, present),
-            overlap=overlap(matched, present),
-            recall1=_recall1(matched, unmatched[:, 0]),
-        )
-        for index, row, chosen, matched, unmatched in measured
-    )
-    return SimilarityChart(edges, k, charted, _note(charted))
+        part = _part_of(progress, index, len(runs))
+        question = _Question(k, compared, facet, only)
+        measured.append((index, row, chosen, _cosines(read_snapshot(chosen.folder), row.name, question, part)))
+    edges = _edges([values for *_, found in measured for values in (found.matched, found.unmatched)], bins)
+    grid = np.linspace(edges[0], edges[-1], 4 * bins + 1)
+    charted = tuple(_run(index, row, chosen, found, edges, grid) for index, row, chosen, found in measured)
+    return SimilarityChart(edges, k, charted, _note(charted, compared), compared, facet, only, grid)
 
 
-def _cosines(folder: Path, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    snapshot = read_snapshot(folder)
+@dataclass(frozen=True)
+class _Question:
+    """What is compared with what."""
+
+    k: int
+    compared: Unmatched
+    facet: str | None
+    only: str | None
+
+
+@dataclass(frozen=True)
+class _Cosines:
+    """What was measured of one run, before all runs' bars are known; `counts` are in fine bins, by groups of images."""
+
+    rows: np.ndarray
+    matched: np.ndarray
+    hardest: np.ndarray
+    hardest_row: np.ndarray
+    unmatched: np.ndarray
+    weights: np.ndarray | None
+    counts: tuple[np.ndarray, np.ndarray]
+    facets: tuple[Facet, ...]
+
+
+def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progress | None) -> _Cosines:
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
-    groups = groups_of(snapshot.items.caption)
-    rows = np.arange(snapshot.n)
-    if snapshot.n > MOST_IMAGES:
-        rows = np.sort(np.random.default_rng(0).choice(snapshot.n, MOST_IMAGES, replace=False))
-    matched = matched_cosines(snapshot.image[rows], snapshot.text[rows])
-    unmatched = hardest_unmatched(snapshot.image, snapshot.text, k, groups, rows=rows)
-    return matched, unmatched
+    image, text, captions = snapshot.image, snapshot.text, groups_of(snapshot.items.caption)
+    values = None if question.facet is None else column_values(snapshot.items, question.facet)
+    everything = _sample(np.arange(snapshot.n))
+    rows = everything if question.only is None else _sample(np.flatnonzero(values == question.only))
+    if not len(rows):
+        raise ChartError(f"No pair of run {name} has {question.facet} = {question.only}. Choose another value.")
+    hardest, places = hardest_texts(image, text, question.k, captions, rows=rows, progress=progress)
+    matched = matched_cosines(image[rows], text[rows])
+    group_of, weights = counting.anchor_groups(len(rows)), None
+    if question.compared == "all":
+        counts = counting.all_unmatched_counts(image, text, group_of, captions, rows=rows, progress=progress)
+        there = np.flatnonzero(counts.sum(0))
+        unmatched, weights = counting.CENTRES[there], counts.sum(0)[there]
+    else:
+        found = hardest
+        if question.compared == "sampled":
+            found = counting.sampled_unmatched(image, text, SAMPLE, captions, rows=rows)
+        counts, unmatched = counting.fine_counts(found, group_of), found[np.isfinite(found)]
+    facets: tuple[Facet, ...] = ()
+    if values is not None:
+        against = hardest
+        if question.only is not None:
+            against = hardest_texts(image, text, question.k, captions, rows=everything, progress=progress)[0]
+        facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
+    both = (counting.fine_counts(matched, group_of), counts)
+    return _Cosines(rows, matched, hardest, places[:, 0], unmatched, weights, both, facets)
+
+
+def _sample(rows: np.ndarray) -> np.ndarray:
+    if len(rows) <= MOST_IMAGES:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, MOST_IMAGES, replace=False))
+
+
+def _run(
+    index: int, row: RunRow, chosen: SnapshotRow, found: _Cosines, edges: np.ndarray, grid: np.ndarray
+) -> SimilarityRun:
+    first, second = found.counts
+    if found.weights is None:
+        measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
+        numbers = {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
+    else:
+        numbers = {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0)).items()}
+    return SimilarityRun(
+        index=index,
+        **shown(row, chosen),
+        n=len(found.matched),
+        pairs=chosen.n,
+        rows=found.rows,
+        matched=found.matched,
+        hardest=found.hardest,
+        hardest_row=found.hardest_row,
+        unmatched=found.unmatched,
+        unmatched_weights=found.weights,
+        matched_counts=np.histogram(found.matched, edges)[0],
+        unmatched_counts=np.histogram(found.unmatched, edges, weights=found.weights)[0].astype(np.int64),
+        mean_matched=_mean(found.matched),
+        mean_unmatched=_mean(found.unmatched, found.weights),
+        recall1=_recall1(found.matched, found.hardest[:, 0]),
+        intervals=counting.intervals(first, second),
+        densities=(counting.density(first.sum(0), grid), counting.density(second.sum(0), grid)),
+        facets=found.facets,
+        **numbers,
+    )
+
+
+def _facets(values: np.ndarray, matched: np.ndarray, hardest: np.ndarray) -> list[Facet]:
+    names, counts = np.unique(values, return_counts=True)
+    made = []
+    for name in names[np.argsort(-counts, kind="stable")]:
+        own, others = matched[values == name], hardest[values == name]
+        measured = (measure(own, others) for measure in (auc, d_prime, overlap))
+        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(own, others[:, 0])))
+    return made
 
 
 def _edges(values: list[np.ndarray], bins: int) -> np.ndarray:
@@ -149,8 +297,12 @@ def _edges(values: list[np.ndarray], bins: int) -> np.ndarray:
     return np.linspace(low, high, bins + 1)
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
+def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+    return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
+
+
+def _part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
+    return (lambda share, note: progress((place + share) / parts, note)) if progress else None
 
 
 def _recall1(matched: np.ndarray, hardest: np.ndarray) -> float:
@@ -159,10 +311,12 @@ def _recall1(matched: np.ndarray, hardest: np.ndarray) -> float:
     return float(right.mean()) if len(matched) else float("nan")
 
 
-def _note(runs: tuple[SimilarityRun, ...]) -> str:
+def _note(runs: tuple[SimilarityRun, ...], compared: Unmatched) -> str:
     notes = [NOTE] if len(runs) > 1 else []
     if len({(run.dataset, run.split) for run in runs}) > 1:
         notes.append("The runs are shown on different data.")
-    if any(run.sampled for run in runs):
+    if any(run.sampled and run.n == MOST_IMAGES for run in runs):
         notes.append(f"At most {MOST_IMAGES:,} images, drawn at random, are compared with all texts.")
+    if compared == "sampled":
+        notes.append("Unmatched pairs are drawn at random.")
     return " ".join(notes)

@@ -49,7 +49,9 @@ def numbers(run: SimilarityRun) -> dict[str, float]:
         "auc": run.auc,
         "d_prime": run.d_prime,
         "overlap": run.overlap,
+        "ks": run.ks,
         "image_to_text_R@1": run.recall1,
+        **{f"{name}_{end}": value for name, ends in run.intervals.items() for end, value in zip(("low", "high"), ends)},
     }
 
 
@@ -62,6 +64,13 @@ def _rows(chart: SimilarityChart) -> Iterator[tuple[Any, ...]]:
                 yield *facts, what, low, high, count
         for name, value in numbers(run).items():
             yield *facts, name, None, None, value
+        yield *facts, "n_unmatched", None, None, run.n_unmatched
+        for what, values in zip(("matched_density", "unmatched_density"), run.densities):
+            for at, value in zip(chart.grid.tolist(), values.tolist()):
+                yield *facts, what, at, at, value
+        for facet in run.facets:
+            for name in ("n", "auc", "d_prime", "overlap", "mean_matched", "recall1"):
+                yield *facts, f"{chart.facet} = {facet.value}: {name}", None, None, getattr(facet, name)
 
 
 def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:
@@ -71,7 +80,7 @@ def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:
     matched, unmatched = _percent(run.matched_counts), _percent(run.unmatched_counts)
     label = f"Matched, n = {run.n:,}, mean {_signed(run.mean_matched, 3)}"
     axes.stairs(matched, chart.edges, fill=True, color=colour, alpha=0.85, linewidth=0, label=label)
-    label = f"{chart.k} most similar unmatched, n = {len(run.unmatched):,}, mean {_signed(run.mean_unmatched, 3)}"
+    label = f"{chart.unmatched_words}, n = {run.n_unmatched:,}, mean {_signed(run.mean_unmatched, 3)}"
     axes.stairs(unmatched, chart.edges, color=INK, linewidth=0.9, label=label)
     for mean, mean_colour in ((run.mean_matched, colour), (run.mean_unmatched, INK)):
         if np.isfinite(mean):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import View, view_of
+from trainer.commands.export import View, tell, view_of
+from trainer.commands.export.similarity import add_comparison_arguments
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -19,19 +20,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, which of their embeddings, and how many unmatched pairs."""
     add_arguments_of_runs(parser)
     parser.add_argument("--k", type=int, default=10, help="unmatched texts an image keeps (10)")
+    add_comparison_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
-    print_values(args, values(args.workspace, args.runs, view=view_of(args), k=args.k))
+    chosen = {"compared": args.compared, "facet": args.facet, "only": args.only}
+    print_values(args, values(args.workspace, args.runs, view=view_of(args), k=args.k, **chosen))
     return 0
 
 
-def values(workspace: Workspace, runs: Sequence[int | str], *, view: View, k: int = 10) -> list[dict[str, Any]]:
-    """Facts and separation of each run."""
+def values(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    view: View,
+    k: int = 10,
+    compared: str = "hardest",
+    facet: str | None = None,
+    only: str | None = None,
+) -> list[dict[str, Any]]:
+    """Facts and separation of each run; with a facet also the AUC of each of its values."""
     from trainer.charts.similarity import similarity
     from trainer.figures.similarity import numbers
 
-    chart = similarity(workspace, runs, step=view.step, dataset=view.dataset, split=view.split, k=k)
+    chosen = {"compared": compared, "facet": facet, "only": only}
+    chart = similarity(workspace, runs, **vars(view), k=k, **chosen, progress=tell)
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
-    return [{name: getattr(run, name) for name in facts} | {"k": chart.k} | numbers(run) for run in chart.runs]
+    found = []
+    for run in chart.runs:
+        row = {name: getattr(run, name) for name in facts} | {"n_unmatched": run.n_unmatched, "k": chart.k}
+        found.append(row | numbers(run) | {f"auc {facet} = {part.value}": part.auc for part in run.facets})
+    names = list(dict.fromkeys(name for row in found for name in row))
+    return [{name: row.get(name, float("nan")) for name in names} for row in found]

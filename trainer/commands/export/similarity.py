@@ -15,6 +15,7 @@ from trainer.commands.export import (
     check_arguments,
     command_line,
     print_files,
+    tell,
     view_of,
 )
 
@@ -30,13 +31,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_view_arguments(parser)
     parser.add_argument("--k", type=int, default=10, help="unmatched texts an image keeps (10)")
     parser.add_argument("--bins", type=int, default=60, help="bars of the histogram (60)")
+    add_comparison_arguments(parser)
     add_file_arguments(parser)
+
+
+def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which unmatched pairs, and which images."""
+    parser.add_argument(
+        "--compared",
+        choices=("hardest", "sampled", "all"),
+        default="hardest",
+        help="unmatched pairs: the k most similar of each image, a random sample, or every one (hardest)",
+    )
+    parser.add_argument("--facet", metavar="COLUMN", help="tell the values of this column apart, label for example")
+    parser.add_argument("--only", metavar="VALUE", help="only the images of this value of the facet")
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args)
-    write(args.workspace, args.runs, args.out, view=view_of(args), k=args.k, bins=args.bins)
+    chosen = {"compared": args.compared, "facet": args.facet, "only": args.only}
+    write(args.workspace, args.runs, args.out, view=view_of(args), k=args.k, bins=args.bins, **chosen)
     print_files(args)
     return 0
 
@@ -49,14 +64,18 @@ def write(
     view: View,
     k: int = 10,
     bins: int = 60,
+    compared: str = "hardest",
+    facet: str | None = None,
+    only: str | None = None,
 ) -> str:
     """Writes the histograms; returns the command that does the same."""
     from trainer.charts.similarity import similarity as collect
     from trainer.figures import similarity as figure
     from trainer.figures.files import write_figure
 
-    chart = collect(workspace, runs, step=view.step, dataset=view.dataset, split=view.split, k=k, bins=bins)
-    line = command_line("similarity", runs, files, {**vars(view), "k": k, "bins": bins})
+    chosen = {"compared": compared, "facet": facet, "only": only}
+    chart = collect(workspace, runs, **vars(view), k=k, bins=bins, **chosen, progress=tell)
+    line = command_line("similarity", runs, files, {**vars(view), "k": k, "bins": bins, **chosen})
     title = "Cosines of matched and unmatched pairs"
     write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
     return line

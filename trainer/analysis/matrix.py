@@ -1,0 +1,145 @@
+"""The matrix of all cosines, looked at from any distance, and the order in which it is worth looking at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.projection import principal_axes
+from trainer.analysis.tiles import Progress, exact, row_blocks
+
+LEAVES: Final = 512
+"""Most things that are put in order by a tree; more are put into clusters first, and the clusters in order."""
+
+_ROUNDS: Final = 12
+
+
+def block_means(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "m d"],
+    rows: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
+    columns: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
+    *,
+    progress: Progress | None = None,
+) -> Float[np.ndarray, "r c"]:
+    """Mean cosine of every group of images with every group of texts, in float32.
+
+    The mean of the cosines of two groups is the inner product of the groups' mean vectors, so no cell is computed:
+    a picture of 100,000 x 100,000 cosines costs one reading of the vectors, and is exact.
+
+    Args:
+        image: Unit embeddings, a memory map perhaps: only the rows asked for are read.
+        text: Unit embeddings.
+        rows: Numbers of the images in each group; a flat array: each its own group.
+        columns: Numbers of the texts in each group.
+        progress: Told the share done; may raise to cancel.
+    """
+    first = group_means(image, rows, progress=_part(progress, 0.0))
+    return first @ group_means(text, columns, progress=_part(progress, 0.5)).T
+
+
+def group_means(
+    vectors: Float[np.ndarray, "n d"],
+    groups: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
+    *,
+    progress: Progress | None = None,
+) -> Float[np.ndarray, "g d"]:
+    """Mean vector of the rows of each group, in float32; zeros for an empty one. Block by block."""
+    if isinstance(groups, np.ndarray):
+        return exact(vectors[groups]).astype(np.float32)
+    sizes = np.array([len(group) for group in groups], np.int64)
+    members = np.concatenate([np.asarray(g, np.int64) for g in groups]) if len(groups) else np.zeros(0, np.int64)
+    owner = np.repeat(np.arange(len(groups)), sizes)
+    sums = np.zeros((len(groups), vectors.shape[1]))
+    for block in row_blocks(len(members), vectors.shape[1]):
+        if progress:
+            progress(block.start / len(members), "reading embeddings")
+        # Sorted reading: a memory map in random order would seek for every row.
+        order = np.argsort(members[block], kind="stable")
+        read = np.empty((len(order), vectors.shape[1]), np.float64)
+        read[order] = vectors[members[block][order]]
+        starts = np.flatnonzero(np.diff(owner[block], prepend=-1))
+        sums[owner[block][starts]] += np.add.reduceat(read, starts, axis=0)
+    return (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
+
+
+def spans(order: Int[np.ndarray, " n"], first: int, last: int, most: int) -> list[Int[np.ndarray, " k"]]:
+    """The items at places `first` to `last` (exclusive) of an order, cut into at most `most` groups of equal size."""
+    return np.array_split(order[first:last], min(most, max(last - first, 0))) if last > first else []
+
+
+def seriate(
+    vectors: Float[np.ndarray, "n d"], labels: Sequence[str] | None = None, *, progress: Progress | None = None
+) -> Int[np.ndarray, " n"]:
+    """An order of the rows in which similar ones stand together: a permutation.
+
+    Classes (or, without labels, clusters of spherical k-means) are put in the order of the leaves of an average-linkage
+    tree of the cosines of their means, flipped so that neighbours are as similar as they can be (Bar-Joseph et al.,
+    Fast optimal leaf ordering for hierarchical clustering, 2001). Inside a class rows are ordered the same way if they
+    are few, else along their first principal axis.
+    """
+    n = len(vectors)
+    if labels is None and n <= LEAVES:
+        return leaf_order(exact(vectors[:]))
+    number = (
+        _clusters(vectors, progress) if labels is None else np.unique(np.asarray(labels, str), return_inverse=True)[1]
+    )
+    groups = [np.flatnonzero(number.ravel() == value) for value in np.unique(number)]
+    if labels is not None and len(groups) > LEAVES:
+        return seriate(vectors, None, progress=progress)
+    ordered = []
+    for place, group in enumerate(leaf_order(group_means(vectors, groups))):
+        if progress:
+            progress(0.5 + place / len(groups) / 2, "ordering")
+        ordered.append(groups[group][_inside(exact(vectors[groups[group]]))])
+    return np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
+
+
+def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+    """Order of the leaves of the average-linkage tree of the rows' cosines, optimally flipped; n^2 memory."""
+    if len(vectors) < 3:
+        return np.arange(len(vectors))
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import squareform
+
+    unit = vectors.astype(np.float64)
+    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
+    distance = np.clip(1 - unit @ unit.T, 0, 2)
+    distance = np.nan_to_num((distance + distance.T) / 2, nan=2.0)
+    np.fill_diagonal(distance, 0)
+    flat = squareform(distance, checks=False)
+    return leaves_list(optimal_leaf_ordering(linkage(flat, "average"), flat)).astype(np.int64)
+
+
+def _inside(vectors: np.ndarray) -> np.ndarray:
+    if len(vectors) <= LEAVES // 2:
+        return leaf_order(vectors)
+    mean, axes, _ = principal_axes(vectors, 1)
+    return np.argsort((vectors - mean) @ axes[:, 0], kind="stable")
+
+
+def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
+    """Spherical k-means with about sqrt(n) centres (256 at most), fitted to a sample of 20,000 rows."""
+    n, rng = len(vectors), np.random.default_rng(0)
+    k = int(min(256, max(2, round(n**0.5))))
+    sample = exact(vectors[np.sort(rng.choice(n, min(n, 20_000), replace=False))])
+    centres = sample[rng.choice(len(sample), k, replace=False)]
+    for turn in range(_ROUNDS):
+        if progress:
+            progress(0.4 * turn / _ROUNDS, "clustering")
+        nearest = (sample @ centres.T).argmax(1)
+        sums = np.zeros((k, sample.shape[1]))
+        np.add.at(sums, nearest, sample)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), centres).astype(sample.dtype)
+    assigned = np.empty(n, np.int64)
+    for block in row_blocks(n, max(k, vectors.shape[1])):
+        assigned[block] = (exact(vectors[block]) @ centres.T).argmax(1)
+    return assigned
+
+
+def _part(progress: Progress | None, start: float) -> Progress | None:
+    return (lambda share, note: progress(start + share / 2, note)) if progress else None

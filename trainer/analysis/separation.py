@@ -1,0 +1,197 @@
+"""How well two sets of cosines separate, how sure that is, and what their distributions look like.
+
+Cosines are counted in `FINE` bins a group of anchors. Counts are small whatever was counted (all n x n cells too), add
+up over groups, and can be drawn again with other weights: that is the bootstrap.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import Progress, exact, row_blocks
+
+FINE: Final = 4000
+"""Bins between -1 and 1: each is 0.0005 wide, a hundredth of a bar of the plots."""
+
+GROUPS: Final = 256
+"""Most groups of anchors that a bootstrap draws from."""
+
+MEASURES: Final = ("auc", "d_prime", "overlap", "ks")
+
+CENTRES: Final = (np.arange(FINE) + 0.5) * (2 / FINE) - 1
+"""The cosine in the middle of each fine bin."""
+
+
+def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
+    """Largest distance of the two cumulative distributions: 0 the same, 1 apart.
+
+    The two-sample statistic of Kolmogorov and Smirnov. No p-value: with thousands of pairs any difference is
+    significant, and the distance itself says how large it is. NaN values are left out; NaN if a side is empty.
+    """
+    first, second = (
+        np.sort(v[~np.isnan(v)]) for v in (np.asarray(x, np.float64).ravel() for x in (matched, unmatched))
+    )
+    if not (len(first) and len(second)):
+        return float("nan")
+    places = np.concatenate([first, second])
+    below = (np.searchsorted(v, places, side="right") / len(v) for v in (first, second))
+    return float(np.abs(np.subtract(*below)).max())
+
+
+def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
+    """The group of each of `n` anchors: every one its own up to `GROUPS`, beyond that drawn at random, equally large."""
+    groups = np.arange(n) % GROUPS
+    return groups if n <= GROUPS else np.random.default_rng(seed).permutation(groups)
+
+
+def fine_counts(cosines: Float[np.ndarray, "n *m"], group_of: Int[np.ndarray, " n"]) -> Int[np.ndarray, "g bins"]:
+    """How many cosines of each group lie in each fine bin; NaN is not counted. Row i belongs to `group_of[i]`."""
+    groups = int(group_of.max(initial=-1)) + 1
+    flat = np.asarray(cosines, np.float64).reshape(len(cosines), -1)
+    owner = np.broadcast_to(group_of[:, None], flat.shape)
+    there = np.isfinite(flat)
+    return _counted(_bins(flat[there]), owner[there], groups)
+
+
+def all_unmatched_counts(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    group_of: Int[np.ndarray, " m"],
+    captions: Int[np.ndarray, " n"] | None = None,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+    progress: Progress | None = None,
+) -> Int[np.ndarray, "g bins"]:
+    """Counts of the cosines of each image with every text that is not its own. Block by block.
+
+    Args:
+        image: Unit embeddings.
+        text: Unit embeddings; row i belongs to image i.
+        group_of: Group of each asking image.
+        captions: Texts of an image's own number count as matched; None: only row i does.
+        rows: The images that ask; None: all.
+        progress: Told the share done; may raise to cancel.
+    """
+    text = exact(text)
+    rows = np.arange(len(image)) if rows is None else rows
+    captions = np.arange(len(text)) if captions is None else captions
+    groups = int(group_of.max(initial=-1)) + 1
+    counts = np.zeros((groups, FINE), np.int64)
+    for block in row_blocks(len(rows), len(text)):
+        if progress:
+            progress(block.start / max(len(rows), 1), "counting unmatched pairs")
+        cosines = exact(image[rows[block]]) @ text.T
+        others = (captions[rows[block], None] != captions[None, :]) & np.isfinite(cosines)
+        owner = np.broadcast_to(group_of[block, None], cosines.shape)
+        counts += _counted(_bins(cosines[others]), owner[others], groups)
+    return counts
+
+
+def sampled_unmatched(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    count: int,
+    captions: Int[np.ndarray, " n"] | None = None,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+    seed: int = 0,
+) -> Float[np.ndarray, "m c"]:
+    """Cosines of each asking image with texts drawn at random, `ceil(count / m)` each; NaN where its own was drawn."""
+    rows = np.arange(len(image)) if rows is None else rows
+    captions = np.arange(len(text)) if captions is None else captions
+    if not len(rows):
+        return np.zeros((0, 1))
+    each = max(1, -(-count // len(rows)))
+    drawn = np.random.default_rng(seed).integers(0, len(text), (len(rows), each))
+    cosines = np.empty(drawn.shape, exact(text[:0]).dtype)
+    for block in row_blocks(len(rows), each * text.shape[1]):
+        cosines[block] = np.einsum(
+            "nd,ncd->nc", exact(image[rows[block]]), exact(text[drawn[block].ravel()]).reshape(-1, each, text.shape[1])
+        )
+    cosines[captions[rows][:, None] == captions[drawn]] = np.nan
+    return cosines
+
+
+def separation(
+    matched: Float[np.ndarray, "*r bins"], unmatched: Float[np.ndarray, "*r bins"]
+) -> dict[str, Float[np.ndarray, "*r"]]:
+    """AUC, d', overlap and KS of counts in fine bins, for each row; NaN where a side is empty.
+
+    As the functions of those names on the values, but that values of one bin count as ties.
+    """
+    first, second = (np.atleast_2d(np.asarray(c, np.float64)) for c in (matched, unmatched))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p, q = first / first.sum(-1, keepdims=True), second / second.sum(-1, keepdims=True)
+        below = np.cumsum(q, -1)
+        auc = (p * (below - q / 2)).sum(-1)
+        means = [(x * CENTRES).sum(-1) for x in (p, q)]
+        spread = np.sqrt(sum((x * CENTRES**2).sum(-1) - m**2 for x, m in zip((p, q), means, strict=True)) / 2)
+        d_prime = np.where(spread > 0, (means[0] - means[1]) / spread, np.nan)
+        shared = np.minimum(*(x @ _coarse(first, second) for x in (p, q))).sum(-1)
+        distance = np.abs(np.cumsum(p, -1) - below).max(-1)
+    shape = np.shape(matched)[:-1]
+    values = zip(MEASURES, (auc, d_prime, shared, distance), strict=True)
+    return {name: value.reshape(shape) for name, value in values}
+
+
+def intervals(
+    matched: Int[np.ndarray, "g bins"], unmatched: Int[np.ndarray, "g bins"], *, draws: int = 400, seed: int = 0
+) -> dict[str, tuple[float, float]]:
+    """For each measure the interval that 95 of 100 draws of the anchors fall into; NaN with fewer than 2 groups.
+
+    The percentile bootstrap of Efron (1979) over groups of anchors: the cosines of one image are not independent of
+    each other, so whole images are drawn, with all that was counted of them.
+    """
+    groups = len(matched)
+    if groups < 2:
+        return dict.fromkeys(MEASURES, (float("nan"), float("nan")))
+    weights = (
+        np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=draws).astype(np.float64)
+    )
+    drawn = separation(weights @ matched, weights @ unmatched)
+    ends = {
+        name: np.nanquantile(v, (0.025, 0.975)) if np.isfinite(v).any() else (np.nan, np.nan)
+        for name, v in drawn.items()
+    }
+    return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
+
+
+def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Gaussian kernel density of cosines counted in fine bins, at the places `at`; its integral is 1.
+
+    The width of the kernel is Silverman's rule of thumb, .9 min(sd, IQR / 1.34) n^(-1/5), at least one fine bin.
+    Silverman, Density Estimation for Statistics and Data Analysis, 1986, equation 3.31.
+    """
+    counts = np.asarray(counts, np.float64)
+    n = counts.sum()
+    if not n:
+        return np.zeros(len(at))
+    share = counts / n
+    mean = (share * CENTRES).sum()
+    deviation = np.sqrt((share * (CENTRES - mean) ** 2).sum())
+    quartiles = CENTRES[np.searchsorted(np.cumsum(share), (0.25, 0.75)).clip(max=FINE - 1)]
+    spread = min(s for s in (deviation, (quartiles[1] - quartiles[0]) / 1.34, np.inf) if s > 0 or s == np.inf)
+    width = max(0.9 * (spread if np.isfinite(spread) else 0) * n**-0.2, 2 / FINE)
+    there = counts > 0
+    away = (np.asarray(at, np.float64)[:, None] - CENTRES[there]) / width
+    return (np.exp(-(away**2) / 2) @ share[there]) / (width * np.sqrt(2 * np.pi))
+
+
+def _bins(cosines: np.ndarray) -> np.ndarray:
+    return np.clip(((cosines + 1) * (FINE / 2)).astype(np.int64), 0, FINE - 1)
+
+
+def _counted(bins: np.ndarray, owner: np.ndarray, groups: int) -> np.ndarray:
+    return np.bincount(owner * FINE + bins, minlength=groups * FINE).reshape(groups, FINE)
+
+
+def _coarse(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Which of 100 bars between the smallest and the largest cosine a fine bin belongs to, as a 0-1 matrix."""
+    there = np.flatnonzero((first.sum(0) + second.sum(0)) > 0)
+    if not len(there):
+        return np.zeros((FINE, 100))
+    place = (np.arange(FINE) - there[0]) * 100 // (there[-1] - there[0] + 1)
+    return (place[:, None] == np.arange(100)).astype(np.float64)

@@ -1,0 +1,58 @@
+"""What each word of a caption is worth: cosine and rank with it and without it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import exact, row_blocks
+
+_WORD: Final = re.compile(r"\S+")
+
+
+def without_each_word(caption: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of a caption, and the caption without each of them; a caption of one word leaves an empty one."""
+    words = tuple(_WORD.findall(caption))
+    return words, tuple(" ".join(words[:i] + words[i + 1 :]) for i in range(len(words)))
+
+
+def caption_effect(
+    texts: Float[np.ndarray, "w d"], image: Float[np.ndarray, "n d"], own: int
+) -> tuple[Float[np.ndarray, " w"], Int[np.ndarray, " w"]]:
+    """Cosine of each text with image `own`, and the rank (1 = best) of that image among all for the text.
+
+    An image that ties with the own one stands before it, as in `trainer.analysis.retrieval.ranks`. Block by block.
+    """
+    texts = exact(texts)
+    cosines = texts @ exact(image[own : own + 1])[0].astype(texts.dtype)
+    before = np.zeros(len(texts), np.int64)
+    for rows in row_blocks(len(image), max(len(texts), image.shape[1])):
+        similar = texts @ exact(image[rows]).T.astype(texts.dtype)
+        if rows.start <= own < rows.stop:
+            # The same product may round differently as part of a matrix.
+            similar[:, own - rows.start] = -np.inf
+        before += (~(similar < cosines[:, None])).sum(1)
+    return cosines, np.minimum(before + 1, len(image))
+
+
+def text_axis(plus: Float[np.ndarray, "p d"], minus: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " d"]:
+    """Unit direction from the mean of the texts `minus` to that of `plus`; without `minus`, that of `plus` alone.
+
+    Zeros if both are the same.
+    """
+    towards = exact(plus).mean(0, dtype=np.float64)
+    if len(minus):
+        towards = towards - exact(minus).mean(0, dtype=np.float64)
+    length = float(np.linalg.norm(towards))
+    return towards / length if length > 1e-9 else np.zeros_like(towards)
+
+
+def along(vectors: Float[np.ndarray, "n d"], axis: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
+    """How far each row lies along an axis, in float32. Block by block."""
+    out = np.empty(len(vectors), np.float32)
+    for rows in row_blocks(len(vectors), vectors.shape[1]):
+        out[rows] = exact(vectors[rows]) @ axis.astype(np.float32)
+    return out

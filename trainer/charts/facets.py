@@ -1,0 +1,34 @@
+"""Columns of the items by whose values pairs can be told apart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Shaped
+
+from trainer.charts import ChartError
+from trainer.store.snapshot_files import Items
+
+LABEL: Final = "label"
+MOST_VALUES: Final = 60
+"""A column of more different values tells single items apart, not groups."""
+
+
+def facet_columns(items: Items) -> tuple[str, ...]:
+    """Columns that divide the items into 2 to 60 groups; the class first."""
+    candidates = {LABEL: items.label, **items.metadata}
+    return tuple(name for name, values in candidates.items() if 2 <= len({str(v) for v in values}) <= MOST_VALUES)
+
+
+def column_values(items: Items, column: str) -> Shaped[np.ndarray, " n"]:
+    """The value of every item in a column, as text.
+
+    Raises:
+        ChartError: There is no such column; names those there are.
+    """
+    values = items.label if column == LABEL else items.metadata.get(column)
+    if values is None:
+        there = ", ".join(facet_columns(items)) or "none"
+        raise ChartError(f"There is no column {column} in this snapshot; its columns are: {there}.")
+    return np.array([str(value) for value in values], dtype=str)
