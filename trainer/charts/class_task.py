@@ -11,9 +11,15 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer import catalog
 from trainer.charts import BOTH, ChartError
-from trainer.store import Items
-from trainer.store.snapshot_files import Snapshot
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Items, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+MOST_CLASSES: Final = 200
+"""A column with more different values is a caption, not a class."""
+PLAIN_TEMPLATE: Final = "a photo of a {}"
 
 MOST_WORK: Final = 2e11
 """Multiplications at most for images x classes x templates x dimensions, some ten seconds; beyond, images are drawn."""
@@ -103,6 +109,41 @@ def columns(items: Items) -> list[tuple[str, list[str]]]:
     """Every column of the items that holds words: label, then the metadata."""
     words = [(name, values) for name, values in items.metadata.items() if values and isinstance(values[0], str)]
     return [("label", list(items.label)), *words]
+
+
+def class_words(
+    workspace: Workspace,
+    run: int | str,
+    *,
+    suite: str | None = None,
+    labels: Sequence[str] | None = None,
+    templates: Sequence[str] | None = None,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Labels and templates, each once: those named, those of the suite, and else those that fit the run's data.
+
+    Raises:
+        ChartError: No such suite, or the run's data has no classes.
+    """
+    suites = catalog.prompt_suites()
+    if suite is not None and suite not in suites:
+        raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
+    found = suites.get(suite or workspace.config_of(workspace.run(run).id).data.kind)
+    if labels is None and found is None:
+        labels = _classes_of(workspace, run)
+    labels = labels or (found.classes if found else ())
+    templates = templates or (found.templates if found else (PLAIN_TEMPLATE,))
+    return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates))
+
+
+def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
+    snapshot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    classes = sorted({label for label in snapshot.items.label if label})
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise ChartError(
+            f"The data of run {snapshot.model} has {len(classes)} classes; {MOST_CLASSES} at most can be classified. "
+            "Name some: --labels cat dog."
+        )
+    return classes
 
 
 def write_class_texts(file: Path, texts: ClassTexts) -> None:

@@ -1,0 +1,64 @@
+"""Where in an image each run sees a caption, and where they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaliencyRun:
+    """One run's map.
+
+    Attributes:
+        index: Place of the run among those asked for; decides its colour.
+        cells: What each cell adds to the cosine of image and caption.
+        cosine: Of the whole image with the caption.
+    """
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    step: int
+    cells: Float[np.ndarray, "grid grid"]
+    cosine: float
+
+    @property
+    def standard(self) -> Float[np.ndarray, "grid grid"]:
+        """The cells by their own root mean square: cosines of two runs are not on one scale, shapes of maps are."""
+        scale = float(np.sqrt(np.mean(np.square(self.cells, dtype=np.float64))))
+        return self.cells / scale if scale > 0 else np.zeros_like(self.cells)
+
+
+@dataclass(frozen=True)
+class SaliencyChart:
+    """Maps of one caption in one image.
+
+    Attributes:
+        path: Of the image file.
+        image: The square that the runs see.
+        method: `occlusion` or `gradient`.
+    """
+
+    path: str
+    image: UInt8[np.ndarray, "s s 3"]
+    caption: str
+    method: str
+    runs: tuple[SaliencyRun, ...]
+
+    @property
+    def difference(self) -> Float[np.ndarray, "grid grid"] | None:
+        """`standard` of run B minus that of run A; None without two runs."""
+        if len(self.runs) < 2:
+            return None
+        return self.runs[1].standard - self.runs[0].standard
+
+    @property
+    def agreement(self) -> float | None:
+        """Correlation of the cells of A and B in [-1, 1]; None without two runs or where a map is constant."""
+        if len(self.runs) < 2 or any(float(np.std(run.cells)) == 0 for run in self.runs[:2]):
+            return None
+        return float(np.corrcoef(self.runs[0].cells.ravel(), self.runs[1].cells.ravel())[0, 1])
