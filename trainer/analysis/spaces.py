@@ -128,11 +128,23 @@ def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> fl
     equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini, Representational similarity analysis,
     2008, https://doi.org/10.3389/neuro.06.004.2008
     """
-    upper = np.triu_indices(len(first), 1)
-    ranks = [_ranked(_cosines(side)[upper]) for side in (first, second)]
-    if len(upper[0]) < 2 or not all(np.isfinite(r).all() and np.ptp(r) > 0 for r in ranks):
-        return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    return rsa_of_profiles(rsa_profile(first), rsa_profile(second))
+
+
+def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
+    """Ranks of all n (n - 1) / 2 cosines, centred and of length 1; NaN where they do not vary. See `rsa`."""
+    cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)]
+    if len(cosines) < 2 or not np.isfinite(cosines).all():
+        return np.full(len(cosines), np.nan)
+    ranked = _ranked(cosines)
+    ranked -= ranked.mean()
+    length = float(np.linalg.norm(ranked))
+    return ranked / length if length > 0 else np.full(len(cosines), np.nan)
+
+
+def rsa_of_profiles(first: Float[np.ndarray, " m"], second: Float[np.ndarray, " m"]) -> float:
+    """`rsa` of two embeddings whose profiles are known: each is computed once for a whole matrix."""
+    return float(first @ second) if len(first) else float("nan")
 
 
 def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
