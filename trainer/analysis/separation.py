@@ -42,12 +42,12 @@ def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> 
 
 
 def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
-    """The group of each of `n` anchors: every one its own up to `GROUPS`, beyond that drawn at random, equally large."""
+    """The group of each of `n` anchors: every one its own up to `GROUPS`, beyond that equal groups drawn at random."""
     groups = np.arange(n) % GROUPS
     return groups if n <= GROUPS else np.random.default_rng(seed).permutation(groups)
 
 
-def fine_counts(cosines: Float[np.ndarray, "n *m"], group_of: Int[np.ndarray, " n"]) -> Int[np.ndarray, "g bins"]:
+def fine_counts(cosines: Float[np.ndarray, " n *m"], group_of: Int[np.ndarray, " n"]) -> Int[np.ndarray, "g bins"]:
     """How many cosines of each group lie in each fine bin; NaN is not counted. Row i belongs to `group_of[i]`."""
     groups = int(group_of.max(initial=-1)) + 1
     flat = np.asarray(cosines, np.float64).reshape(len(cosines), -1)

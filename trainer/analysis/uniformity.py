@@ -16,8 +16,9 @@ _KEPT: dict[tuple[int, int, int, int], np.ndarray] = {}
 def pair_sums(
     vectors: Float[np.ndarray, "n d"], *, bins: int = 180, progress: Progress | None = None
 ) -> tuple[float, float, Int[np.ndarray, " bins"]]:
-    """Sum of the angles of all pairs of rows (radians), sum of their sines, and the angles counted in equal bins of
-    0 to pi. One pass, block by block; rows are taken as directions, whatever their length.
+    """Sum of the angles of all pairs of rows (radians), sum of their sines, and the angles counted in bins of 0 to pi.
+
+    One pass, block by block; rows are taken as directions, whatever their length.
     """
     unit = exact(vectors)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)

@@ -1,0 +1,251 @@
+"""The gap between the modalities of each run: its size over the steps, and what closing it does to loss and recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer import config
+from trainer.analysis import losses
+from trainer.analysis.gap import Way, close_gap
+from trainer.analysis.geometry import modality_gap
+from trainer.analysis.projection import principal_axes
+from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.tiles import Progress, exact
+from trainer.charts import BOTH, ChartError
+from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import RunRow, Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+LIVE: Final = 320
+"""Pairs measured while the slider moves: both runs and CLOOB's four retrievals stay within a twentieth of a second."""
+
+MOST_PAIRS: Final = 20_000
+"""Pairs measured exactly; more are sampled, and n says so."""
+
+MAP_POINTS: Final = 600
+SHARES: Final = tuple(i / 10 for i in range(13))
+"""How much of the gap is closed in the figure: beyond 1 the modalities have changed sides."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Figures of others, to compare with; never ours."""
+
+    what: str
+    gap: float
+    loss: float
+
+
+PUBLISHED: Final = (Published("CLIP on COCO", 0.8186, 0.3554), Published("the same, gap closed", 0.0351, 1.1248))
+SOURCE: Final = "Humer et al., Amumo: CLIP RN50 on 100 MS-COCO validation pairs, https://ginihumer.github.io/Amumo"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a run minimises, as far as it can be computed of a snapshot: `cloob` or the symmetric `info_nce`."""
+
+    kind: str
+    inv_tau: float
+    beta: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """For people: `InfoNCE, 1/τ 17.5`."""
+        if self.kind == "cloob":
+            return f"CLOOB, 1/τ {self.inv_tau:.3g}, β {self.beta:.3g}"
+        return f"InfoNCE, 1/τ {self.inv_tau:.3g}"
+
+    def loss(self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> float:
+        """Of all these pairs as one batch; NaN with fewer than two."""
+        if len(image) < 2:
+            return float("nan")
+        if self.kind == "cloob":
+            return losses.cloob(image, text, self.inv_tau, self.beta)
+        return losses.info_nce(image, text, self.inv_tau)
+
+
+@dataclass(frozen=True)
+class GapPoint:
+    """What holds when `share` of the gap is closed; `n` pairs were measured, as one batch."""
+
+    share: float
+    n: int
+    gap: float
+    loss: float
+    image_to_text: float
+    text_to_image: float
+    matched: float
+
+
+@dataclass(frozen=True)
+class GapSample:
+    """Pairs of one run in memory: what a moving slider is answered from.
+
+    Attributes:
+        image: Unit rows.
+        text: Unit rows.
+        captions: Equal numbers are equal captions.
+        gap: Mean image minus mean text of the whole snapshot.
+        rows: The pairs of the snapshot that these are.
+        mean: Of both modalities together; the origin of the map.
+        axes: The two directions of the map: principal axes of both modalities together.
+    """
+
+    image: Float[np.ndarray, "n d"]
+    text: Float[np.ndarray, "n d"]
+    captions: Int[np.ndarray, " n"]
+    gap: Float[np.ndarray, " d"]
+    rows: Int[np.ndarray, " n"]
+    mean: Float[np.ndarray, " d"]
+    axes: Float[np.ndarray, "d 2"]
+
+    def measure(self, objective: Objective, share: float, way: Way) -> GapPoint:
+        """Loss and recall with `share` of the gap closed."""
+        image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
+        forward, back = (ranks(a, b, self.captions) for a, b in ((image, text), (text, image)))
+        matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
+        recalls = recall_at(forward, 1), recall_at(back, 1)
+        return GapPoint(share, len(image), modality_gap(image, text)[1], objective.loss(image, text), *recalls, matched)
+
+    def places(self, share: float, way: Way, most: int = MAP_POINTS) -> tuple[np.ndarray, np.ndarray]:
+        """Where images and texts stand on the map (two n x 2, float64), the first `most` of them."""
+        moved = close_gap(self.image[:most], self.text[:most], share, way, gap=self.gap)
+        image, text = ((rows - self.mean) @ self.axes for rows in moved)
+        return image, text
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRun(Shown):
+    """One run's gap.
+
+    Attributes:
+        n: Pairs measured, as one batch: the loss depends on it.
+        pairs: Pairs of the snapshot.
+        steps: Of all its snapshots of this data.
+        sizes: The gap at each of them, from all pairs.
+        points: Loss and recall at some shares closed.
+        vector: The gap itself.
+    """
+
+    index: int
+    n: int
+    pairs: int
+    objective_words: str
+    steps: tuple[int, ...]
+    sizes: tuple[float, ...]
+    vector: Float[np.ndarray, " d"]
+    points: tuple[GapPoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class GapChart:
+    """The gaps of several runs; losses of different objectives are different quantities and share no axis."""
+
+    way: Way
+    runs: tuple[GapRun, ...]
+    note: str
+
+
+def gap(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    way: Way = "shift",
+    shares: Sequence[float] = SHARES,
+    most: int = MOST_PAIRS,
+    progress: Progress | None = None,
+) -> GapChart:
+    """The gap of each run over its steps, and what closing shares of it does at the chosen one.
+
+    Raises:
+        ChartError: A run lacks such a snapshot, or embeds one modality only.
+        StoreError: No such run.
+    """
+    made = []
+    for index, ref in enumerate(runs):
+        run, sample = read_gap(workspace, ref, index, step=step, dataset=dataset, split=split, most=most)
+        objective, points = objective_of(workspace, workspace.run(ref), run.step), []
+        for place, share in enumerate(shares):
+            if progress:
+                progress((index + place / len(shares)) / len(runs), "closing the gap")
+            points.append(sample.measure(objective, share, way))
+        made.append(GapRun(**{**vars(run), "points": tuple(points)}))
+    return GapChart(way, tuple(made), note(made))
+
+
+def read_gap(
+    workspace: Workspace,
+    ref: int | str,
+    index: int,
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    most: int = LIVE,
+) -> tuple[GapRun, GapSample]:
+    """A run's gap over its steps, and at most `most` of its pairs in memory.
+
+    Raises:
+        ChartError: The run lacks such a snapshot, or embeds one modality only.
+    """
+    run = workspace.run(ref)
+    chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
+    snapshot = read_snapshot(chosen.folder)
+    if snapshot.image is None or snapshot.text is None:
+        raise ChartError(f"Run {run.name} embeds only one modality; the gap needs images and texts. {BOTH}")
+    rows = np.arange(snapshot.n)
+    if snapshot.n > most:
+        rows = np.sort(np.random.default_rng(0).choice(snapshot.n, most, replace=False))
+    image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
+    vector = modality_gap(snapshot.image, snapshot.text)[0]
+    mean, axes, _ = principal_axes(np.concatenate([image, text]), 2)
+    sample = GapSample(image, text, groups_of(snapshot.items.caption)[rows], vector, rows, mean, axes)
+    steps, sizes = _over_steps(workspace, run, chosen.dataset, chosen.split)
+    words = objective_of(workspace, run, chosen.step).words
+    facts = {"index": index, "n": len(rows), "pairs": snapshot.n, "objective_words": words}
+    return GapRun(**shown(run, chosen), **facts, steps=steps, sizes=sizes, vector=vector), sample
+
+
+def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
+    """What to compute as the run's loss at a step: CLOOB for CLOOB, else InfoNCE at the temperature it had."""
+    chosen = workspace.config_of(run.id).objective
+    steps, values, _ = workspace.series(run.id, "train/inv_tau")
+    before = np.flatnonzero(np.asarray(steps) <= max(step, steps[0] if len(steps) else 0))
+    inv_tau = float(values[before[-1]]) if len(before) else float(getattr(chosen, "inv_tau", 1 / 0.07))
+    if not np.isfinite(inv_tau) or inv_tau <= 0:
+        inv_tau = float(getattr(chosen, "inv_tau", 1 / 0.07))
+    if isinstance(chosen, config.Cloob):
+        return Objective("cloob", inv_tau, chosen.scale_hopfield)
+    return Objective("info_nce", inv_tau)
+
+
+def note(runs: Sequence[GapRun]) -> str:
+    """What has to be said beside the numbers."""
+    words = ["The loss is that of all n pairs as one batch, so it grows with n."]
+    if len({run.objective_words.partition(",")[0] for run in runs}) > 1:
+        words.append("Losses of different objectives are different quantities: compare recall.")
+    if any(run.n < run.pairs for run in runs):
+        words.append("Pairs are a random sample.")
+    return " ".join(words)
+
+
+def _over_steps(
+    workspace: Workspace, run: RunRow, dataset: str, split: str
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    rows = [r for r in workspace.snapshots(run.id) if (r.dataset, r.split) == (dataset, split)]
+    by_step = {}
+    for row in sorted(rows, key=lambda r: r.step):
+        snapshot = read_snapshot(row.folder)
+        if snapshot.image is not None and snapshot.text is not None:
+            by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]
+    return tuple(by_step), tuple(by_step.values())
