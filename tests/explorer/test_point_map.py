@@ -186,28 +186,23 @@ def test_density_keeps_both_classes_visible(qtbot, make_map):
         assert near(picture.pixelColor(place), colour, 60)
 
 
-def request_of(n: int, *, visible: int, edge: int = 240) -> raster.Request:
+def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.Request:
     """Discs and diamonds of three colours, a quarter of them dimmed, some beyond the edge of the picture."""
     rng = np.random.default_rng(1)
-    xy = rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32)
-    grid = PointGrid(xy)
-    x, y = np.ascontiguousarray(xy[grid.order].T)
-    points = raster.Points(
-        x,
-        y,
-        np.where(np.arange(n) % 4 == 0, raster.DIMMED, raster.PLAIN).astype(np.uint8),
-        rng.integers(0, 3, n).astype(np.int32),
-        np.arange(n) % 2 == 0,
-        np.vstack([PALETTE, [[128] * 3]]).astype(np.uint8),
-    )
-    sight = raster.Sight(0, 0, 1, 1, edge, edge)
-    return raster.Request(points, grid.ranges(0, 0, 1, 1), sight, (255, 255, 255), visible=visible)
+    grid = PointGrid(rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32))
+    look = raster.Look(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
+    points = raster.arrange(grid, look, raster.States(lit=np.arange(n) % 4 != 0), None)
+    return raster.Request(grid, points, raster.Sight(0, 0, 1, 1, edge, edge), most_stamps=most_stamps)
+
+
+def both_ways(request: raster.Request) -> tuple[np.ndarray, np.ndarray]:
+    """The picture by numpy and by the kernels."""
+    return raster.render(request, None).pixels, raster.render(request, raster.load_kernels()).pixels
 
 
 @pytest.mark.parametrize("n", [3, 500, 6000])
-def test_numpy_stamps_what_the_kernels_stamp(kernels: None, n: int):
-    request = request_of(n, visible=n)
-    plain, fast = raster._draw(None, request), raster.draw(request)
+def test_numpy_stamps_what_the_kernels_stamp(n: int):
+    plain, fast = both_ways(request_of(n))
     off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
     assert (fast[..., 3] > 0).mean() > 0.0005, "there is something to compare"
     # Centres are rounded to a sixteenth of a pixel, which shows at edges only, and hardly.
@@ -215,11 +210,11 @@ def test_numpy_stamps_what_the_kernels_stamp(kernels: None, n: int):
     assert np.median(off[fast[..., 3] > 0]) <= 8
 
 
-def test_numpy_and_kernels_agree_on_density(kernels: None):
-    request = request_of(4000, visible=raster.MOST_STAMPS + 1)
-    plain, fast = raster._draw(None, request), raster.draw(request)
-    sums = [picture.astype(float).reshape(24, 10, 24, 10, 4).mean(axis=(1, 3)) for picture in (plain, fast)]
-    assert np.corrcoef(sums[0][..., :3].ravel(), sums[1][..., :3].ravel())[0, 1] > 0.5
+def test_numpy_and_kernels_draw_the_same_density():
+    plain, fast = both_ways(request_of(4000, most_stamps=0))
+    off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
+    assert (fast[..., 3] > 0).mean() > 0.3, "there is something to compare"
+    assert off.max() <= 4
 
 
 SHOWS_A_MAP = """

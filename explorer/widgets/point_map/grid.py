@@ -1,40 +1,76 @@
-"""Which point lies here, which lie in this lasso: a regular grid over the points, without Qt and without numba."""
+"""Which point lies here, which lie in this lasso: a pyramid of grids over the points, without Qt.
+
+The compiled kernels do the work where they are loaded; numpy does the same, slower, until then.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import ModuleType
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from explorer.widgets.point_map.loading import loaded_kernels
+
 POINTS_PER_CELL: Final = 4
 MOST_CELLS: Final = 1024
-"""Cells along one side at most: past it a cell holds more points, and the index stays 4 MB."""
+"""Cells along one side at most: past it a cell holds more points, and the index stays small."""
+FIRST_LEVEL: Final = 300_000
+"""Points of the coarsest level; each further one has four times as many, together with those before it."""
+PYTHON_POINTS: Final = 20_000
+"""Points up to which numpy is as quick as the kernels."""
+
+Progress = Callable[[float], None]
 
 
 class PointGrid:
-    """The points sorted into the cells of a square grid, row by row; inside a cell they stand in random order.
+    """The points sorted into the cells of a square grid, row by row, once for each level of a pyramid.
 
-    Random order keeps one class from covering another where points overlap. Points that are not finite belong to
-    no cell: they are never drawn, picked or selected.
+    Level 0 holds a few points of every cell that has any, each further level more of them: the first levels are a
+    sample that leaves no cell out, and with `counts` a cell's true density is known from it. Inside a cell points
+    stand in random order, which keeps one class from covering another. Points that are not finite belong to no cell:
+    they are never drawn, picked or selected.
 
     Attributes:
-        order: Point numbers, cell after cell.
-        start: `start[c]` is where cell c begins in `order`; cell (row, column) has the number row * side + column.
+        xy: The places, as they came.
+        order: Point numbers, level after level, cell after cell.
+        start: `start[level * side**2 + c]` is where cell c of a level begins in `order`; cell (row, column) has the
+            number row * side + column.
+        counts: Points of each cell, of all levels together.
         side: Cells along one side.
+        levels: How many levels there are.
+        x, y: Places in this order, from the lowest corner `low`, rounded to 32 bits.
     """
 
-    def __init__(self, xy: Float[np.ndarray, "n 2"]) -> None:
-        self.xy = np.ascontiguousarray(xy, dtype=np.float64)
-        good = np.flatnonzero(np.isfinite(self.xy).all(axis=1))
-        self.side = int(np.clip(np.sqrt(len(good) / POINTS_PER_CELL), 1, MOST_CELLS))
-        low, high = (self.xy[good].min(axis=0), self.xy[good].max(axis=0)) if len(good) else (np.zeros(2), np.ones(2))
-        self.low = low
-        self.cell = np.where(high > low, (high - low) / self.side, 1.0)
-        good = np.random.default_rng(0).permutation(good)
-        number = self._cell_of(self.xy[good])
-        self.order: Int[np.ndarray, " n"] = good[np.argsort(number.astype(np.int32))].astype(np.int32)
-        self.start = np.concatenate([[0], np.bincount(number, minlength=self.side**2).cumsum()])
+    def __init__(
+        self, xy: Float[np.ndarray, "n 2"], *, kernels: ModuleType | None = None, progress: Progress = lambda _: None
+    ) -> None:
+        self.xy = _floats(xy)
+        bounds = kernels.bounds(self.xy) if kernels else _bounds(self.xy)
+        if not np.isfinite(bounds).all():
+            bounds = (0.0, 0.0, 1.0, 1.0)
+        self.low, high = np.array(bounds[:2]), np.array(bounds[2:])
+        self.side = int(np.clip(np.sqrt(len(self.xy) / POINTS_PER_CELL), 1, MOST_CELLS))
+        self.cell = np.where(high > self.low, (high - self.low) / self.side, 1.0)
+        progress(0.05)
+        number, self.counts = self._numbers(kernels)
+        progress(0.25)
+        n = int(self.counts.sum())
+        shares = level_shares(n)
+        self.levels = len(shares)
+        self.order = np.empty(n, np.int32)
+        self.start = np.empty(self.levels * self.side**2 + 1, np.int32)
+        (kernels.order_cells if kernels else order_cells)(number, self.counts, shares, self.order, self.start)
+        del number
+        progress(0.7)
+        self.x, self.y = np.empty(n, np.float32), np.empty(n, np.float32)
+        if kernels:
+            kernels.offsets(self.xy, self.order, *self.low, self.x, self.y)
+        else:
+            self.x[:], self.y[:] = (self.xy[self.order].astype(np.float64) - self.low).T
+        progress(1.0)
 
     def __len__(self) -> int:
         return len(self.xy)
@@ -45,13 +81,20 @@ class PointGrid:
         right, top = self.low + self.cell * self.side
         return float(self.low[0]), float(self.low[1]), float(right), float(top)
 
-    def ranges(self, left: float, bottom: float, right: float, top: float) -> Int[np.ndarray, "k 2"]:
-        """Stretches of `order` that together hold every point of the rectangle (and some just outside it)."""
-        columns = self._clipped(np.array([left, right]), 0)
-        rows = self._clipped(np.array([bottom, top]), 1)
-        row = np.arange(rows[0], rows[1] + 1) * self.side
-        found = np.stack([self.start[row + columns[0]], self.start[row + columns[1] + 1]], axis=1)
-        return np.ascontiguousarray(found[found[:, 1] > found[:, 0]])
+    def window(self, left: float, bottom: float, right: float, top: float) -> tuple[int, int, int, int]:
+        """First and last column, first and last row of the cells that hold every point of the rectangle."""
+        columns, rows = self._clipped(np.array([left, right]), 0), self._clipped(np.array([bottom, top]), 1)
+        return int(columns[0]), int(columns[1]), int(rows[0]), int(rows[1])
+
+    def per_level(self, window: tuple[int, int, int, int]) -> Int[np.ndarray, " levels"]:
+        """How many points of each level lie in a window of cells."""
+        begin, end = self._stretches(window)
+        return (end.astype(np.int64) - begin).sum(axis=1)
+
+    def ranges(self, window: tuple[int, int, int, int], *, levels: int | None = None) -> Int[np.ndarray, "k 2"]:
+        """Stretches of `order` that together hold the points of a window, of the first levels or of all."""
+        begin, end = (part[:levels].ravel() for part in self._stretches(window))
+        return np.stack([begin, end], axis=1)[end > begin]
 
     def nearest(
         self, x: float, y: float, *, reach: tuple[float, float], allowed: Bool[np.ndarray, " n"] | None = None
@@ -60,20 +103,47 @@ class PointGrid:
 
         Nearness is measured in units of `reach`, so it is nearness on the screen when `reach` is a radius in pixels.
         """
-        near = self._points_near(x - reach[0], y - reach[1], x + reach[0], y + reach[1])
+        if not len(self.order):
+            return -1
+        window = self.window(x - reach[0], y - reach[1], x + reach[0], y + reach[1])
+        if kernels := loaded_kernels():
+            slack = float((self.cell * self.side / reach).sum()) * 2.0**-22
+            mask = np.empty(0, bool) if allowed is None else allowed
+            points = (self.x, self.y, *map(float, self.low))
+            place, radii = (float(x), float(y)), (float(reach[0]), float(reach[1]))
+            cells = (self.start, self.side, self.levels)
+            return int(kernels.nearest(self.xy, points, cells, window, self.order, mask, place, radii, slack))
+        near = self._points_in(window)
         if allowed is not None:
             near = near[allowed[near]]
         if not len(near):
             return -1
-        distance = (((self.xy[near] - (x, y)) / reach) ** 2).sum(axis=1)
+        distance = (((self.xy[near].astype(np.float64) - (x, y)) / reach) ** 2).sum(axis=1)
         best = int(np.argmin(distance))
         return int(near[best]) if distance[best] <= 1 else -1
 
     def in_rectangle(self, left: float, bottom: float, right: float, top: float) -> Int[np.ndarray, " k"]:
         """Ascending numbers of the points of the closed rectangle."""
-        near = self._points_near(left, bottom, right, top)
-        x, y = self.xy[near, 0], self.xy[near, 1]
-        return np.sort(near[(x >= left) & (x <= right) & (y >= bottom) & (y <= top)])
+        near = self._points_in(self.window(left, bottom, right, top))
+        return np.sort(near[self._within(near, left, bottom, right, top)])
+
+    def sample(
+        self, left: float, bottom: float, right: float, top: float, *, most: int, allowed: np.ndarray | None = None
+    ) -> Int[np.ndarray, " k"]:
+        """Numbers of at most `most` points of the rectangle: of every cell some before any has many."""
+        found: list[np.ndarray] = []
+        window = self.window(left, bottom, right, top)
+        begin, end = self._stretches(window)
+        for level in range(self.levels):
+            near = np.concatenate([self.order[a:b] for a, b in zip(begin[level], end[level], strict=True)])
+            near = near[self._within(near, left, bottom, right, top)]
+            found.append(near if allowed is None else near[allowed[near]])
+            if sum(map(len, found)) >= most:
+                break
+        points = np.concatenate(found).astype(np.int64)
+        if len(points) > most:
+            points = points[np.linspace(0, len(points) - 1, most).astype(np.int64)]
+        return points
 
     def in_polygon(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
         """Ascending numbers of the points that the closed polygon winds around.
@@ -81,27 +151,51 @@ class PointGrid:
         Where the line crosses itself, what it encloses twice is inside (the nonzero rule): a lasso that overshoots
         its start leaves no hole. Cells that no edge touches are decided whole; only the others are tested by point.
         """
-        if len(polygon) < 3:
+        polygon = np.ascontiguousarray(polygon, np.float64)
+        if len(polygon) < 3 or not len(self.order):
             return np.empty(0, np.int64)
-        corners = (np.asarray(polygon, np.float64) - self.low) / self.cell
+        corners = (polygon - self.low) / self.cell
+        inside = np.zeros(len(self.xy), bool)
+        if kernels := loaded_kernels():
+            kernels.outline(self.xy, (self.start, self.side, self.levels), self.order, corners, polygon, inside)
+            return np.flatnonzero(inside)
         touched = self._touched(corners)
-        inside = _winding_of_cells(corners, self.side) != 0
-        per_point = np.repeat(np.arange(self.side**2), np.diff(self.start))
-        whole = self.order[(inside & ~touched).ravel()[per_point]]
+        within = _winding_of_cells(corners, self.side) != 0
+        per_point = np.repeat(np.tile(np.arange(self.side**2), self.levels), np.diff(self.start))
+        inside[self.order[(within & ~touched).ravel()[per_point]]] = True
         close = self.order[touched.ravel()[per_point]]
-        close = close[winding(self.xy[close], np.asarray(polygon, np.float64)) != 0]
-        return np.sort(np.concatenate([whole, close]))
+        inside[close[winding(self.xy[close].astype(np.float64), polygon) != 0]] = True
+        return np.flatnonzero(inside)
 
-    def _cell_of(self, xy: Float[np.ndarray, "k 2"]) -> Int[np.ndarray, " k"]:
-        column, row = np.clip((xy - self.low) / self.cell, 0, self.side - 1).astype(np.int64).T
-        return row * self.side + column
+    def _within(self, points: np.ndarray, left: float, bottom: float, right: float, top: float) -> np.ndarray:
+        # In 64 bits: a place of 32 bits is compared as it is, not with a rounded edge.
+        x, y = self.xy[points].astype(np.float64).T
+        return (x >= left) & (x <= right) & (y >= bottom) & (y <= top)
+
+    def _numbers(self, kernels: ModuleType | None) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " cells"]]:
+        """Each point's cell, -1 where it is not finite; how many points each cell has."""
+        if kernels:
+            number, counts = np.empty(len(self.xy), np.int32), np.zeros(self.side**2, np.int32)
+            kernels.number_cells(self.xy, *self.low, *self.cell, self.side, number, counts)
+            return number, counts
+        number = np.full(len(self.xy), -1, np.int32)
+        good = np.flatnonzero(np.isfinite(self.xy).all(axis=1))
+        column, row = np.clip((self.xy[good] - self.low) / self.cell, 0, self.side - 1).astype(np.int64).T
+        number[good] = row * self.side + column
+        return number, np.bincount(number[good], minlength=self.side**2).astype(np.int32)
 
     def _clipped(self, values: np.ndarray, axis: int) -> np.ndarray:
         cells = np.floor((values - self.low[axis]) / self.cell[axis])
         return np.clip(np.nan_to_num(cells), 0, self.side - 1).astype(np.int64)
 
-    def _points_near(self, left: float, bottom: float, right: float, top: float) -> Int[np.ndarray, " k"]:
-        stretches = self.ranges(left, bottom, right, top)
+    def _stretches(self, window: tuple[int, int, int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """Begin and end in `order` of each level's rows of a window."""
+        rows = np.arange(window[2], window[3] + 1) * self.side
+        base = np.arange(self.levels)[:, None] * self.side**2 + rows
+        return self.start[base + window[0]], self.start[base + window[1] + 1]
+
+    def _points_in(self, window: tuple[int, int, int, int]) -> Int[np.ndarray, " k"]:
+        stretches = self.ranges(window)
         if not len(stretches):
             return np.empty(0, np.int64)
         return np.concatenate([self.order[a:b] for a, b in stretches]).astype(np.int64)
@@ -122,6 +216,34 @@ class PointGrid:
         return touched
 
 
+def level_shares(n: int) -> Float[np.ndarray, " levels"]:
+    """Share of all points that each level holds together with those before it; the last is 1."""
+    shares = [1.0]
+    while n * shares[0] > 2 * FIRST_LEVEL:
+        shares.insert(0, shares[0] / 4)
+    return np.array(shares)
+
+
+def order_cells(
+    number: Int[np.ndarray, " n"],
+    counts: Int[np.ndarray, " cells"],
+    shares: Float[np.ndarray, " levels"],
+    order: Int[np.ndarray, " k"],
+    start: Int[np.ndarray, " starts"],
+) -> None:
+    """What `kernels.order_cells` does, with numpy: fills `order` and `start`."""
+    good = np.random.default_rng(0).permutation(np.flatnonzero(number >= 0))
+    by_cell = good[np.argsort(number[good], kind="stable")]
+    cell = np.repeat(np.arange(len(counts)), counts)
+    rank = np.arange(len(by_cell)) - np.repeat(np.cumsum(counts) - counts, counts)
+    taken = np.clip(np.ceil(np.outer(shares, counts)), np.minimum(counts, 1), counts).astype(np.int64)
+    level = (rank >= taken[:, cell]).sum(axis=0)
+    key = level * len(counts) + cell
+    order[:] = by_cell[np.argsort(key, kind="stable")]
+    start[0] = 0
+    np.cumsum(np.bincount(key, minlength=len(start) - 1), out=start[1:])
+
+
 def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
     """How often the polygon goes around each point, counted against the clock (Sunday's crossing test)."""
     turns = np.zeros(len(points), np.int64)
@@ -132,6 +254,19 @@ def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"])
         up = y1 > y0
         turns[crosses] += np.where(left > 0, 1, 0) if up else np.where(left < 0, -1, 0)
     return turns
+
+
+def _floats(xy: np.ndarray) -> Float[np.ndarray, "n 2"]:
+    """The places as they are, without a copy, if they are floats in rows; else as 64-bit floats."""
+    xy = np.asarray(xy)
+    return np.ascontiguousarray(xy, xy.dtype if xy.dtype in (np.float32, np.float64) else np.float64)
+
+
+def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:
+    good = xy[np.isfinite(xy).all(axis=1)]
+    if not len(good):
+        return (np.inf, np.inf, -np.inf, -np.inf)
+    return (*map(float, good.min(axis=0)), *map(float, good.max(axis=0)))
 
 
 def _winding_of_cells(corners: Float[np.ndarray, "m 2"], side: int) -> Int[np.ndarray, "side side"]:

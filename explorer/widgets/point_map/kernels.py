@@ -1,7 +1,11 @@
-"""The compiled half of the rasteriser. Importing it costs half a second (numba, LLVM): only `raster` does, late.
+"""The compiled half of the point map. Importing it costs half a second (numba, LLVM): only `loading` does, late.
 
 Pictures are premultiplied BGRA bytes, as QImage wants them. No `prange`: with numba's workqueue layer two threads
 in parallel regions abort the process. All kernels release the GIL.
+
+Shared forms: `points` is (x, y, ink) in the order of the grid's cells, x and y from the grid's lowest corner;
+`cells` is (start, side, counts) as `PointGrid` has them; `window` is first column, last column, first row, last row
+of the cells to read; `view` is left, top, pixels per unit across and down.
 """
 
 from __future__ import annotations
@@ -12,6 +16,230 @@ import numba
 import numpy as np
 
 compiled = numba.njit(nogil=True, cache=True)
+
+COLOUR_BITS = 0x1FFF
+DIAMOND_BIT = 0x2000
+STATE_SHIFT = 14
+PLAIN = 2
+SIDE_WEIGHT = np.float32(0.55)
+
+
+@compiled
+def pack(colour, diamond, lit, shown, order, states):
+    """Ink of every point in the order of the cells: colour, shape and state in 16 bits. Counts states in `states`."""
+    unsorted = np.empty(len(colour), np.uint16)
+    for i in range(len(colour)):
+        state = PLAIN
+        if len(shown) and not shown[i]:
+            state = 0
+        elif len(lit) and not lit[i]:
+            state = 1
+        unsorted[i] = (state << STATE_SHIFT) | (DIAMOND_BIT if diamond[i] else 0) | colour[i]
+    ink = np.empty(len(order), np.uint16)
+    for i in range(len(order)):
+        ink[i] = unsorted[order[i]]
+        states[ink[i] >> STATE_SHIFT] += 1
+    return ink
+
+
+@compiled
+def bounds(xy):
+    """Least and greatest finite place: left, bottom, right, top. Infinite where there is none."""
+    left = bottom = np.inf
+    right = top = -np.inf
+    for i in range(xy.shape[0]):
+        x, y = float(xy[i, 0]), float(xy[i, 1])
+        if math.isfinite(x) and math.isfinite(y):
+            left, right = min(left, x), max(right, x)
+            bottom, top = min(bottom, y), max(top, y)
+    return left, bottom, right, top
+
+
+@compiled
+def number_cells(xy, low_x, low_y, cell_x, cell_y, side, number, counts):
+    """Writes each point's cell, -1 where it is not finite, and counts the points of every cell."""
+    for i in range(xy.shape[0]):
+        x, y = float(xy[i, 0]), float(xy[i, 1])
+        if not (math.isfinite(x) and math.isfinite(y)):
+            number[i] = -1
+            continue
+        column = int(min(max((x - low_x) / cell_x, 0.0), side - 1.0))
+        row = int(min(max((y - low_y) / cell_y, 0.0), side - 1.0))
+        number[i] = row * side + column
+        counts[row * side + column] += 1
+
+
+@compiled
+def order_cells(number, counts, shares, order, start):
+    """Point numbers by level, then by cell, in random order inside each cell. See `PointGrid` for the levels."""
+    cells, levels = len(counts), len(shares)
+    first = np.empty(cells + 1, np.int64)
+    first[0] = 0
+    for c in range(cells):
+        first[c + 1] = first[c] + counts[c]
+    filled = first[:-1].copy()
+    mixed = np.empty(len(order), np.int32)
+    for i in range(len(number)):
+        if number[i] >= 0:
+            mixed[filled[number[i]]] = i
+            filled[number[i]] += 1
+    bits = np.uint64(88172645463325252)
+    for c in range(cells):
+        for k in range(first[c + 1] - first[c] - 1, 0, -1):
+            bits ^= bits << np.uint64(13)
+            bits ^= bits >> np.uint64(7)
+            bits ^= bits << np.uint64(17)
+            other = first[c] + np.int64((bits >> np.uint64(11)) % np.uint64(k + 1))
+            here = first[c] + k
+            mixed[here], mixed[other] = mixed[other], mixed[here]
+    place = 0
+    for level in range(levels):
+        for c in range(cells):
+            start[level * cells + c] = place
+            low = _taken(counts[c], shares, level - 1)
+            for k in range(low, _taken(counts[c], shares, level)):
+                order[place] = mixed[first[c] + k]
+                place += 1
+    start[levels * cells] = place
+
+
+@compiled
+def _taken(count, shares, level):
+    """How many of a cell's points stand in this level and those before it: never none of some."""
+    if level < 0 or count == 0:
+        return 0
+    return min(max(1, math.ceil(count * shares[level])), count)
+
+
+@compiled
+def offsets(xy, order, low_x, low_y, x, y):
+    """Places from the lowest corner, in the order of the cells."""
+    for i in range(len(order)):
+        x[i] = xy[order[i], 0] - low_x
+        y[i] = xy[order[i], 1] - low_y
+
+
+@compiled
+def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
+    """The allowed point nearest to `place` in units of `reach`, and its squared distance; -1 if none within one.
+
+    Sorted places are rounded; whatever comes within `slack` of the best is measured again exactly.
+    """
+    x, y, low_x, low_y = points
+    start, side, levels = cells
+    best, found, bound = 1.0, -1, (1.0 + slack) ** 2
+    near_x, near_y = place[0] - low_x, place[1] - low_y
+    for level in range(levels):
+        for row in range(window[2], window[3] + 1):
+            base = (level * side + row) * side
+            for i in range(start[base + window[0]], start[base + window[1] + 1]):
+                dx, dy = (x[i] - near_x) / reach[0], (y[i] - near_y) / reach[1]
+                if dx * dx + dy * dy > bound:
+                    continue
+                point = order[i]
+                if len(allowed) and not allowed[point]:
+                    continue
+                dx, dy = (xy[point, 0] - place[0]) / reach[0], (xy[point, 1] - place[1]) / reach[1]
+                distance = dx * dx + dy * dy
+                if distance < best or (distance == best and (found < 0 or point < found)):
+                    best, found = distance, point
+                    bound = (math.sqrt(best) + slack) ** 2
+    return found
+
+
+@compiled
+def outline(xy, cells, order, corners, polygon, inside):
+    """Marks in `inside` the points that the closed polygon winds around (nonzero rule, Sunday's crossing test).
+
+    corners: The polygon in units of cells. Cells that no edge comes near are decided whole; the points of the others
+    are tested exactly, against the edges that share their row.
+    """
+    start, side, levels = cells
+    touched, turns = np.zeros((side, side), np.bool_), np.zeros((side, side + 1), np.int32)
+    edges_of = np.zeros(side + 1, np.int64)
+    count = len(corners)
+    for e in range(count):
+        f = (e + 1) % count
+        _touch(touched, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
+        _turn(turns, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
+        low, high = _rows(corners[e, 1], corners[f, 1], side)
+        for row in range(low, high):
+            edges_of[row + 1] += 1
+    for row in range(side):
+        edges_of[row + 1] += edges_of[row]
+    edges, filled = np.empty(edges_of[side], np.int32), edges_of[:-1].copy()
+    for e in range(count):
+        low, high = _rows(corners[e, 1], corners[(e + 1) % count, 1], side)
+        for row in range(low, high):
+            edges[filled[row]] = e
+            filled[row] += 1
+    for row in range(side):
+        turn = 0
+        for column in range(side):
+            turn += turns[row, column]
+            if not touched[row, column] and turn == 0:
+                continue
+            for level in range(levels):
+                cell = (level * side + row) * side + column
+                for i in range(start[cell], start[cell + 1]):
+                    point = order[i]
+                    if not touched[row, column] or _winds(
+                        xy[point, 0], xy[point, 1], polygon, edges[edges_of[row] : edges_of[row + 1]]
+                    ):
+                        inside[point] = True
+
+
+@compiled
+def _whole(value, low, high):
+    """A whole number between the two: corners may lie 1e22 cells away."""
+    return int(min(max(value, low), high))
+
+
+@compiled
+def _rows(y0, y1, side):
+    low, high = math.floor(min(y0, y1)) - 1, math.floor(max(y0, y1)) + 2
+    return _whole(low, 0, side), _whole(high, 0, side)
+
+
+@compiled
+def _touch(touched, x0, y0, x1, y1):
+    side = touched.shape[0]
+    if x0 > x1:
+        x0, y0, x1, y1 = x1, y1, x0, y0
+    first, last = _whole(math.floor(x0) - 1, 0, side), _whole(math.floor(x1) + 1, -1, side - 1)
+    slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
+    for column in range(first, last + 1):
+        a = y0 if column <= x0 else y0 + slope * (column - x0)
+        b = y1 if column + 1 >= x1 else y0 + slope * (column + 1 - x0)
+        low, high = _rows(a, b, side)
+        for row in range(low, high):
+            touched[row, column] = True
+
+
+@compiled
+def _turn(turns, x0, y0, x1, y1):
+    """Adds the edge's turn to the cells right of it, row by row."""
+    side = turns.shape[0]
+    low, high = min(y0, y1), max(y0, y1)
+    for row in range(_whole(math.ceil(low - 0.5), 0, side), _whole(math.ceil(high - 0.5), 0, side)):
+        x = x0 + (row + 0.5 - y0) * (x1 - x0) / (y1 - y0)
+        turns[row, _whole(math.ceil(x - 0.5), 0, side)] += 1 if y1 < y0 else -1
+
+
+@compiled
+def _winds(x, y, polygon, edges):
+    turns = 0
+    for e in edges:
+        f = (e + 1) % len(polygon)
+        x0, y0, x1, y1 = polygon[e, 0], polygon[e, 1], polygon[f, 0], polygon[f, 1]
+        if not (min(y0, y1) <= y < max(y0, y1)):
+            continue
+        left = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
+        if y1 > y0:
+            turns += 1 if left > 0 else 0
+        else:
+            turns += -1 if left < 0 else 0
+    return turns != 0
 
 
 @compiled
@@ -35,84 +263,202 @@ def _coverage(dx, dy, radius, diamond):
 
 
 @compiled
-def stamp(picture, points, ranges, view, states, brush):
-    """Draws each point whose state is in `states` as an antialiased mark at its exact place, one over the other.
-
-    points: x, y, state, colour (k x 3 bytes per point index), diamond; view: left, top, pixels per unit x and y;
-    brush: radius, opacity, halo width, halo red, green, blue (all in pixels and 0..255, opacity 0..1).
-    """
-    x, y, state, colour, diamond, palette = points
-    left, top, across, down = view
+def _stamp_one(picture, px, py, red, green, blue, diamond, brush):
     radius, opacity, halo, halo_red, halo_green, halo_blue = brush
     height, width = picture.shape[0], picture.shape[1]
-    reach = radius * 1.2533 + halo + 1.0
-    for k in range(ranges.shape[0]):
-        for i in range(ranges[k, 0], ranges[k, 1]):
-            if state[i] < states[0] or state[i] > states[1]:
-                continue
-            px = (x[i] - left) * across
-            py = (top - y[i]) * down
-            if px < -reach or py < -reach or px > width + reach or py > height + reach:
-                continue
-            red, green, blue = palette[colour[i], 0], palette[colour[i], 1], palette[colour[i], 2]
-            extent = (radius + halo) * (1.2533 if diamond[i] else 1.0) + 0.5
-            for row in range(max(int(py - extent), 0), min(int(py + extent) + 1, height)):
-                for column in range(max(int(px - extent), 0), min(int(px + extent) + 1, width)):
-                    dx, dy = column + 0.5 - px, row + 0.5 - py
-                    if halo > 0.0:
-                        around = _coverage(dx, dy, radius + halo, diamond[i])
-                        if around == 0.0:
-                            continue
-                        _over(picture[row, column], halo_blue, halo_green, halo_red, around * opacity)
-                    inside = _coverage(dx, dy, radius, diamond[i])
-                    if inside > 0.0:
-                        _over(picture[row, column], blue, green, red, inside * opacity)
+    extent = (radius + halo) * (1.2533 if diamond else 1.0) + 0.5
+    for row in range(max(int(py - extent), 0), min(int(py + extent) + 1, height)):
+        for column in range(max(int(px - extent), 0), min(int(px + extent) + 1, width)):
+            dx, dy = column + 0.5 - px, row + 0.5 - py
+            if halo > 0.0:
+                around = _coverage(dx, dy, radius + halo, diamond)
+                if around == 0.0:
+                    continue
+                _over(picture[row, column], halo_blue, halo_green, halo_red, around * opacity)
+            inside = _coverage(dx, dy, radius, diamond)
+            if inside > 0.0:
+                _over(picture[row, column], blue, green, red, inside * opacity)
 
 
 @compiled
-def gather(sums, points, ranges, view, states, linear):
-    """Adds each point's linear colour and a count of one to the pixel it falls on."""
-    x, y, state, colour, _diamond, palette = points
+def stamp(picture, points, cells, window, view, state, brush, palette):
+    """Draws each point of `state` as an antialiased mark at its exact place, one over the other.
+
+    brush: radius, opacity, halo width, halo red, green, blue (pixels and 0..255, opacity 0..1). Dimmed points take
+    the palette's last colour.
+    """
+    x, y, ink = points
+    start, side, levels = cells
     left, top, across, down = view
-    height, width = sums.shape[0], sums.shape[1]
-    for k in range(ranges.shape[0]):
-        for i in range(ranges[k, 0], ranges[k, 1]):
-            if state[i] < states[0] or state[i] > states[1]:
-                continue
-            px = (x[i] - left) * across
-            py = (top - y[i]) * down
-            if px < 0.0 or py < 0.0 or px >= width or py >= height:
-                continue
-            row, column = int(py), int(px)
-            sums[row, column, 0] += linear[palette[colour[i], 2]]
-            sums[row, column, 1] += linear[palette[colour[i], 1]]
-            sums[row, column, 2] += linear[palette[colour[i], 0]]
-            sums[row, column, 3] += 1.0
+    height, width = picture.shape[0], picture.shape[1]
+    reach = (brush[0] + brush[2]) * 1.2533 + 1.0
+    for level in range(levels):
+        for row in range(window[2], window[3] + 1):
+            base = (level * side + row) * side
+            for i in range(start[base + window[0]], start[base + window[1] + 1]):
+                if ink[i] >> STATE_SHIFT != state:
+                    continue
+                px = (x[i] - left) * across
+                py = (top - y[i]) * down
+                if px < -reach or py < -reach or px > width + reach or py > height + reach:
+                    continue
+                colour = ink[i] & COLOUR_BITS if state == PLAIN else len(palette) - 1
+                red, green, blue = palette[colour, 0], palette[colour, 1], palette[colour, 2]
+                _stamp_one(picture, px, py, red, green, blue, ink[i] & DIAMOND_BIT != 0, brush)
 
 
 @compiled
-def spread(picture, sums, low, peak, encoded):
-    """Lays the summed points over the picture: each spread to a small disc, opacity from `low` to 1 at `peak`."""
-    height, width = sums.shape[0], sums.shape[1]
-    for row in range(height):
+def _splat(bright, faint, points, begin, end, view, linear, weight, states):
+    """Adds the points of a stretch to the pixels they fall on. Returns sum and pixels of both layers.
+
+    Written flat, with unsigned indices: this loop is most of what drawing ten million points takes.
+    """
+    xs, ys, inks = points
+    left, top, across, down = view
+    width, height = np.float64(bright.shape[1] - 2), np.float64(bright.shape[0])
+    bright_sum = faint_sum = np.float32(0)
+    bright_pixels = faint_pixels = 0
+    for i in range(begin, end):
+        px, py = (xs[i] - left) * across, (top - ys[i]) * down
+        if not (0.0 <= px < width and 0.0 <= py < height):
+            continue
+        ink = np.uint32(inks[i])
+        state = ink >> np.uint32(STATE_SHIFT)
+        if not (states >> state) & 1:
+            continue
+        row, column = np.uint64(np.int64(py)), np.uint64(np.int64(px)) + np.uint64(1)
+        if state == np.uint32(PLAIN):
+            colour = np.uint64(ink & np.uint32(COLOUR_BITS))
+            count = bright[row, column, np.uint64(3)]
+            if count == 0:
+                bright_pixels += 1
+            bright_sum += weight
+            bright[row, column, np.uint64(0)] += weight * linear[colour, np.uint64(0)]
+            bright[row, column, np.uint64(1)] += weight * linear[colour, np.uint64(1)]
+            bright[row, column, np.uint64(2)] += weight * linear[colour, np.uint64(2)]
+            bright[row, column, np.uint64(3)] = count + weight
+        else:
+            count = faint[row, column]
+            if count == 0:
+                faint_pixels += 1
+            faint_sum += weight
+            faint[row, column] = count + weight
+    return bright_sum, bright_pixels, faint_sum, faint_pixels
+
+
+@compiled
+def gather(bright, faint, points, cells, window, view, linear, depth, states, told):
+    """Sums the points of the first `depth` levels per pixel, each cell weighted to its true number of points.
+
+    bright: height x (width + 2) x 4 sums of linear blue, green, red and of points; faint: the same of dimmed points.
+    states: Bit 1: dimmed points are drawn, bit 2: points in their colour are. told: sum and pixels of both layers.
+    """
+    start, side, levels, counts = cells
+    one = np.float32(1)
+    if depth == levels:
+        for level in range(levels):
+            for row in range(window[2], window[3] + 1):
+                base = (level * side + row) * side
+                begin, end = start[base + window[0]], start[base + window[1] + 1]
+                _tell(told, _splat(bright, faint, points, begin, end, view, linear, one, states))
+        return
+    for row in range(window[2], window[3] + 1):
+        for column in range(window[0], window[1] + 1):
+            cell = row * side + column
+            if counts[cell] == 0:
+                continue
+            drawn = 0
+            for level in range(depth):
+                drawn += start[level * side * side + cell + 1] - start[level * side * side + cell]
+            weight = np.float32(counts[cell] / drawn)
+            for level in range(depth):
+                base = level * side * side + cell
+                if start[base + 1] > start[base]:
+                    part = _splat(bright, faint, points, start[base], start[base + 1], view, linear, weight, states)
+                    _tell(told, part)
+
+
+@compiled
+def _tell(told, part):
+    told[0] += part[0]
+    told[1] += part[1]
+    told[2] += part[2]
+    told[3] += part[3]
+
+
+@compiled
+def gather_some(bright, faint, points, some, view, linear, told):
+    """Sums the points at these places of the order: the few selected ones, of which none may be left out."""
+    one = np.float32(1)
+    for i in some:
+        _tell(told, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
+
+
+@compiled
+def tone(picture, sums, rows, low, peak, curve, encoded):
+    """Lays the summed points over the picture, each spread to 3 x 3 pixels, and empties the sums.
+
+    Opacity goes from `low` to 1 at `peak` points, along `curve` (by the root of the share of the peak). rows: three
+    rows of sums, kept between calls.
+    """
+    height, width = sums.shape[0], sums.shape[1] - 2
+    last, steps, scale = np.float32(encoded.shape[0] - 1), np.float32(len(curve) - 1), np.float32(1 / peak)
+    low, one = np.float32(low), np.float32(1)
+    rows[:] = 0
+    for r in range(height + 1):
+        into = rows[r % 3]
+        if r < height:
+            source = sums[r].ravel()
+            for k in range(4, 4 * width + 4):
+                into[k] = source[k] + SIDE_WEIGHT * (source[k - 4] + source[k + 4])
+            source[:] = 0
+        else:
+            into[:] = 0
+        if r == 0:
+            continue
+        above, here, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
         for column in range(width):
-            blue = green = red = count = 0.0
-            for j in range(max(row - 1, 0), min(row + 2, height)):
-                for i in range(max(column - 1, 0), min(column + 2, width)):
-                    if sums[j, i, 3] == 0.0:
-                        continue
-                    weight = 1.0 if (i == column and j == row) else (0.6 if (i == column or j == row) else 0.25)
-                    blue += weight * sums[j, i, 0]
-                    green += weight * sums[j, i, 1]
-                    red += weight * sums[j, i, 2]
-                    count += weight * sums[j, i, 3]
-            if count > 0.0:
-                alpha = min(count, 1.0) * (low + (1.0 - low) * min(math.log1p(count) / math.log1p(peak), 1.0))
-                last = encoded.shape[0] - 1
-                _over(
-                    picture[row, column],
-                    encoded[int(blue / count * last)],
-                    encoded[int(green / count * last)],
-                    encoded[int(red / count * last)],
-                    alpha,
-                )
+            k = 4 * column + 4
+            count = here[k + 3] + SIDE_WEIGHT * (above[k + 3] + into[k + 3])
+            if count <= 0:
+                continue
+            share = curve[int(math.sqrt(min(count * scale, one)) * steps)]
+            alpha = min(count, one) * (low + (one - low) * share)
+            part, pixel = last / count, out[column]
+            blue = here[k] + SIDE_WEIGHT * (above[k] + into[k])
+            green = here[k + 1] + SIDE_WEIGHT * (above[k + 1] + into[k + 1])
+            red = here[k + 2] + SIDE_WEIGHT * (above[k + 2] + into[k + 2])
+            _over(
+                pixel,
+                encoded[min(int(blue * part), len(encoded) - 1)],
+                encoded[min(int(green * part), len(encoded) - 1)],
+                encoded[min(int(red * part), len(encoded) - 1)],
+                alpha,
+            )
+
+
+@compiled
+def tone_grey(picture, sums, low, peak, curve, grey):
+    """Lays dimmed points over the picture in one colour (blue, green, red), each spread to 3 x 3 pixels; empties."""
+    height, width = sums.shape[0], sums.shape[1] - 2
+    steps, scale = np.float32(len(curve) - 1), np.float32(1 / peak)
+    low, one = np.float32(low), np.float32(1)
+    rows = np.zeros((3, width + 2), np.float32)
+    for r in range(height + 1):
+        into = rows[r % 3]
+        if r < height:
+            source = sums[r]
+            for k in range(1, width + 1):
+                into[k] = source[k] + SIDE_WEIGHT * (source[k - 1] + source[k + 1])
+            source[:] = 0
+        else:
+            into[:] = 0
+        if r == 0:
+            continue
+        above, here, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
+        for column in range(width):
+            count = here[column + 1] + SIDE_WEIGHT * (above[column + 1] + into[column + 1])
+            if count > 0:
+                share = curve[int(math.sqrt(min(count * scale, one)) * steps)]
+                alpha = min(count, one) * (low + (one - low) * share)
+                _over(out[column], grey[0], grey[1], grey[2], alpha)

@@ -2,132 +2,228 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Float32, Int, UInt8
 from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.grid import PointGrid
-from explorer.widgets.point_map.raster import DIMMED, HIDDEN, PLAIN, Points, Request, Sight
-from explorer.widgets.point_map.worker import Worker
+from explorer.widgets.point_map.loading import are_cached, load_kernels, loaded_kernels
+from explorer.widgets.point_map.raster import Look, Points, Request, Sight, States
+from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.worker import Newest, Worker
 
-INDEXED_AT_ONCE = 20_000
+INDEXED_AT_ONCE: Final = 20_000
 """Points whose index is built where they are set; more are sorted on the layer's thread."""
+LOADED_FIRST: Final = 500_000
+"""Points past which sorting waits for the kernels rather than doing it slowly."""
+MOVING_POINTS: Final = 1_500_000
+"""Points read for a picture while the map moves; more than these are sampled until it rests."""
+MOVING_PIXELS: Final = 2_600_000
+"""Device pixels drawn while the map moves; larger maps are drawn at half the resolution until it rests."""
+REST_MS: Final = 90
+
+Overlay = Callable[[QPainter, Scene], None]
 
 
 @dataclass(frozen=True)
-class _Frame:
-    image: QImage
+class Frame:
+    """A picture that is shown.
+
+    Attributes:
+        sight: What it shows, and its size in device pixels.
+        image: The picture, on the ground's colour.
+        drawn: Points that were read for it.
+        visible: Points that it stands for: those in sight, and some at its edge.
+        exact: Every point was read, at full resolution.
+        marks: Points are marks, not density.
+        density: Points in colour per pixel before spreading, of exact frames if `keep_density` was asked.
+    """
+
     sight: Sight
+    image: QImage
+    drawn: int
+    visible: int
+    exact: bool
+    marks: bool
+    density: Float32[np.ndarray, "height width"] | None
+    pixels: UInt8[np.ndarray, "height width 4"] = field(repr=False)
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """Places and shapes in the order of the grid's cells."""
-
-    grid: PointGrid
-    x: Float[np.ndarray, " n"]
-    y: Float[np.ndarray, " n"]
-    diamond: Bool[np.ndarray, " n"]
-
-
-def _place(xy: Float[np.ndarray, "n 2"], diamond: Bool[np.ndarray, " n"]) -> _Placed:
-    grid = PointGrid(xy)
-    x, y = np.ascontiguousarray(grid.xy[grid.order].T, np.float32)
-    return _Placed(grid, x, y, diamond[grid.order])
+class _Drawn:
+    picture: raster.Picture
+    sight: Sight
+    ratio: float
+    exact: bool
 
 
 class PointLayer(pg.GraphicsObject):
     """Points drawn as marks or, where they are many, as density.
 
     Signals:
-        drawn: A picture of the present state is shown.
+        drawn: An exact picture of the present state is shown.
+        framed: Another picture is shown, perhaps one made while the map moves.
         indexed: The points that were set can be drawn and picked.
+        sorting: How far the index of new points is, 0 to 1.
     """
 
     drawn = Signal()
+    framed = Signal()
     indexed = Signal()
+    sorting = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
-        self._placed = _place(np.empty((0, 2)), np.empty(0, bool))
-        self.grid = self._placed.grid
+        self.grid = PointGrid(np.empty((0, 2)))
+        self._look = Look(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
+        self._states = States()
+        self._count = 0
         self._points: Points | None = None
-        self._frame: _Frame | None = None
-        self._halo = QColor("white")
-        self._grey = QColor("grey")
-        self._busy = self._stale = self._asked_for_kernels = False
-        self._generation = 0
+        self._frame: Frame | None = None
+        self._halo, self._grey, self._ground = QColor("white"), QColor("grey"), QColor("white")
+        self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
+        self._sight: Sight | None = None
+        self._overlays: list[Overlay] = []
+        self._epoch = 0
+        self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
         self._worker, self._loader = Worker(), Worker()
         for worker in (self._worker, self._loader):
             self.destroyed.connect(worker.end)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._draw)
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self._settle)
         self.set_points(np.empty((0, 2)), diamond=np.empty(0, bool))
 
     # What is shown ----------------------------------------------------------------------------------------------
 
     def set_points(self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"]) -> None:
         """Shows these points, all in one colour, none dimmed, until colours and states are set."""
-        n = len(xy)
-        self._diamond = np.ascontiguousarray(diamond, bool)
-        self._sorted_state, self._sorted_colour = np.empty(0, np.uint8), np.empty(0, np.int32)
-        self._colour = np.zeros(n, np.int32)
-        self._palette = np.zeros((1, 3), np.uint8)
-        self._state = np.full(n, PLAIN, np.uint8)
+        self._epoch += 1
+        self._places.take()
+        self._count = len(xy)
+        colour = np.zeros(len(xy), np.uint16)
+        self._look = Look(colour, np.ascontiguousarray(diamond, bool), np.zeros((1, 3), np.uint8))
+        self._states = States()
         self.move_points(xy)
 
     def move_points(self, xy: Float[np.ndarray, "n 2"]) -> None:
         """Puts the same points elsewhere; colours and states stay."""
-        if len(xy) != len(self._state):
-            raise ValueError(f"{len(xy)} places for {len(self._state)} points")
-        self._generation += 1
+        if len(xy) != self._count:
+            raise ValueError(f"{len(xy)} places for {self._count} points")
         if len(xy) <= INDEXED_AT_ONCE:
-            self._take_grid(_place(xy, self._diamond))
+            self._places.take()
+            self._take_grid(PointGrid(xy))
             return
-        generation, diamond = self._generation, self._diamond
-        self._worker.do(
-            lambda: _place(xy, diamond), lambda placed: generation == self._generation and self._take_grid(placed)
-        )
+        self._ask_for_kernels()
+        epoch = self._epoch
+        if self._places.put(xy):
+            self._worker.do(
+                self._places.work_with(_sorted),
+                lambda grid: grid is not None and epoch == self._epoch and self._take_grid(grid),
+                told=lambda share: epoch == self._epoch and self.sorting.emit(share),
+            )
 
     def set_colours(self, colour: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
-        """Gives point i the colour `palette[colour[i]]`."""
-        self._colour, self._palette = np.ascontiguousarray(colour, np.int32), palette.astype(np.uint8)
-        if len(self.grid) == len(self._colour):
-            self._sorted_colour = self._colour[self.grid.order]
+        """Gives point i the colour `palette[colour[i]]`.
+
+        Raises:
+            ValueError: More colours than points can have.
+        """
+        if len(palette) > raster.MOST_COLOURS:
+            raise ValueError(f"{len(palette)} colours; a map has at most {raster.MOST_COLOURS}")
+        colours = np.ascontiguousarray(colour).astype(np.uint16, copy=False)
+        self._look = Look(colours, self._look.diamond, np.asarray(palette, np.uint8))
         self._arrange()
 
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
     ) -> None:
         """Greys out all but the `lit` points (None: all are lit) and leaves out all but the `shown` ones."""
-        state = np.full(len(self._state), PLAIN, np.uint8)
-        if lit is not None:
-            state[~lit] = DIMMED
-        if shown is not None:
-            state[~shown] = HIDDEN
-        self._state = state
-        if len(self.grid) == len(state):
-            self._sorted_state = state[self.grid.order]
+        self._states = States(*(None if mask is None else np.ascontiguousarray(mask, bool) for mask in (lit, shown)))
         self._arrange()
 
     def set_ground(self, *, halo: QColor, grey: QColor) -> None:
         """The colour the points stand on, drawn thinly around each, and the grey of dimmed points."""
-        self._halo, self._grey = halo, grey
-        self._arrange()
+        self._ground = self._halo = halo
+        self._grey = grey
+        self._redraw()
+
+    def set_marks_hidden(self, hidden: bool) -> None:
+        """Whether no points are drawn, because an overlay draws them in another way."""
+        self._hidden = hidden
+        self.update()
 
     @property
     def shown(self) -> Bool[np.ndarray, " n"]:
         """Which points are drawn at all; hidden ones can be neither picked nor selected."""
-        return self._state != HIDDEN
+        return np.ones(self._count, bool) if self._states.shown is None else self._states.shown
+
+    @property
+    def allowed(self) -> Bool[np.ndarray, " n"] | None:
+        """Like `shown`, None where all are."""
+        return self._states.shown
 
     def place(self, point: int) -> QPointF:
         """Where a point stands."""
-        return QPointF(*self.grid.xy[point])
+        return QPointF(*map(float, self.grid.xy[point]))
+
+    # What others draw and ask -----------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame | None:
+        """The picture that is shown."""
+        return self._frame
+
+    def keep_density(self, on: bool) -> None:
+        """Whether exact frames carry the number of points per pixel."""
+        self._wants_density = on
+        self._redraw()
+
+    def add_overlay(self, paint: Overlay) -> None:
+        """Calls `paint` after the points at every paint: its painter counts logical pixels of the map's widget."""
+        self._overlays.append(paint)
+        self.update()
+
+    def remove_overlay(self, paint: Overlay) -> None:
+        """Calls `paint` no more."""
+        self._overlays.remove(paint)
+        self.update()
+
+    def points_in(
+        self, left: float, bottom: float, right: float, top: float, most: int | None = None
+    ) -> Int[np.ndarray, " k"]:
+        """Numbers of the shown points of a rectangle: all, ascending, or at most `most`, of every cell some first."""
+        if most is not None:
+            return self.grid.sample(left, bottom, right, top, most=most, allowed=self.allowed)
+        found = self.grid.in_rectangle(left, bottom, right, top)
+        return found if self.allowed is None else found[self.allowed[found]]
+
+    def visible_count(self) -> int:
+        """About how many points are in sight; never too few. Hidden ones count."""
+        box = self.getViewBox()
+        if box is None or not len(self.grid.order):
+            return 0
+        view = box.viewRect()
+        window = self.grid.window(view.left(), view.top(), view.right(), view.bottom())
+        return int(self.grid.per_level(window).sum())
+
+    @property
+    def is_density(self) -> bool:
+        """Whether the points that are shown are a density, not marks."""
+        return self._frame is not None and not self._frame.marks
+
+    @property
+    def moving(self) -> bool:
+        """Whether the view changed a moment ago."""
+        return self._rest.isActive()
 
     # Drawing ----------------------------------------------------------------------------------------------------
 
@@ -141,97 +237,160 @@ class PointLayer(pg.GraphicsObject):
         self._redraw()
 
     def paint(self, painter: QPainter, *_: object) -> None:
-        if self._frame is None:
-            return
-        image, sight = self._frame.image, self._frame.sight
-        target = painter.worldTransform().mapRect(
-            QRectF(sight.left, sight.bottom, sight.right - sight.left, sight.top - sight.bottom)
-        )
         painter.save()
+        transform = painter.worldTransform()
         painter.resetTransform()
+        if self._frame is not None and not self._hidden:
+            self._paint_frame(painter, self._frame, transform)
+        if self._overlays and (scene := self._scene()) is not None:
+            for overlay in self._overlays:
+                overlay(painter, scene)
+        painter.restore()
+
+    def _paint_frame(self, painter: QPainter, frame: Frame, transform: object) -> None:
+        image, sight = frame.image, frame.sight
+        target = transform.mapRect(QRectF(sight.left, sight.bottom, sight.right - sight.left, sight.top - sight.bottom))
         size = image.deviceIndependentSize()
         if abs(target.width() - size.width()) < 0.6 and abs(target.height() - size.height()) < 0.6:
             painter.drawImage(QPointF(round(target.x()), round(target.y())), image)
         else:
             painter.drawImage(target, image)
-        painter.restore()
 
-    def _take_grid(self, placed: _Placed) -> None:
+    def _scene(self) -> Scene | None:
+        sight = self._sight_now()
+        if sight is None:
+            return None
+        box = self.getViewBox()
+        corner = box.mapToScene(QPointF(0, 0))
+        return Scene(sight, (corner.x(), corner.y()), box.width(), box.height(), self._ratio(), self.moving)
+
+    def _take_grid(self, grid: PointGrid) -> None:
         self.prepareGeometryChange()
-        self.grid, self._placed = placed.grid, placed
+        self.grid = grid
         self._points = None
-        if len(self.grid) == len(self._state):
-            self._sorted_state = self._state[self.grid.order]
-            self._sorted_colour = self._colour[self.grid.order]
         self._arrange()
         self.indexed.emit()
 
     def _arrange(self) -> None:
-        """Gathers what the rasteriser reads, all of it in the order of the grid's cells."""
-        if len(self._sorted_state) != len(self._placed.x):
+        """Brings looks and states into the order of the grid's cells: at once, or on the thread if they are many."""
+        if len(self.grid) != self._count or len(self._look.colour) != self._count:
             return
-        grey = [[self._grey.red(), self._grey.green(), self._grey.blue()]]
-        self._points = Points(
-            x=self._placed.x,
-            y=self._placed.y,
-            state=self._sorted_state,
-            colour=self._sorted_colour,
-            diamond=self._placed.diamond,
-            palette=np.vstack([self._palette, np.array(grey, np.uint8)]),
-        )
-        self._redraw()
+        asked = (self.grid, self._look, self._states)
+        if self._count <= INDEXED_AT_ONCE:
+            self._take_points(_arranged(asked))
+        elif self._arrangements.put(asked):
+            self._worker.do(self._arrangements.work_with(_arranged), self._take_points)
+
+    def _take_points(self, made: tuple[PointGrid, Points] | None) -> None:
+        if made is not None and made[0] is self.grid:
+            self._points = made[1]
+            self._redraw()
 
     def _redraw(self) -> None:
         self._stale = True
         self._soon.start()
 
-    def _request(self) -> Request | None:
+    def _settle(self) -> None:
+        if self._frame is None or not self._frame.exact or self._stale:
+            self._redraw()
+        elif self._overlays:
+            self.update()
+
+    def _ratio(self) -> float:
+        return self.scene().views()[0].devicePixelRatioF()
+
+    def _sight_now(self) -> Sight | None:
         box = self.getViewBox()
-        if box is None or self._points is None or self.scene() is None or not self.scene().views():
+        if box is None or self.scene() is None or not self.scene().views():
             return None
-        view, ratio = box.viewRect(), self.scene().views()[0].devicePixelRatioF()
+        view, ratio = box.viewRect(), self._ratio()
         width, height = round(box.width() * ratio), round(box.height() * ratio)
         if width < 2 or height < 2 or not view.width() > 0 or not view.height() > 0:
             return None
         # pyqtgraph's views grow upwards: what QRectF calls top is the least ordinate.
-        sight = Sight(view.left(), view.top(), view.right(), view.bottom(), width, height)
-        ranges = self.grid.ranges(sight.left, sight.bottom, sight.right, sight.top)
-        visible = int((ranges[:, 1] - ranges[:, 0]).sum())
-        halo = (self._halo.red(), self._halo.green(), self._halo.blue())
-        return Request(self._points, ranges, sight, halo, ratio, visible)
+        return Sight(view.left(), view.top(), view.right(), view.bottom(), width, height)
+
+    def _request(self) -> Request | None:
+        sight = self._sight_now()
+        if sight is None or self._points is None:
+            return None
+        if sight != self._sight:
+            self._sight = sight
+            # Whatever is small is drawn whole while it moves, so that nothing need follow.
+            self._rest.start()
+        ratio, moving = self._ratio(), self.moving
+        if moving and sight.width * sight.height > MOVING_PIXELS:
+            ratio /= 2
+            half = (max(sight.width // 2, 1), max(sight.height // 2, 1))
+            sight = Sight(sight.left, sight.bottom, sight.right, sight.top, *half)
+        return Request(
+            self.grid,
+            self._points,
+            sight,
+            halo=self._halo.getRgb()[:3],
+            grey=self._grey.getRgb()[:3],
+            ground=self._ground.getRgb()[:3],
+            pixel_ratio=ratio,
+            budget=MOVING_POINTS if moving else None,
+            wants_density=self._wants_density and not moving,
+        )
 
     def _draw(self) -> None:
-        if self._busy or not self._stale:
+        if not self._stale:
             return
         request = self._request()
         if request is None:
             return
-        if raster.wants_kernels(request.visible) and not self._asked_for_kernels:
-            self._asked_for_kernels = True
-            self._load_kernels()
-        self._busy, self._stale = True, False
-        self._worker.do(lambda: _frame(request), self._show, failed=self._give_up)
+        self._stale = False
+        full = request.sight == self._sight and request.wants_density == self._wants_density
+        # The thread takes the newest request when it is ready for one, so it never waits for this one.
+        if self._requests.put((request, full)):
+            self._worker.do(self._requests.work_with(_drawn), self._show)
 
-    def _load_kernels(self) -> None:
+    def _ask_for_kernels(self) -> None:
         """Loads the compiled kernels on a thread of their own, then draws again with them."""
-        self._loader.do(raster.load_kernels, lambda _module: self._redraw())
+        if not self._asked_for_kernels:
+            self._asked_for_kernels = True
+            self._loader.do(load_kernels, lambda _module: self._redraw())
 
-    def _give_up(self) -> None:
-        self._busy = False
-
-    def _show(self, frame: _Frame) -> None:
-        self._busy = False
-        self._frame = frame
+    def _show(self, made: _Drawn | None) -> None:
+        if made is None:
+            return
+        height, width = made.picture.pixels.shape[:2]
+        image = QImage(made.picture.pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(made.ratio)
+        picture = made.picture
+        self._frame = Frame(
+            made.sight,
+            image,
+            picture.drawn,
+            picture.visible,
+            made.exact,
+            picture.marks,
+            picture.density,
+            picture.pixels,
+        )
         self.update()
-        if self._stale:
-            self._soon.start()
-        else:
+        self.framed.emit()
+        if self._stale or self._requests.full:
+            return
+        if made.exact:
             self.drawn.emit()
+        elif not self.moving:
+            self._redraw()
 
 
-def _frame(request: Request) -> _Frame:
+def _sorted(xy: np.ndarray, tell: Callable[[float], object]) -> PointGrid:
+    """The index of many points; with the kernels wherever these take less than a second to come."""
+    kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
+    return PointGrid(xy, kernels=kernels, progress=tell)
+
+
+def _arranged(asked: tuple[PointGrid, Look, States]) -> tuple[PointGrid, Points]:
+    return asked[0], raster.arrange(*asked, loaded_kernels())
+
+
+def _drawn(asked: tuple[Request, bool]) -> _Drawn:
+    request, full = asked
     picture = raster.draw(request)
-    height, width = picture.shape[:2]
-    image = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied).copy()
-    image.setDevicePixelRatio(request.pixel_ratio)
-    return _Frame(image, request.sight)
+    return _Drawn(picture, request.sight, request.pixel_ratio, full and picture.drawn == picture.visible)

@@ -1,35 +1,70 @@
 """From points to a picture: what to draw is a frozen request, drawing is a pure function of it.
 
 Few visible points are stamped one by one, crisp at sub-pixel places; many are summed per pixel and toned, so that
-the cost is bounded by pixels and no class hides another. Unselected points are laid down first and the others over
-them, so a selection is never averaged with what lies around it. The kernels are numba's; until they are loaded
-(`load_kernels`, on a thread, after the first paint) numpy draws nearly the same picture.
+the cost is bounded by pixels and no class hides another. Past a budget of points the first levels of the grid's
+pyramid stand for all: every cell keeps its true number of points, only their colours are a sample. Unselected points
+are laid down first and the others over them, so a selection is never averaged with what lies around it; a small
+selection is drawn whole whatever the budget. Until the compiled kernels are there numpy draws nearly the same.
 """
 
 from __future__ import annotations
 
-import importlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float32, Int, UInt8, UInt16
 
+from explorer.widgets.point_map.grid import PointGrid
+from explorer.widgets.point_map.loading import load_kernels, loaded_kernels
 from explorer.widgets.point_map.stamps import Brush, Marks, lay_over
+
+__all__ = ["Look", "Picture", "Points", "Request", "Sight", "States", "arrange", "draw", "load_kernels", "radius"]
 
 HIDDEN: Final = 0
 DIMMED: Final = 1
 PLAIN: Final = 2
 """States of a point: not drawn, drawn grey below the others, drawn in its colour."""
 
+MOST_COLOURS: Final = 8191
 MOST_STAMPS: Final = 120_000
 MOST_PLAIN_STAMPS: Final = 20_000
 """Visible points past which marks become density: with the kernels, and with numpy alone."""
+MOST_SINGLED_OUT: Final = 300_000
+"""Selected points up to which each is drawn even where others are sampled."""
 
+_COLOUR_BITS: Final = 0x1FFF
+_DIAMOND_BIT: Final = 0x2000
+_STATE_SHIFT: Final = 14
+_SIDE_WEIGHT: Final = 0.55
 _LINEAR: Final = (np.arange(256) / 255).astype(np.float32) ** np.float32(2.2)
 _ENCODED: Final = (255 * (np.arange(4096) / 4095) ** (1 / 2.2)).astype(np.float32)
+_STEPS: Final = np.linspace(0, 1, 2048) ** 2
+
+
+@dataclass(frozen=True)
+class Look:
+    """How points look, in the order in which they came.
+
+    Attributes:
+        colour: Row of `palette`.
+        diamond: Whether the mark is a diamond (a text) and not a disc (an image).
+        palette: Red, green, blue.
+    """
+
+    colour: UInt16[np.ndarray, " n"]
+    diamond: Bool[np.ndarray, " n"]
+    palette: UInt8[np.ndarray, "k 3"]
+
+
+@dataclass(frozen=True)
+class States:
+    """Which points are in colour (`lit`) and which are drawn at all (`shown`); None: all."""
+
+    lit: Bool[np.ndarray, " n"] | None = None
+    shown: Bool[np.ndarray, " n"] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,20 +72,19 @@ class Points:
     """Points in the order of their grid's cells.
 
     Attributes:
-        x: Abscissa in the units of the layout.
-        y: Ordinate, growing upwards.
-        state: HIDDEN, DIMMED or PLAIN.
-        colour: Row of `palette`.
-        diamond: Whether the mark is a diamond (a text) and not a disc (an image).
-        palette: Red, green, blue; the last row is the grey of dimmed points.
+        ink: Colour (13 bits), shape (1) and state (2) of each.
+        palette: Red, green, blue.
+        linear: The same, not gamma-encoded, as blue, green, red.
+        some: Places in the order of the points in colour where others are dimmed and these are few.
+        dimmed, plain: Whether any point is so.
     """
 
-    x: Float[np.ndarray, " n"]
-    y: Float[np.ndarray, " n"]
-    state: UInt8[np.ndarray, " n"]
-    colour: Int[np.ndarray, " n"]
-    diamond: np.ndarray
+    ink: UInt16[np.ndarray, " n"]
     palette: UInt8[np.ndarray, "k 3"]
+    linear: Float32[np.ndarray, "k 3"]
+    some: Int[np.ndarray, " s"] | None
+    dimmed: bool
+    plain: bool
 
 
 @dataclass(frozen=True)
@@ -72,39 +106,66 @@ class Sight:
 
 @dataclass(frozen=True)
 class Request:
-    """All that a picture depends on; nothing in it is changed after it was made."""
+    """All that a picture depends on; nothing in it is changed after it was made.
 
+    Attributes:
+        halo: Red, green, blue of the rim around marks.
+        grey: Red, green, blue of dimmed points.
+        ground: What is drawn on, as red, green, blue; None: nothing, the picture is transparent.
+        pixel_ratio: Device pixels of the picture per logical pixel.
+        budget: Points of a density after which a sample stands for all; None: every point is drawn.
+        most_stamps: Visible points up to which each is a mark.
+        wants_density: Whether the points per pixel are wanted besides the picture.
+    """
+
+    grid: PointGrid
     points: Points
-    ranges: Int[np.ndarray, "k 2"]
     sight: Sight
-    halo: tuple[int, int, int]
+    halo: tuple[int, int, int] = (255, 255, 255)
+    grey: tuple[int, int, int] = (128, 128, 128)
+    ground: tuple[int, int, int] | None = None
     pixel_ratio: float = 1.0
-    visible: int = field(default=0)
+    budget: int | None = None
+    most_stamps: int = MOST_STAMPS
+    wants_density: bool = False
 
 
-_loaded: list[ModuleType] = []
-_loading = threading.Lock()
+@dataclass(frozen=True)
+class Picture:
+    """What was drawn.
+
+    Attributes:
+        pixels: Premultiplied blue, green, red, alpha.
+        visible: Points of the cells in sight.
+        drawn: How many of them were read; the others are stood for by those.
+        marks: Whether points are marks, not density.
+        density: Points in colour per pixel before they were spread, if that was wanted.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 4"]
+    visible: int
+    drawn: int
+    marks: bool
+    density: Float32[np.ndarray, "height width"] | None = None
 
 
-def load_kernels() -> ModuleType:
-    """The compiled kernels, warm. Takes half a second, several when nothing is cached: never on the GUI thread."""
-    with _loading:
-        if not _loaded:
-            module = importlib.import_module("explorer.widgets.point_map.kernels")
-            for count in (1, MOST_STAMPS + 1):
-                _draw(module, _tiny_request(count))
-            _loaded.append(module)
-    return _loaded[0]
+def arrange(grid: PointGrid, look: Look, states: States, kernels: ModuleType | None) -> Points:
+    """Brings looks and states into the order of the grid's cells; places are not touched."""
+    pack = kernels.pack if kernels else _pack
+    count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
+    lit = nothing if states.lit is None else states.lit
+    shown = nothing if states.shown is None else states.shown
+    ink = pack(look.colour, look.diamond, lit, shown, grid.order, count)
+    some = None
+    if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
+        some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
+    linear = np.ascontiguousarray(_LINEAR[look.palette[:, ::-1]])
+    return Points(ink, look.palette, linear, some, bool(count[DIMMED]), bool(count[PLAIN]))
 
 
-def wants_kernels(visible: int) -> bool:
-    """Whether so many visible points are better drawn by kernels that are not loaded yet."""
-    return visible > MOST_PLAIN_STAMPS and not _loaded
-
-
-def draw(request: Request) -> UInt8[np.ndarray, "height width 4"]:
-    """The picture as premultiplied BGRA bytes; transparent where no point is."""
-    return _draw(_loaded[0] if _loaded else None, request)
+def draw(request: Request) -> Picture:
+    """The picture of a request, by the kernels if they are there."""
+    return render(request, loaded_kernels())
 
 
 def radius(visible: int, pixels: int) -> float:
@@ -112,80 +173,198 @@ def radius(visible: int, pixels: int) -> float:
     return float(np.clip(0.32 * np.sqrt(pixels / max(visible, 1)), 1.6, 4.2))
 
 
-def _draw(module: ModuleType | None, request: Request) -> UInt8[np.ndarray, "height width 4"]:
-    sight = request.sight
-    picture = np.zeros((sight.height, sight.width, 4), np.uint8)
-    stamped = request.visible <= (MOST_STAMPS if module else MOST_PLAIN_STAMPS)
-    grey = np.full_like(request.points.colour, len(request.points.palette) - 1)
-    for state, colour, opacity in ((DIMMED, grey, 0.45), (PLAIN, request.points.colour, 0.9)):
-        if not (request.points.state == state).any():
-            continue
-        layer = _Layer(request, state, colour, opacity)
-        if module and stamped:
-            module.stamp(picture, layer.points, request.ranges, layer.view, (state, state), layer.brush)
-        elif module:
-            sums = np.zeros((sight.height, sight.width, 4), np.float32)
-            module.gather(sums, layer.points, request.ranges, layer.view, (state, state), _LINEAR)
-            module.spread(picture, sums, layer.low, _peak(sums[:, :, 3]), _ENCODED)
-        else:
-            _draw_plainly(picture, layer, stamped=stamped)
-    return picture
+def render(request: Request, kernels: ModuleType | None) -> Picture:
+    """The picture of a request, by these kernels or, without, by numpy."""
+    sight, grid = request.sight, request.grid
+    pixels = np.zeros((sight.height, sight.width, 4), np.uint8)
+    if request.ground is not None:
+        pixels.view(np.uint32)[:] = np.array([*request.ground[::-1], 255], np.uint8).view(np.uint32)
+    window = grid.window(sight.left, sight.bottom, sight.right, sight.top)
+    per_level = grid.per_level(window)
+    visible = int(per_level.sum())
+    marks = visible <= (request.most_stamps if kernels else min(request.most_stamps, MOST_PLAIN_STAMPS))
+    depth = grid.levels if marks else _depth(per_level, request.budget)
+    task = _Task(request, window, visible, depth)
+    density = None
+    if kernels and marks:
+        _stamp(pixels, task, kernels)
+        density = _density(task, kernels) if request.wants_density else None
+    elif kernels:
+        density = _spread(pixels, task, kernels)
+    else:
+        density = _draw_plainly(pixels, task, marks=marks)
+    return Picture(pixels, visible, int(per_level[:depth].sum()), marks, density)
 
 
-class _Layer:
-    """One of the two layers of a picture, in the plain tuples that kernels take."""
+class _Task:
+    """A request in the plain tuples that kernels take."""
 
-    def __init__(self, request: Request, state: int, colour: np.ndarray, opacity: float) -> None:
-        points, sight = request.points, request.sight
-        self.state = state
-        self.ranges = request.ranges
-        self.points = (points.x, points.y, points.state, colour, points.diamond, points.palette)
-        self.view = (float(sight.left), float(sight.top), *map(float, sight.scale))
+    def __init__(self, request: Request, window: tuple[int, int, int, int], visible: int, depth: int) -> None:
+        grid, sight = request.grid, request.sight
+        self.request, self.window, self.visible, self.depth = request, window, visible, depth
+        self.points = (grid.x, grid.y, request.points.ink)
+        self.cells = (grid.start, grid.side, grid.levels)
+        self.view = (float(sight.left - grid.low[0]), float(sight.top - grid.low[1]), *map(float, sight.scale))
+
+    @property
+    def layers(self) -> list[int]:
+        """The states that are there, those below first."""
+        points = self.request.points
+        return [state for state, there in ((DIMMED, points.dimmed), (PLAIN, points.plain)) if there]
+
+    def brush(self, state: int) -> tuple[float, ...]:
+        request, sight = self.request, self.request.sight
         ratio = request.pixel_ratio
-        size = radius(request.visible, int(sight.width * sight.height / ratio**2)) * ratio
+        size = radius(self.visible, int(sight.width * sight.height / ratio**2)) * ratio
         halo = 0.9 * ratio if size >= 2.4 * ratio and state == PLAIN else 0.0
-        self.brush = (size, opacity, halo, *map(float, request.halo))
-        self.low = 0.2 if state == DIMMED else 0.35
+        return (size, 0.45 if state == DIMMED else 0.9, halo, *map(float, request.halo))
 
 
-def _draw_plainly(picture: np.ndarray, layer: _Layer, *, stamped: bool) -> None:
-    """The layer with numpy alone: the same marks, or a density whose points are one pixel each."""
-    x, y, state, colour, diamond, palette = layer.points
-    left, top, across, down = layer.view
-    chosen = np.concatenate([np.arange(a, b) for a, b in layer.ranges] or [np.empty(0, np.int64)])
-    chosen = chosen[state[chosen] == layer.state]
-    px, py = (x[chosen] - left) * across, (top - y[chosen]) * down
-    colours = palette[colour[chosen]][:, ::-1]
-    if stamped:
-        size, opacity, halo, *halo_colour = layer.brush
-        lay_over(picture, Marks(px, py, colours, diamond[chosen]), Brush(size, opacity, halo, tuple(halo_colour[::-1])))
-        return
-    height, width = picture.shape[:2]
-    hit = (px >= 0) & (px < width) & (py >= 0) & (py < height)
-    pixel = py[hit].astype(np.int64) * width + px[hit].astype(np.int64)
-    linear = _LINEAR[colours[hit]]
-    channels = [np.bincount(pixel, linear[:, channel], height * width) for channel in range(3)]
-    _lay_density(picture, np.stack([*channels, np.bincount(pixel, minlength=height * width)], axis=1), layer.low)
+def _depth(per_level: Int[np.ndarray, " levels"], budget: int | None) -> int:
+    """How many levels are read: all, or as many as the budget allows, but one."""
+    if budget is None:
+        return len(per_level)
+    return max(1, int(np.searchsorted(per_level.cumsum(), budget, side="right")))
 
 
-def _lay_density(picture: np.ndarray, sums: np.ndarray, low: float) -> None:
-    count = sums[:, 3]
-    drawn = np.flatnonzero(count)
-    mean = _ENCODED[(sums[drawn, :3] / count[drawn, None] * 4095).astype(np.int64)]
-    alpha = low + (1 - low) * np.minimum(np.log1p(count[drawn]) / np.log1p(_peak(count)), 1)
-    pixels = picture.reshape(-1, 4)
-    source = np.column_stack([mean, np.full(len(drawn), 255.0)]) * alpha[:, None]
-    pixels[drawn] = (pixels[drawn] * (1 - alpha[:, None]) + source + 0.5).astype(np.uint8)
+def _stamp(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> None:
+    palette = _with_grey(task)
+    for state in task.layers:
+        kernels.stamp(pixels, task.points, task.cells, task.window, task.view, state, task.brush(state), palette)
 
 
-def _peak(count: np.ndarray) -> float:
+def _with_grey(task: _Task) -> UInt8[np.ndarray, "k 3"]:
+    """The palette, and the grey of dimmed points as its last row."""
+    return np.vstack([task.request.points.palette, np.array([task.request.grey], np.uint8)])
+
+
+_OWN: Final = threading.local()
+
+
+def _sums(height: int, width: int, *, faint: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """This thread's empty sums: of colours, of dimmed points, and three rows. `tone` leaves them empty."""
+    kept = getattr(_OWN, "sums", {})
+    _OWN.sums = {}
+    bright, grey = kept.get((height, width)), kept.get((height, width, "faint"))
+    if bright is None:
+        bright = np.zeros((height, width + 2, 4), np.float32)
+    if grey is None:
+        grey = np.zeros((height, width + 2) if faint else (1, 1), np.float32)
+    return bright, grey, np.zeros((3, 4 * (width + 2)), np.float32)
+
+
+def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    points, sight = task.request.points, task.request.sight
+    bright, faint, rows = _sums(sight.height, sight.width, faint=points.dimmed)
+    told = np.zeros(4)
+    sampled = task.depth < task.request.grid.levels
+    single = points.some is not None and sampled
+    states = (points.dimmed << DIMMED) | ((points.plain and not single) << PLAIN)
+    cells = (*task.cells, task.request.grid.counts)
+    linear = points.linear
+    kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, told)
+    if single:
+        kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, told)
+    return bright, faint, rows, told
+
+
+def _spread(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> np.ndarray | None:
+    bright, faint, rows, told = _gather(task, kernels)
+    density = bright[:, 1:-1, 3].copy() if task.request.wants_density else None
+    points = task.request.points
+    if points.dimmed:
+        peak = _peak(told[2], told[3])
+        grey = tuple(float(part) for part in task.request.grey[::-1])
+        kernels.tone_grey(pixels, faint, 0.2, peak, _curve(peak), grey)
+    if points.plain:
+        peak = _peak(told[0], told[1])
+        kernels.tone(pixels, bright, rows, 0.35, peak, _curve(peak), _ENCODED)
+    _keep(task, bright, faint)
+    return density
+
+
+def _density(task: _Task, kernels: ModuleType) -> np.ndarray:
+    bright, _faint, _rows, _told = _gather(task, kernels)
+    return bright[:, 1:-1, 3].copy()
+
+
+def _keep(task: _Task, bright: np.ndarray, faint: np.ndarray) -> None:
+    """Keeps empty sums for the next picture of this size; other sizes are let go of."""
+    size = (task.request.sight.height, task.request.sight.width)
+    _OWN.sums = {size: bright}
+    if task.request.points.dimmed:
+        _OWN.sums[(*size, "faint")] = faint
+
+
+def _curve(peak: float) -> Float32[np.ndarray, " steps"]:
+    """Opacity by the root of the share of the peak: the logarithm of the number of points."""
+    return (np.log1p(_STEPS * peak) / np.log1p(peak)).astype(np.float32)
+
+
+def _peak(total: float, pixels: float) -> float:
     """The count that is drawn at full opacity: ten times what a pixel with points holds on average."""
-    pixels = np.count_nonzero(count)
-    return max(10 * float(count.sum()) / pixels, 4.0) if pixels else 4.0
+    return max(10 * total / pixels, 4.0) if pixels else 4.0
 
 
-def _tiny_request(visible: int) -> Request:
-    one = np.full(1, 0.5, np.float32)
-    state, colour = np.full(1, PLAIN, np.uint8), np.zeros(1, np.int32)
-    points = Points(one, one, state, colour, np.zeros(1, bool), np.zeros((2, 3), np.uint8))
-    return Request(points, np.array([[0, 1]], np.int64), Sight(0, 0, 1, 1, 8, 8), (255, 255, 255), visible=visible)
+# With numpy alone -----------------------------------------------------------------------------------------------
+
+
+def _pack(
+    colour: np.ndarray, diamond: np.ndarray, lit: np.ndarray, shown: np.ndarray, order: np.ndarray, states: np.ndarray
+) -> UInt16[np.ndarray, " n"]:
+    state = np.full(len(colour), PLAIN, np.uint16)
+    if len(lit):
+        state[~lit] = DIMMED
+    if len(shown):
+        state[~shown] = HIDDEN
+    ink = ((state << _STATE_SHIFT) | np.where(diamond, _DIAMOND_BIT, 0).astype(np.uint16) | colour)[order]
+    states += np.bincount(ink >> _STATE_SHIFT, minlength=4)
+    return ink
+
+
+def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray | None:
+    """The same marks, or a density that is spread as the kernels spread it."""
+    grid, points, (height, width) = task.request.grid, task.request.points, pixels.shape[:2]
+    chosen = np.concatenate(
+        [np.arange(a, b) for a, b in grid.ranges(task.window, levels=task.depth)] or [np.empty(0, np.int64)]
+    )
+    weight = task.visible / max(len(chosen), 1)
+    ink, (left, top, across, down) = points.ink[chosen], task.view
+    px, py = (grid.x[chosen] - left) * across, (top - grid.y[chosen]) * down
+    density, palette = None, _with_grey(task)
+    for state in task.layers:
+        of_state = ink >> _STATE_SHIFT == state
+        colours = palette[ink[of_state] & _COLOUR_BITS if state == PLAIN else np.full(of_state.sum(), -1)]
+        x, y = px[of_state], py[of_state]
+        if marks:
+            size, opacity, halo, *halo_colour = task.brush(state)
+            diamond = ink[of_state] & _DIAMOND_BIT != 0
+            brush = Brush(size, opacity, halo, tuple(halo_colour[::-1]))
+            lay_over(pixels, Marks(x, y, colours[:, ::-1], diamond), brush)
+            if not task.request.wants_density:
+                continue
+        hit = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        pixel = y[hit].astype(np.int64) * width + x[hit].astype(np.int64)
+        linear = _LINEAR[colours[hit][:, ::-1]]
+        parts = [np.bincount(pixel, linear[:, channel], height * width) for channel in range(3)]
+        sums = weight * np.stack([*parts, np.bincount(pixel, minlength=height * width)], axis=1)
+        if state == PLAIN and task.request.wants_density:
+            density = sums[:, 3].reshape(height, width).astype(np.float32)
+        if not marks:
+            _lay_density(pixels, sums.reshape(height, width, 4), 0.2 if state == DIMMED else 0.35)
+    return density
+
+
+def _lay_density(pixels: np.ndarray, sums: np.ndarray, low: float) -> None:
+    peak = _peak(float(sums[..., 3].sum()), float(np.count_nonzero(sums[..., 3])))
+    for turned in (sums, sums.swapaxes(0, 1)):
+        before = turned.copy()
+        turned[1:] += _SIDE_WEIGHT * before[:-1]
+        turned[:-1] += _SIDE_WEIGHT * before[1:]
+    drawn = sums[..., 3] > 0
+    part = sums[drawn]
+    count = part[:, 3]
+    mean = _ENCODED[np.minimum(part[:, :3] / count[:, None] * 4095, 4095).astype(np.int64)]
+    alpha = np.minimum(count, 1) * (low + (1 - low) * np.minimum(np.log1p(count) / np.log1p(peak), 1))
+    source = np.column_stack([mean, np.full(len(part), 255.0)]) * alpha[:, None]
+    pixels[drawn] = (pixels[drawn] * (1 - alpha[:, None]) + source + 0.5).astype(np.uint8)

@@ -1,0 +1,94 @@
+"""When the compiled kernels come: on a thread, once, and compiled in a process of its own where no cache has them.
+
+Compiling holds the GIL for up to a third of a second at a time, which would stall the window; a process beside it
+stalls nobody and leaves its work in the cache, from which loading is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+MODULE: Final = "explorer.widgets.point_map.kernels"
+LONGEST_S: Final = 120
+
+_loaded: list[ModuleType] = []
+_loading = threading.Lock()
+
+
+def loaded_kernels() -> ModuleType | None:
+    """The compiled kernels if they are there already."""
+    return _loaded[0] if _loaded else None
+
+
+def load_kernels() -> ModuleType:
+    """The compiled kernels, warm. Takes half a second, several when nothing is cached: never on the GUI thread."""
+    with _loading:
+        if not _loaded:
+            if not are_cached():
+                _compile_beside()
+            _loaded.append(_load(cache_folder()))
+    return _loaded[0]
+
+
+def are_cached() -> bool:
+    """Whether the kernels were compiled before, so that loading them takes less than a second."""
+    return bool(_loaded) or (cache_folder() / _mark()).exists()
+
+
+def cache_folder() -> Path:
+    """Where numba keeps what it compiled: the person's cache, since the package may not be writable."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("contrastive-explorer")) / "numba"
+
+
+def _compile_beside() -> None:
+    command = [sys.executable, "-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()"]
+    flags = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
+    try:
+        subprocess.run(command, timeout=LONGEST_S, env={**os.environ, "PYTHONPATH": path}, check=False, **flags)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+
+
+def compile_now() -> None:
+    """Compiles all kernels into the cache: what the process beside the window runs."""
+    folder = cache_folder()
+    _load(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _mark()).touch()
+
+
+def _mark() -> str:
+    """The name of a file that says that this source is compiled for this numba and this Python."""
+    import importlib.metadata
+    import importlib.util
+
+    spec = importlib.util.find_spec(MODULE)
+    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
+    versions = f"{importlib.metadata.version('numba')} {sys.version} {spec.origin if spec else ''}"
+    return f"point-map-{sha256(source + versions.encode()).hexdigest()[:16]}.done"
+
+
+def _load(folder: Path) -> ModuleType:
+    import numba
+
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+    try:
+        module = importlib.import_module(MODULE)
+    finally:
+        numba.config.CACHE_DIR = before
+    from explorer.widgets.point_map.warming import run_each
+
+    run_each(module)
+    return module

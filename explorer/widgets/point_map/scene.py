@@ -1,0 +1,42 @@
+"""What an overlay of the map needs to know to draw in the right place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from explorer.widgets.point_map.raster import Sight
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The present view.
+
+    Attributes:
+        sight: The rectangle of the layout, and its size in device pixels.
+        corner: Where the view's left top corner is in the widget, in logical pixels.
+        width, height: Size of the view in logical pixels.
+        ratio: Device pixels per logical pixel.
+        moving: Whether the view changed a moment ago: draw what is quick.
+    """
+
+    sight: Sight
+    corner: tuple[float, float]
+    width: float
+    height: float
+    ratio: float
+    moving: bool
+
+    @property
+    def pixels_per_unit(self) -> tuple[float, float]:
+        """Logical pixels per unit of the layout, across and down."""
+        across, down = self.sight.scale
+        return across / self.ratio, down / self.ratio
+
+    def to_pixels(self, xy: Float[np.ndarray, "k 2"]) -> Float[np.ndarray, "k 2"]:
+        """Places of the layout in logical pixels of the widget."""
+        scale = np.array(self.pixels_per_unit)
+        origin = np.array((self.sight.left, self.sight.top))
+        return (np.asarray(xy, np.float64) - origin) * (scale * (1, -1)) + self.corner

@@ -1,0 +1,29 @@
+"""Runs every compiled kernel once on next to nothing, so that none compiles while a person looks on."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+
+def run_each(kernels: ModuleType) -> None:
+    """Calls all kernels in the forms in which the map calls them: with places of 32 and of 64 bits."""
+    from explorer.widgets.point_map import raster
+    from explorer.widgets.point_map.grid import PointGrid
+
+    empty = np.empty(0, bool)
+    for kind in (np.float32, np.float64):
+        xy = np.array([[0.2, 0.2], [0.8, 0.8]], kind)
+        grid = PointGrid(xy, kernels=kernels)
+        cells, window = (grid.start, grid.side, grid.levels), (0, 0, 0, 0)
+        places = (grid.x, grid.y, 0.2, 0.2)
+        kernels.nearest(xy, places, cells, window, grid.order, empty, (0.2, 0.2), (0.1, 0.1), 1e-6)
+        corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        kernels.outline(xy, cells, grid.order, corners, corners, np.zeros(2, bool))
+    look = raster.Look(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
+    for lit in (None, np.array([True, False])):
+        points = raster.arrange(grid, look, raster.States(lit=lit), kernels)
+        for most in (0, 9):
+            sight = raster.Sight(0, 0, 1, 1, 8, 8)
+            raster.render(raster.Request(grid, points, sight, most_stamps=most), kernels)
