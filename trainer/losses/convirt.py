@@ -5,9 +5,11 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.losses.info_nce import info_nce_one_way
+from trainer.losses.precision import full_precision
+from trainer.losses.tiles import both_logsumexps
 
 
+@full_precision
 def convirt(
     image: Float[Tensor, "n d"],
     text: Float[Tensor, "n d"],
@@ -15,6 +17,7 @@ def convirt(
     image_weight: float,
     *,
     groups: Int[Tensor, " n"] | None = None,
+    tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """`image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
 
@@ -27,12 +30,13 @@ def convirt(
         inv_tau: Inverse temperature.
         image_weight: Share of the image-to-text direction, in [0, 1].
         groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A weight outside [0, 1].
     """
     if not 0 <= image_weight <= 1:
         raise ValueError(f"image_weight {image_weight} must lie between 0 and 1")
-    to_text = info_nce_one_way(image, text, inv_tau, groups=groups)
-    to_image = info_nce_one_way(text, image, inv_tau, groups=groups)
-    return image_weight * to_text + (1 - image_weight) * to_image
+    matched = inv_tau * (image * text).sum(dim=1)
+    to_text, to_image = both_logsumexps(image, text, inv_tau, groups=groups, tile=tile)
+    return (image_weight * to_text + (1 - image_weight) * to_image - matched).mean()

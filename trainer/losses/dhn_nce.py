@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import group_sizes, row_logsumexp
+from trainer.losses.tiles import both_logsumexps, group_sizes
 
 
 @full_precision
@@ -46,25 +46,22 @@ def dhn_nce(
     if groups is not None and (groups == groups[0]).all():
         return (image.sum() + text.sum()) * 0  # no pair has a negative, so there is nothing to learn
     matched = inv_tau * (image * text).sum(dim=1)
-    to_text = _negatives(image, text, inv_tau, beta_image, detach_weights, groups, tile)
-    to_image = _negatives(text, image, inv_tau, beta_text, detach_weights, groups, tile)
+    hardness = (beta_image, beta_text)
+    left_out = {"leave_out_matched": True, "groups": groups, "tile": tile}
+    sharp = both_logsumexps(image, text, inv_tau, factors=(1 + beta_image, 1 + beta_text), **left_out)
+    flat = both_logsumexps(image, text, inv_tau, factors=hardness, **left_out)
+    to_text, to_image = (
+        _negatives(*sums, beta, detach_weights) for *sums, beta in zip(sharp, flat, hardness, strict=True)
+    )
     # The weights of an anchor's negatives sum to their number.
     count = len(image) - group_sizes(groups, len(image))
     return (to_text + to_image - 2 * matched + 2 * count.to(matched).log()).mean()
 
 
 def _negatives(
-    anchors: Float[Tensor, "n d"],
-    samples: Float[Tensor, "n d"],
-    inv_tau: float | Float[Tensor, ""],
-    beta: float,
-    detach_weights: bool,
-    groups: Int[Tensor, " n"] | None,
-    tile: int | None,
+    sharp: Float[Tensor, " n"], flat: Float[Tensor, " n"], beta: float, detach_weights: bool
 ) -> Float[Tensor, " n"]:
-    left_out = {"leave_out_matched": True, "groups": groups, "tile": tile}
-    sharp = row_logsumexp(anchors, samples, (1 + beta) * inv_tau, **left_out)
-    flat = row_logsumexp(anchors, samples, beta * inv_tau, **left_out)
+    """Log-sum-exp of the weighted negatives of one direction, less the logarithm of their number."""
     if detach_weights:
         # With constant weights the gradient is softmax((1 + beta) S) alone: that of `sharp` / (1 + beta).
         sharp, flat = sharp / (1 + beta) + (sharp * beta / (1 + beta)).detach(), flat.detach()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.losses.info_loob import info_loob
+from trainer.losses.batch_size import needs_two
+from trainer.losses.precision import full_precision
+from trainer.losses.tiles import both_logsumexps
 
 
+@full_precision
 def info_loob_pair(
     image: Float[Tensor, "n d"],
     text: Float[Tensor, "n d"],
@@ -30,5 +33,9 @@ def info_loob_pair(
     Raises:
         ValueError: A single pair.
     """
-    to_text = info_loob(image, text, inv_tau, groups=groups, tile=tile)
-    return to_text + info_loob(text, image, inv_tau, groups=groups, tile=tile)
+    needs_two(len(image), "info_loob_pair")
+    if groups is not None and (groups == groups[0]).all():
+        return (image.sum() + text.sum()) * 0  # no pair has a negative, so there is nothing to learn
+    matched = inv_tau * (image * text).sum(dim=1)
+    to_text, to_image = both_logsumexps(image, text, inv_tau, leave_out_matched=True, groups=groups, tile=tile)
+    return (to_text + to_image - 2 * matched).mean() / inv_tau

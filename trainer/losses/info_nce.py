@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import row_logsumexp
+from trainer.losses.tiles import both_logsumexps, row_logsumexp
 
 
 @full_precision
@@ -30,8 +30,9 @@ def info_nce(
         groups: Rows of one group are no negatives of each other; None: every row is its own group.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
-    to_text = info_nce_one_way(image, text, inv_tau, groups=groups, tile=tile)
-    return (to_text + info_nce_one_way(text, image, inv_tau, groups=groups, tile=tile)) / 2
+    matched = inv_tau * (image * text).sum(dim=1)
+    to_text, to_image = both_logsumexps(image, text, inv_tau, groups=groups, tile=tile)
+    return ((to_text + to_image) / 2 - matched).mean()
 
 
 @full_precision

@@ -1,31 +1,32 @@
-"""Log-sum-exps, retrievals and softplus sums over an n x m table that is never whole in memory.
+"""Log-sum-exps, retrievals and softplus sums over an n x m table that, when it is large, is never whole in memory.
 
-Each tile of rows is computed, reduced and forgotten; the backward pass computes it again (activation
-checkpointing), so the memory is O((n + m) d) plus one tile. Small tables are one tile, computed once.
+Small tables are computed whole and differentiated by autograd: the dense form. Of large ones a tile of rows is
+computed, reduced and forgotten, and computed again for the gradient (`trainer.losses.streams`), so the memory is
+O((n + m) d) plus one tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+
+from trainer.losses.streams import BothLogSumExps, LogSumExp, Retrieval, SoftplusSum, both_ways, mask
 
 DENSE_CELLS: Final = 4096 * 4096
 """Tables up to this many cells are computed whole: below it recomputing costs more than the memory is worth."""
-TILE_CELLS: Final = 4 * 1024 * 1024
-"""Cells of one tile: 16 MiB in float32, small enough for several temporaries beside large batches."""
+TILE_CELLS: Final = {"cpu": 4 * 2**20, "cuda": 128 * 2**20}
+"""Cells of one tile by the kind of device: 16 MiB in float32 stay near a CPU's caches, 512 MiB keep a GPU busy."""
 
 
-def tile_rows(n: int, m: int, tile: int | None) -> int:
+def tile_rows(n: int, m: int, tile: int | None, device: str = "cpu") -> int:
     """Rows of a tile: `tile` if given, all where the table is small, else about `TILE_CELLS / m`."""
     if tile is not None:
         return max(1, tile)
-    return n if n * m <= DENSE_CELLS else max(16, TILE_CELLS // m)
+    return n if n * m <= DENSE_CELLS else max(16, TILE_CELLS.get(device, TILE_CELLS["cpu"]) // m)
 
 
 def row_logsumexp(
@@ -38,17 +39,33 @@ def row_logsumexp(
     tile: int | None = None,
 ) -> Float[Tensor, " n"]:
     """Log-sum-exp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor others of i's group."""
+    height = _height(rows, columns, tile)
+    if height < len(rows):
+        return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, groups, height)
+    logits = scale * (rows @ columns.T)
+    mask(logits, 0, leave_out_matched, groups)
+    return torch.logsumexp(logits, dim=1)
 
-    def reduce(start: int, part: Tensor, columns: Tensor, scale: Tensor) -> Tensor:
-        logits = scale * (part @ columns.T)
-        if groups is not None:
-            logits = logits.masked_fill(_others_of_group(groups, start, len(part)), -torch.inf)
-        if leave_out_matched:
-            matched = torch.arange(len(part), device=part.device)
-            logits[matched, start + matched] = -torch.inf
-        return torch.logsumexp(logits, dim=1)
 
-    return torch.cat(_over_tiles(reduce, rows, columns, scale, tile=tile))
+def both_logsumexps(
+    rows: Float[Tensor, "n d"],
+    columns: Float[Tensor, "n d"],
+    scale: float | Float[Tensor, ""],
+    *,
+    factors: tuple[float, float] = (1.0, 1.0),
+    leave_out_matched: bool = False,
+    groups: Int[Tensor, " n"] | None = None,
+    tile: int | None = None,
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """`row_logsumexp` at `factors[0] scale`, and that of the columns over the rows at `factors[1] scale`.
+
+    From one table, so for half the operations that the two directions take one after the other.
+    """
+    height = _height(rows, columns, tile)
+    if height < len(rows):
+        return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups, height)
+    across, down = both_ways(scale * (rows @ columns.T), factors, 0, leave_out_matched, groups)
+    return torch.logsumexp(across, dim=1), torch.logsumexp(down, dim=0)
 
 
 def weighted_patterns(
@@ -59,11 +76,10 @@ def weighted_patterns(
     tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
     """`softmax(beta state stored^T) stored`, rows not yet of unit length."""
-
-    def reduce(_start: int, part: Tensor, stored: Tensor, beta: Tensor) -> Tensor:
-        return torch.softmax(beta * (part @ stored.T), dim=1) @ stored
-
-    return torch.cat(_over_tiles(reduce, state, stored, beta, tile=tile))
+    height = _height(state, stored, tile)
+    if height < len(state):
+        return Retrieval.apply(state, stored, _scalar(beta, state), height)
+    return torch.softmax(beta * (state @ stored.T), dim=1) @ stored
 
 
 def softplus_sum(
@@ -76,14 +92,12 @@ def softplus_sum(
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Sum over all i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without others of i's group."""
-
-    def reduce(start: int, part: Tensor, columns: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-        terms = F.softplus(scale * (part @ columns.T) + bias)
-        if groups is not None:
-            terms = terms.masked_fill(_others_of_group(groups, start, len(part)), 0)
-        return terms.sum()
-
-    return torch.stack(_over_tiles(reduce, rows, columns, scale, bias, tile=tile)).sum()
+    height = _height(rows, columns, tile)
+    if height < len(rows):
+        return SoftplusSum.apply(rows, columns, _scalar(scale, rows), _scalar(bias, rows), groups, height)
+    logits = scale * (rows @ columns.T) + bias
+    mask(logits, 0, False, groups)
+    return F.softplus(logits).sum()
 
 
 def group_sizes(groups: Int[Tensor, " n"] | None, n: int) -> Int[Tensor, " n"]:
@@ -94,21 +108,9 @@ def group_sizes(groups: Int[Tensor, " n"] | None, n: int) -> Int[Tensor, " n"]:
     return counts[place]
 
 
-def _others_of_group(groups: Int[Tensor, " n"], start: int, rows: int) -> Bool[Tensor, "rows n"]:
-    """Which columns are of a row's group without being its own match; rows counted from `start`."""
-    mine = torch.arange(rows, device=groups.device)
-    same = groups[start : start + rows, None] == groups[None, :]
-    same[mine, start + mine] = False
-    return same
+def _height(rows: Tensor, columns: Tensor, tile: int | None) -> int:
+    return tile_rows(len(rows), len(columns), tile, rows.device.type)
 
 
-def _over_tiles(
-    reduce: Callable[..., Tensor], rows: Tensor, columns: Tensor, *scalars: float | Tensor, tile: int | None
-) -> list[Tensor]:
-    height = tile_rows(len(rows), len(columns), tile)
-    if height >= len(rows):
-        return [reduce(0, rows, columns, *scalars)]
-    return [
-        checkpoint(reduce, start, part, columns, *scalars, use_reentrant=False, preserve_rng_state=False)
-        for start, part in zip(range(0, len(rows), height), rows.split(height), strict=True)
-    ]
+def _scalar(value: float | Tensor, like: Tensor) -> Float[Tensor, ""]:
+    return torch.as_tensor(value, dtype=like.dtype, device=like.device)

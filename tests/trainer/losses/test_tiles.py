@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trainer.losses import (
     cloob,
+    convirt,
     dhn_nce,
     hopfield_info_nce,
     hopfield_retrieval,
     info_loob,
     info_loob_pair,
     info_nce,
+    info_nce_one_way,
     sigmoid,
 )
+from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import DENSE_CELLS, tile_rows
 
 LOSSES = {
     "info_nce": (info_nce, (14.0,), {}),
+    "info_nce one way": (info_nce_one_way, (14.0,), {}),
+    "convirt": (convirt, (10.0, 0.75), {}),
     "info_loob": (info_loob, (30.0,), {}),
     "info_loob_pair": (info_loob_pair, (30.0,), {}),
     "hopfield_retrieval": (hopfield_retrieval, (8.0,), {}),
@@ -51,6 +59,47 @@ def test_tiled_equals_dense(unit_rows, name, n, tile):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", [name for name in LOSSES if "retrieval" not in name])
+def test_tiled_equals_dense_with_duplicates(unit_rows, name):
+    loss, scalars, options = LOSSES[name]
+    rows, groups = (unit_rows(13, 6, 0), unit_rows(13, 6, 1)), torch.arange(13) % 5
+    dense = value_and_gradients(loss, rows, scalars, {**options, "groups": groups})
+    tiled = value_and_gradients(loss, rows, scalars, {**options, "groups": groups, "tile": 4})
+    for ours, theirs in zip(tiled, dense, strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_tiled_gradients_are_right_for_every_scalar(unit_rows):
+    """Against finite differences, bias and temperature included."""
+    image, text = unit_rows(5, 3, 0), unit_rows(5, 3, 1)
+    scalars = [torch.tensor(v, dtype=torch.float64) for v in (4.0, -2.0)]
+    arguments = [a.requires_grad_() for a in (image, text, *scalars)]
+    assert torch.autograd.gradcheck(lambda *a: sigmoid(*a, tile=2), arguments)
+    assert torch.autograd.gradcheck(lambda *a: cloob(*a, 8.0, tile=2), arguments[:3])
+    assert torch.autograd.gradcheck(lambda *a: hopfield_retrieval(*a, tile=2), arguments[:3])
+    assert torch.autograd.gradcheck(lambda *a: dhn_nce(*a, 0.15, 0.4, tile=2), arguments[:3])
+
+
+@pytest.mark.parametrize("name", ["info_nce", "cloob", "sigmoid", "dhn_nce", "info_loob"])
+def test_rounded_operands_cost_little(unit_rows, name):
+    """Of spread-out rows: summed and kept in float32, what is rounded to bfloat16 moves the gradient by a percent."""
+    loss, scalars, options = LOSSES[name]
+    image = unit_rows(64, 32, 0)
+    rows = image.float(), F.normalize(image + unit_rows(64, 32, 1), dim=1).float()
+    found = []
+    for context in (contextlib.nullcontext, bfloat16_operands):
+        image, text = (r.clone().requires_grad_() for r in rows)
+        with context():
+            value = loss(image, text, *scalars, **options, tile=16)
+        value.backward()  # outside: a loss remembers how it was computed
+        found.append((value.detach(), torch.cat([image.grad, text.grad])))
+    (exact, gradient), (rounded, moved) = found
+    assert rounded.dtype == moved.dtype == torch.float32
+    assert not torch.equal(gradient, moved)
+    assert rounded.item() == pytest.approx(exact.item(), abs=0.01)
+    assert (moved - gradient).norm() < 0.04 * gradient.norm()
+
+
 class LargestTensor(TorchDispatchMode):
     """Watches every operation, and remembers the most elements that any result had."""
 
@@ -80,4 +129,5 @@ def test_large_tables_are_tiled_by_themselves():
     assert tile_rows(4096, 4096, None) == 4096
     assert tile_rows(4097, 4096, None) * 4096 <= DENSE_CELLS / 4
     assert tile_rows(32_768, 32_768, None) == 128
+    assert tile_rows(32_768, 32_768, None, "cuda") == 4096
     assert tile_rows(10, 10, 3) == 3
