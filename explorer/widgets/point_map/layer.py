@@ -85,7 +85,7 @@ class PointLayer(pg.GraphicsObject):
         self._look = Look(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self._count = 0
-        self._points: Points | None = None
+        self._arranged: tuple[PointGrid, Points] | None = None
         self._frame: Frame | None = None
         self._halo, self._grey, self._ground = QColor("white"), QColor("grey"), QColor("white")
         self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
@@ -107,7 +107,9 @@ class PointLayer(pg.GraphicsObject):
     def set_points(self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"]) -> None:
         """Shows these points, all in one colour, none dimmed, until colours and states are set."""
         self._epoch += 1
-        self._places.take()
+        for asked in (self._places, self._arrangements, self._requests):
+            asked.take()
+        self._arranged = self._frame = None
         self._count = len(xy)
         colour = np.zeros(len(xy), np.uint16)
         self._look = Look(colour, np.ascontiguousarray(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -267,7 +269,6 @@ class PointLayer(pg.GraphicsObject):
     def _take_grid(self, grid: PointGrid) -> None:
         self.prepareGeometryChange()
         self.grid = grid
-        self._points = None
         self._arrange()
         self.indexed.emit()
 
@@ -283,7 +284,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _take_points(self, made: tuple[PointGrid, Points] | None) -> None:
         if made is not None and made[0] is self.grid:
-            self._points = made[1]
+            self._arranged = made
             self._redraw()
 
     def _redraw(self) -> None:
@@ -312,7 +313,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _request(self) -> Request | None:
         sight = self._sight_now()
-        if sight is None or self._points is None:
+        if sight is None or self._arranged is None:
             return None
         if sight != self._sight:
             self._sight = sight
@@ -324,8 +325,7 @@ class PointLayer(pg.GraphicsObject):
             half = (max(sight.width // 2, 1), max(sight.height // 2, 1))
             sight = Sight(sight.left, sight.bottom, sight.right, sight.top, *half)
         return Request(
-            self.grid,
-            self._points,
+            *self._arranged,
             sight,
             halo=self._halo.getRgb()[:3],
             grey=self._grey.getRgb()[:3],
@@ -342,10 +342,10 @@ class PointLayer(pg.GraphicsObject):
         if request is None:
             return
         self._stale = False
-        full = request.sight == self._sight and request.wants_density == self._wants_density
+        epoch, full = self._epoch, request.sight == self._sight and request.wants_density == self._wants_density
         # The thread takes the newest request when it is ready for one, so it never waits for this one.
         if self._requests.put((request, full)):
-            self._worker.do(self._requests.work_with(_drawn), self._show)
+            self._worker.do(self._requests.work_with(_drawn), lambda made: epoch == self._epoch and self._show(made))
 
     def _ask_for_kernels(self) -> None:
         """Loads the compiled kernels on a thread of their own, then draws again with them."""
