@@ -92,7 +92,7 @@ def train(
     """Trains what is not there yet, all objectives with one seed before the next seed; yields each run as it ends.
 
     Runs that were interrupted go on, those that another process trains are left to it, and those that failed stay
-    failed.
+    failed. Ends early where a person stops a run.
     """
     plans = [planned(objective, seed, epochs=epochs) for seed in seeds for objective in objectives]
     for plan in plans:
@@ -101,7 +101,10 @@ def train(
         if row.status in ("finished", "failed") or workspace.is_alive(row.id):
             continue
         fit(workspace, row.id)
-        yield workspace.run(row.id)
+        row = workspace.run(row.id)
+        yield row
+        if row.status == "stopped":
+            return
 
 
 def results(

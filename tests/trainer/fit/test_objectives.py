@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import checkpoint, config, data
+from trainer import catalog, checkpoint, config, data
+from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
 from trainer.charts.similarity import similarity
@@ -21,7 +22,7 @@ from trainer.fit import fit
 from trainer.methods import MethodError
 from trainer.models import ModelError
 from trainer.open_model import open_run
-from trainer.store import read_snapshot
+from trainer.store import Workspace, read_snapshot
 from trainer.training import Training
 
 SHORT = {
@@ -230,6 +231,36 @@ def test_more_clusters_than_pairs_are_refused(workspace, tiny):
     run = tiny(config.Pcl(queue=128, clusters=100), **SHORT)
     with pytest.raises(MethodError, match="400 clusters for 256 training pairs"):
         fit(workspace, run)
+
+
+BAD = {
+    "optimiser.batch_size=1": "too small: choose at least 2",
+    "objective.inv_tau=-3": "too small: choose at least 0.01",
+    "objective.inv_tau=nan": "a finite number is needed",
+    "objective=nonsense": "choose one of clip, cloob",
+    "objective=triplet objective.sampler=nearest": "choose one of distance-weighted, semi-hard, hard, random",
+    "objective=margin objective.per_class=100": "must divide optimiser.batch_size 128 at least twice",
+    "objective=pcl objective.queue=64": "must be a multiple of optimiser.batch_size 128",
+    "objective=convirt objective.image_weight=1.5": "too large: choose at most 1",
+    "objective=cloob objective.scale_hopfield=-8": "too small: choose at least 0.01",
+    "objective=dhn_nce objective.beta_image=-1": "too small: choose at least 0",
+    "objective=byol objective.momentum=1": "too large: choose at most 0.99999",
+    "objective=word2vec optimiser.micro_batch=16": "choose 0 and a smaller batch",
+    "objective=word2vec objective.subsample=-1": "too small: choose at least 0",
+}
+
+
+@pytest.mark.parametrize("choices", BAD)
+def test_a_choice_that_cannot_be_trained_is_a_sentence_before_there_is_a_run(tmp_path, capsys, choices):
+    sets = [word for choice in choices.split() for word in ("--set", choice)]
+    assert main(["fit", "--preset", "clip-scenes", *sets, "--workspace", str(tmp_path)]) == 2
+    assert BAD[choices] in capsys.readouterr().err
+    assert Workspace(tmp_path).runs() == []
+
+
+def test_every_objective_has_a_preset_that_trains_at_once():
+    ready = {type(run.objective) for run in catalog.presets().values() if isinstance(run.data, config.Scenes)}
+    assert ready == set(config.choices(config.Objective))
 
 
 def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
