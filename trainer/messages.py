@@ -85,8 +85,14 @@ class EmbedClasses:
 class Project:
     """A picture of a snapshot in the plane; cached as a layout, so asking twice is quick.
 
-    `method` is `pca` or `umap`. Answer: `{"layout": path.npy (m x 2 float32), "images": n_images, "texts": n_texts,
-    "method": ..., "seconds": ..., "note": ...}`; rows are the image embeddings, then the text embeddings.
+    `method` is `pca`, `umap`, `tsne`, `pacmap`, or `file` for the coordinates in `file`. `onto` is the folder of
+    another snapshot whose layout this one is to face. With `series`, folders of earlier snapshots of the run in the
+    order of their steps, layouts are made of them too, each facing the next later one. With `place`, a `.npy` of
+    vectors (of images, unless `place_images` is false), the answer says where they stand in the layout.
+
+    Answer: `{"layout": path.npy (m x 2 float32), "images": n_images, "texts": n_texts, "method": ..., "seconds": ...,
+    "note": ..., "fitted": ..., "layouts": [path of each of `series`], "placed": [[x, y] of each of `place`]}`; rows are
+    the image embeddings, then the text embeddings.
     """
 
     ask: ClassVar[str] = "project"
@@ -94,7 +100,13 @@ class Project:
     method: str
     neighbours: int = 15
     min_dist: float = 0.1
+    metric: str = "cosine"
     seed: int = 0
+    file: str = ""
+    onto: str = ""
+    series: tuple[str, ...] = ()
+    place: str = ""
+    place_images: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

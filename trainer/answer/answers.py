@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,28 +101,9 @@ class Answers:
         }
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
-        from trainer.project import layout_file
+        from trainer.project.answering import answer_project
 
-        folder = Path(question.snapshot)
-        if not (folder / "snapshot.json").is_file():
-            raise AnswerError("unreadable", f"There is no snapshot in {folder}.", "Choose another step.")
-        found = layout_file(
-            self._workspace.folder,
-            folder,
-            method=question.method,
-            neighbours=question.neighbours,
-            min_dist=question.min_dist,
-            seed=question.seed,
-            progress=progress,
-        )
-        return {
-            "layout": str(found.file),
-            "images": found.images,
-            "texts": found.texts,
-            "method": found.method,
-            "seconds": found.seconds,
-            "note": found.note,
-        }
+        return answer_project(self._workspace.folder, question, progress)
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
         folder = self._workspace.run(run).folder / "scratch"

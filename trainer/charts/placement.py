@@ -1,0 +1,62 @@
+"""How the points of a map are placed: method and parameters, in one place and in one set of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+METHODS: Final = ("pca", "umap", "tsne", "pacmap", "file")
+METRICS: Final = ("cosine", "euclidean")
+LABELS: Final = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE", "pacmap": "PaCMAP", "file": "From a file"}
+"""Methods as people call them."""
+CAUTION: Final = "distances between clusters mean nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """How points are placed.
+
+    Attributes:
+        method: One of `METHODS`.
+        neighbours: UMAP's and PaCMAP's size of a neighbourhood, t-SNE's perplexity.
+        min_dist: UMAP: how close points may lie.
+        metric: UMAP and t-SNE: distance of two vectors, one of `METRICS`.
+        seed: Makes all but PCA reproducible.
+        file: Of the coordinates, for `file`.
+    """
+
+    method: str = "pca"
+    neighbours: int = 15
+    min_dist: float = 0.1
+    metric: str = "cosine"
+    seed: int = 0
+    file: str = ""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those fields that decide where points stand with this method, the method included."""
+        names = {
+            "umap": ("neighbours", "min_dist", "metric", "seed"),
+            "tsne": ("neighbours", "metric", "seed"),
+            "pacmap": ("neighbours", "seed"),
+        }
+        return {"method": self.method} | {name: getattr(self, name) for name in names.get(self.method, ())}
+
+    @property
+    def words(self) -> str:
+        """As it is written above a map: method and parameters."""
+        label = LABELS.get(self.method, self.method)
+        metric = "cosine" if self.metric == "cosine" else "Euclidean"
+        if self.method == "umap":
+            return f"{label}, {metric}, {self.neighbours} neighbours, min. distance {self.min_dist:g}, seed {self.seed}"
+        if self.method == "tsne":
+            return f"{label}, {metric}, perplexity {self.neighbours}, seed {self.seed}"
+        if self.method == "pacmap":
+            return f"{label}, {self.neighbours} neighbours, seed {self.seed}"
+        return label
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `trainer export` and `trainer project` that choose it, those that matter only."""
+        chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
+        return chosen | ({"coordinates": self.file} if self.method == "file" else {})
