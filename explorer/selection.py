@@ -7,8 +7,8 @@ The only state that views share. Every change that a person makes can be undone;
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,34 @@ from PySide6.QtGui import QUndoCommand, QUndoStack
 UNDO_LIMIT: Final = 100
 
 
+class Rows:
+    """Numbers of pairs, ascending, each once; cannot be changed, equal by content. A million cost milliseconds."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, rows: Iterable[int] | np.ndarray = ()) -> None:
+        given = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, dtype=np.int64)
+        self.array = np.unique(np.asarray(given, np.int64))
+        self.array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.array.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Rows):
+            return np.array_equal(self.array, other.array)
+        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.array.tobytes())
+
+    def __repr__(self) -> str:
+        return f"Rows({self.array.tolist() if len(self) <= 8 else f'{len(self):,}'})"
+
+
 @dataclass(frozen=True)
 class Looking:
     """One state of the selection; frozen, so that undo can keep it.
@@ -27,6 +55,7 @@ class Looking:
         run_a: Id of the run shown in blue, None if none is.
         run_b: Id of the run shown in orange, None if none is.
         step: Step of the snapshots shown; None is the last one.
+        step_b: Step of B's snapshot where it is another than A's; None: that of A.
         dataset: `dataset-split` of the snapshots shown, e.g. `scenes-renderings`; None is the first there is.
         pairs: Selected rows of the dataset's items, ascending.
         queries: Image files the person asks about (dropped, pasted or browsed).
@@ -36,8 +65,9 @@ class Looking:
     run_a: int | None = None
     run_b: int | None = None
     step: int | None = None
+    step_b: int | None = None
     dataset: str | None = None
-    pairs: tuple[int, ...] = ()
+    pairs: Rows = field(default_factory=Rows)
     queries: tuple[str, ...] = ()
     view: str = ""
 
@@ -105,7 +135,11 @@ class Selection(QObject):
 
     @step.setter
     def step(self, step: int | None) -> None:
-        self._change("Choose a step", step=step)
+        self._change("Choose a step", step=step, step_b=None)
+
+    def step_of(self, index: int) -> int | None:
+        """Step of run A (0) or B (1); None is its last."""
+        return self._now.step if index == 0 or self._now.step_b is None else self._now.step_b
 
     @property
     def dataset(self) -> str | None:
@@ -115,17 +149,17 @@ class Selection(QObject):
     @dataset.setter
     def dataset(self, dataset: str | None) -> None:
         if dataset != self.dataset:
-            self._change("Choose data", dataset=dataset, pairs=())
+            self._change("Choose data", dataset=dataset, pairs=Rows())
 
     @property
     def pairs(self) -> np.ndarray:
         """Selected rows of the dataset's items (int64, ascending, each once)."""
-        return np.array(self._now.pairs, dtype=np.int64)
+        return self._now.pairs.array
 
     @pairs.setter
     def pairs(self, rows: Iterable[int]) -> None:
-        chosen = tuple(np.unique(np.fromiter(rows, dtype=np.int64)).tolist())
-        self._change("Select pairs" if chosen else "Clear the selection", pairs=chosen)
+        chosen = Rows(rows)
+        self._change("Select pairs" if len(chosen) else "Clear the selection", pairs=chosen)
 
     @property
     def queries(self) -> tuple[Path, ...]:
@@ -158,11 +192,17 @@ class Selection(QObject):
 
     def select_runs(self, run_a: int | None, run_b: int | None) -> None:
         """Looks at these two runs, as one step of undo."""
-        self._change("Choose runs", run_a=run_a, run_b=run_b)
+        self._change("Choose runs", run_a=run_a, run_b=run_b, step_b=None)
+
+    def select_snapshots(self, a: tuple[int, int], b: tuple[int, int]) -> None:
+        """Looks at a run at a step as A and another (or the same at another step) as B, as one step of undo."""
+        step_b = b[1] if b[1] != a[1] else None
+        self._change("Choose snapshots", run_a=a[0], run_b=b[0], step=a[1], step_b=step_b)
 
     def swap(self) -> None:
         """A becomes B and B becomes A."""
-        self._change("Swap A and B", run_a=self.run_b, run_b=self.run_a)
+        steps = {} if self._now.step_b is None else {"step": self._now.step_b, "step_b": self.step}
+        self._change("Swap A and B", run_a=self.run_b, run_b=self.run_a, **steps)
 
     def clear(self) -> None:
         """Nothing is selected or hovered any more; runs, step and data stay."""
@@ -171,11 +211,14 @@ class Selection(QObject):
 
     def propose(self, **values: Any) -> None:
         """Sets fields of `Looking` on the application's own account: announced, but no step of undo."""
+        if "pairs" in values:
+            values["pairs"] = Rows(values["pairs"])
         self._become(dataclasses.replace(self._now, **values))
 
     def remember(self) -> dict[str, Any]:
         """What to keep for the next start, ready for JSON."""
-        return dataclasses.asdict(self._now)
+        names = [each.name for each in dataclasses.fields(self._now)]
+        return {name: getattr(self._now, name) for name in names} | {"pairs": list(self._now.pairs)}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Takes up what `remember` gave; what it does not know or cannot read is left out."""
@@ -183,8 +226,9 @@ class Selection(QObject):
             "run_a": _whole,
             "run_b": _whole,
             "step": _whole,
+            "step_b": _whole,
             "dataset": lambda v: v if isinstance(v, str) else None,
-            "pairs": lambda v: tuple(int(i) for i in v) if isinstance(v, list | tuple) else (),
+            "pairs": lambda v: Rows(int(i) for i in v) if isinstance(v, list | tuple) else Rows(),
             "queries": lambda v: tuple(str(p) for p in v) if isinstance(v, list | tuple) else (),
             "view": lambda v: v if isinstance(v, str) else "",
         }
@@ -203,7 +247,7 @@ class Selection(QObject):
         for fields, signal in (
             (("run_a", "run_b"), self.runs_changed),
             (("dataset",), self.dataset_changed),
-            (("step",), self.step_changed),
+            (("step", "step_b"), self.step_changed),
             (("pairs",), self.pairs_changed),
             (("queries",), self.queries_changed),
             (("view",), self.view_changed),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from explorer.selection import UNDO_LIMIT, Selection
@@ -98,3 +99,31 @@ def test_what_is_remembered_comes_back(qapp, selection: Selection) -> None:
 def test_nonsense_is_left_out(selection: Selection, remembered: dict) -> None:
     selection.restore(remembered)
     assert selection.now == Selection().now
+
+
+def test_b_may_stand_at_a_step_of_its_own() -> None:
+    selection = Selection()
+    selection.select_snapshots((1, 96), (1, 384))
+    assert (selection.runs, selection.step_of(0), selection.step_of(1)) == ((1,), 96, 384)
+    selection.swap()
+    assert (selection.step_of(0), selection.step_of(1)) == (384, 96)
+    selection.step = 192
+    assert (selection.step_of(0), selection.step_of(1)) == (192, 192)
+    selection.undo.undo()
+    assert selection.step_of(1) == 96
+    selection.select_runs(1, 2)
+    assert selection.step_of(1) == 384
+    selection.select_snapshots((1, 96), (2, 96))
+    assert selection.now.step_b is None
+
+
+def test_a_million_selected_pairs_are_an_array_and_come_back() -> None:
+    selection = Selection()
+    selection.pairs = np.arange(1_000_000)[::-1]
+    assert selection.pairs[:3].tolist() == [0, 1, 2]
+    assert not selection.pairs.flags.writeable
+    selection.pairs = range(1_000_000)
+    assert selection.undo.count() == 1, "the same pairs again are no step of undo"
+    other = Selection()
+    other.restore(json.loads(json.dumps(selection.remember())))
+    assert other.now == selection.now
