@@ -1,0 +1,189 @@
+"""Pairs as a table: picture, caption, and any numbers; a million rows cost an order array and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from explorer.models.pictures import Pictures
+from trainer.store import Items
+
+Index = QModelIndex | QPersistentModelIndex
+
+PAIR_ROLE: Final = Qt.ItemDataRole.UserRole
+"""The pair's row in the snapshot."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One column of numbers.
+
+    Attributes:
+        key: Names the column for programs.
+        words: Its heading.
+        hint: What it means.
+        values: One per pair of the table.
+        digits: After the point.
+        signed: Whether a plus sign is written.
+    """
+
+    key: str
+    words: str
+    hint: str
+    values: np.ndarray
+    digits: int = 2
+    signed: bool = False
+
+    def text(self, place: int) -> str:
+        """The value as it is written: a true minus sign, a dash for none."""
+        value = float(self.values[place])
+        if np.isnan(value):
+            return "–"
+        if self.signed and value == 0:
+            return "0"
+        return f"{value:{'+' if self.signed else ''},.{self.digits}f}".replace("-", "−")
+
+
+class PairTableModel(QAbstractTableModel):
+    """Picture and caption, class, then the numbers; sorting makes an order array and moves nothing."""
+
+    FIXED: Final = ("Pair", "Class")
+
+    def __init__(self, pictures: Pictures, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pictures = pictures
+        self._items: Items | None = None
+        self._rows: Int[np.ndarray, " n"] = np.empty(0, np.int64)
+        self._order: Int[np.ndarray, " n"] = self._rows
+        self._columns: tuple[Numbers, ...] = ()
+        self._sorted = (-1, Qt.SortOrder.AscendingOrder)
+        self._asked: dict[str, int] = {}
+        pictures.arrived.connect(self._on_arrived)
+
+    @property
+    def pairs(self) -> Int[np.ndarray, " n"]:
+        """Rows of the snapshot, in the order shown."""
+        return self._rows[self._order]
+
+    @property
+    def columns(self) -> tuple[Numbers, ...]:
+        """The columns of numbers."""
+        return self._columns
+
+    def show(self, items: Items | None, rows: Int[np.ndarray, " n"], columns: Sequence[Numbers] = ()) -> None:
+        """Lists these pairs of a snapshot, sorted as before where the column is still there."""
+        key = self._key(self._sorted[0])
+        self.beginResetModel()
+        self._items, self._rows, self._columns = items, np.asarray(rows, np.int64), tuple(columns)
+        self._asked.clear()
+        place = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
+        self._sorted = (place, self._sorted[1])
+        self._order = self._ordered()
+        self.endResetModel()
+
+    def place_of(self, pair: int) -> int:
+        """The line that shows a pair; -1 if none does."""
+        found = np.flatnonzero(self._rows[self._order] == pair)
+        return int(found[0]) if len(found) else -1
+
+    def lines_of(self, pairs: Int[np.ndarray, " k"]) -> Int[np.ndarray, " j"]:
+        """The lines that show these pairs, ascending."""
+        return np.flatnonzero(np.isin(self._rows[self._order], pairs))
+
+    def place_at(self, line: int) -> int:
+        """Where the pair of a line stands in the arrays that the table was given."""
+        return int(self._order[line])
+
+    # -- Qt's side ---------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.FIXED) + len(self._columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation is not Qt.Orientation.Horizontal or not 0 <= section < self.columnCount():
+            return None
+        number = self._columns[section - len(self.FIXED)] if section >= len(self.FIXED) else None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return number.words if number else self.FIXED[section]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return number.hint if number else None
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
+            return int(side | Qt.AlignmentFlag.AlignVCenter)
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if self._items is None or not index.isValid() or index.row() >= len(self._order):
+            return None
+        place = int(self._order[index.row()])
+        pair, column = int(self._rows[place]), index.column()
+        if role == PAIR_ROLE:
+            return pair
+        if role == Qt.ItemDataRole.DecorationRole and column == 0:
+            return self._picture(pair, index.row())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(pair, place, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole and column >= len(self.FIXED):
+            return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        if role == Qt.ItemDataRole.ToolTipRole and column == 0:
+            return f"{self._items.caption[pair]}\n{self._items.path[pair]}".strip()
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self._text(pair, place, column)}"
+        return None
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self._sorted = (column, order)
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        places = [int(self._order[index.row()]) for index in before]
+        self._order = self._ordered()
+        self._asked.clear()
+        if before:
+            line_of = np.empty(len(self._order), np.int64)
+            line_of[self._order] = np.arange(len(self._order))
+            after = [self.index(int(line_of[p]), index.column()) for p, index in zip(places, before, strict=True)]
+            self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+
+    def _text(self, pair: int, place: int, column: int) -> str:
+        if column == 0:
+            return self._items.caption[pair] or self._items.path[pair].rpartition("/")[2]
+        return self._items.label[pair] if column == 1 else self._columns[column - len(self.FIXED)].text(place)
+
+    def _picture(self, pair: int, line: int) -> Any:
+        path = self._items.path[pair]
+        self._asked[path] = line
+        return self._pictures.get(path)
+
+    def _on_arrived(self, path: str) -> None:
+        line = self._asked.get(path, -1)
+        if 0 <= line < len(self._rows):
+            index = self.index(line, 0)
+            self.dataChanged.emit(index, index, [Qt.ItemDataRole.DecorationRole])
+
+    def _key(self, column: int) -> str:
+        if column < 0:
+            return ""
+        return self.FIXED[column] if column < len(self.FIXED) else self._columns[column - len(self.FIXED)].key
+
+    def _ordered(self) -> Int[np.ndarray, " n"]:
+        column, order = self._sorted
+        every = np.arange(len(self._rows))
+        if column < 0 or self._items is None:
+            return every
+        if column < len(self.FIXED):
+            source = self._items.caption if column == 0 else self._items.label
+            values: np.ndarray = np.array([source[row] for row in self._rows.tolist()], dtype=object)
+            ascending = np.array(sorted(every.tolist(), key=values.__getitem__), np.int64)
+            return ascending if order is Qt.SortOrder.AscendingOrder else ascending[::-1]
+        values = np.asarray(self._columns[column - len(self.FIXED)].values, np.float64)
+        # What has no value is neither small nor large: NaN sorts last either way.
+        return np.argsort(values if order is Qt.SortOrder.AscendingOrder else -values, kind="stable")

@@ -1,0 +1,277 @@
+"""Beside a view: the selected pairs as a table, and selections kept under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QUndoCommand
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pair_table import Numbers
+from explorer.models.pictures import Pictures
+from explorer.views.selected.table import PairTable
+from explorer.views.view import Context
+from explorer.widgets.elided_label import ElidedLabel
+from trainer.store import Items, Workspace
+from trainer.store.selections import NamedSelection, rows_of, write_selection
+
+FILTER = "Parquet (*.parquet);;CSV (*.csv);;List of image files (*.txt)"
+
+
+class SelectedPanel(QWidget):
+    """The selection of a dataset's pairs: listed, kept under a name, recalled, exported, deleted with undo.
+
+    Signals:
+        failed: What went wrong, and what to do.
+    """
+
+    failed = Signal(str, str)
+
+    def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("selected-panel")
+        self.context = context
+        self._items: Items | None = None
+        self._dataset = ""
+        self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
+        self._kept: tuple[NamedSelection, ...] = ()
+        self._deleted: NamedSelection | None = None
+        self.table = PairTable(pictures, name="selected-table", words="Selected pairs")
+        self.title = QLabel()
+        theme.set_role(self.title, "heading")
+        self.hint = QLabel("Select pairs in any view; they are listed here.", wordWrap=True)
+        theme.set_role(self.hint, "small")
+        self.name = QLineEdit(
+            objectName="selected-name", placeholderText="Name this selection", accessibleName="Name of the selection"
+        )
+        self.save = QPushButton("Keep", objectName="selected-keep", toolTip="Keep the selected pairs under this name")
+        self.clear = QPushButton("Clear", objectName="selected-clear", accessibleName="Clear the selection")
+        self.clear.setToolTip("Esc")
+        theme.set_role(self.clear, "quiet")
+        self.export = QToolButton(objectName="selected-export", accessibleName="Export the selected pairs")
+        self.export.setToolTip("Export as Parquet, CSV or list of image files")
+        theme.keep_icon(self.export, "download", 16, "secondary")
+        self.recall = QToolButton(objectName="selected-recall", text="Kept", accessibleName="Kept selections")
+        self.recall.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.recall.setToolTip("Selections kept in this workspace")
+        self.menu = QMenu(self.recall)
+        self.recall.setMenu(self.menu)
+        self.told = ElidedLabel()
+        theme.set_role(self.told, "small")
+        self.undo = QPushButton("Undo", objectName="selected-undo", visible=False)
+        theme.set_role(self.undo, "quiet")
+        self._lay_out()
+        self._connect()
+        self._show()
+
+    def show_items(
+        self, items: Items | None, rows: Int[np.ndarray, " k"], *, dataset: str, columns: Sequence[Numbers] = ()
+    ) -> None:
+        """Lists the pairs `rows` of a snapshot; `dataset` (`scenes-renderings`) says what kept selections fit."""
+        other = dataset != self._dataset
+        self._items, self._dataset, self._rows = items, dataset, np.asarray(rows, np.int64)
+        self.table.pairs.show(items, self._rows if items is not None else self._rows[:0], columns)
+        self._show()
+        if other:
+            self.read()
+
+    def read(self) -> None:
+        """Asks the store for the kept selections of this data."""
+        self.context.background.run(
+            self, _read, self.context.workspace, self._dataset, done=self._take, key="selections"
+        )
+
+    def actions(self) -> list[QAction]:
+        """For the command palette: recall each kept selection, export the present one."""
+        made = []
+        for kept in self._kept:
+            action = QAction(f"Select “{kept.name}” ({kept.n:,} pairs)", self)
+            action.triggered.connect(partial(self._recall, kept))
+            made.append(action)
+        if len(self._rows):
+            export = QAction("Export the selected pairs…", self)
+            export.triggered.connect(self._choose_file)
+            made.append(export)
+        return made
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        name = self.name.text().strip()
+        if not name or self._items is None or not len(self._rows):
+            return
+        ids = np.asarray(self._items.id)[self._rows].tolist()
+        self.context.background.run(
+            self,
+            self.context.workspace.keep_selection,
+            name,
+            self._dataset,
+            ids,
+            done=self._after_keeping,
+            failed=self._refuse,
+            key="keep",
+        )
+
+    def _after_keeping(self, kept: NamedSelection) -> None:
+        self.name.clear()
+        self._tell(f"Kept “{kept.name}”, {kept.n:,} pairs")
+        self.read()
+
+    def _recall(self, kept: NamedSelection) -> None:
+        if self._items is None:
+            return
+        rows = rows_of(kept, self._items)
+        self.context.selection.pairs = rows
+        missing = kept.n - len(rows)
+        self._tell(f"“{kept.name}”" + (f": {missing:,} of {kept.n:,} pairs are not in this data" if missing else ""))
+
+    def _delete(self, kept: NamedSelection) -> None:
+        self.context.selection.undo.push(_Deletion(self, kept))
+
+    def drop(self, kept: NamedSelection) -> None:
+        """Forgets a kept selection; undone by `put_back`."""
+        self._deleted = kept
+        self._run_store(self.context.workspace.drop_selection, kept)
+        self._tell(f"Deleted “{kept.name}”", undo=True)
+
+    def put_back(self, kept: NamedSelection) -> None:
+        """Keeps a deleted selection again."""
+        self._run_store(self.context.workspace.restore_selection, kept)
+        self._tell(f"“{kept.name}” is back")
+
+    def _choose_file(self) -> None:
+        dialog = QFileDialog(self, "Export the selected pairs", f"{self._dataset}-selected.parquet", FILTER)
+        dialog.setObjectName("selected-file")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda file: self.write(Path(file)))
+        dialog.open()
+
+    def write(self, file: Path) -> None:
+        """Writes the selected pairs; the ending decides how."""
+        if self._items is None or not len(self._rows):
+            return
+        self.context.background.run(
+            self,
+            write_selection,
+            self._items,
+            self._rows,
+            file,
+            done=lambda _none: self._tell(f"{len(self._rows):,} pairs written to {file}"),
+            failed=self._refuse,
+            key="write",
+        )
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _run_store(self, function: object, kept: NamedSelection) -> None:
+        # One thread at a time would be nicer still, but a deletion and its undo are seconds apart.
+        self.context.background.run(
+            self, function, kept, done=lambda _none: self.read(), failed=self._refuse, key="change"
+        )
+
+    def _take(self, kept: tuple[NamedSelection, ...]) -> None:
+        self._kept = kept
+        self.menu.clear()
+        for each in kept:
+            select = self.menu.addMenu(f"{each.name}   {each.n:,}".replace("&", "&&"))
+            for words, does in (("Select", self._recall), ("Delete", self._delete)):
+                action = select.addAction(words)
+                action.triggered.connect(partial(does, each))
+        self._show()
+
+    def _show(self) -> None:
+        n, chosen = (len(self._items) if self._items else 0), len(self._rows)
+        self.title.setText(f"Selected {chosen:,} of {n:,} pairs" if chosen else "Selected")
+        for widget in (self.table, self.clear, self.export, self.name, self.save):
+            widget.setVisible(chosen > 0)
+        self.hint.setVisible(not chosen)
+        self.recall.setVisible(bool(self._kept))
+        self.recall.setText(f"Kept {len(self._kept)}")
+        self.save.setEnabled(bool(self.name.text().strip()))
+
+    def _tell(self, words: str, *, undo: bool = False) -> None:
+        self.told.setText(words)
+        self.undo.setVisible(undo)
+
+    def _undo(self) -> None:
+        if self._deleted is not None:
+            kept, self._deleted = self._deleted, None
+            self.put_back(kept)
+
+    def _refuse(self, error: Exception) -> None:
+        self.failed.emit(str(error), "")
+        self._tell(str(error))
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        self.name.returnPressed.connect(self._keep)
+        self.name.textChanged.connect(lambda _text: self._show())
+        self.save.clicked.connect(self._keep)
+        self.clear.clicked.connect(selection.clear)
+        self.export.clicked.connect(self._choose_file)
+        self.undo.clicked.connect(self._undo)
+        self.table.hovered.connect(self._hover)
+
+    def _hover(self, pair: int) -> None:
+        self.context.selection.hovered = pair if pair >= 0 else None
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(theme.SPACE)
+        head.addWidget(self.title, 1)
+        for widget in (self.recall, self.export, self.clear):
+            head.addWidget(widget)
+        keep = QHBoxLayout()
+        keep.setSpacing(theme.SPACE)
+        keep.addWidget(self.name, 1)
+        keep.addWidget(self.save)
+        said = QHBoxLayout()
+        said.setSpacing(theme.SPACE)
+        said.addWidget(self.told, 1)
+        said.addWidget(self.undo)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(head)
+        column.addWidget(self.hint)
+        column.addWidget(self.table, 1)
+        column.addLayout(keep)
+        column.addLayout(said)
+        column.addStretch(0)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+
+
+class _Deletion(QUndoCommand):
+    """A deleted selection, for Ctrl+Z."""
+
+    def __init__(self, panel: SelectedPanel, kept: NamedSelection) -> None:
+        super().__init__(f"Delete the selection “{kept.name}”")
+        self._panel, self._kept = panel, kept
+
+    def redo(self) -> None:
+        self._panel.drop(self._kept)
+
+    def undo(self) -> None:
+        self._panel.put_back(self._kept)
+
+
+def _read(workspace: Workspace, dataset: str) -> tuple[NamedSelection, ...]:
+    return tuple(workspace.selections(dataset)) if dataset else ()

@@ -1,0 +1,159 @@
+"""A table of pairs with thumbnails; virtual, sortable, its selection given as pairs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import (
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QSignalBlocker,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pair_table import PAIR_ROLE, PairTableModel
+from explorer.models.pictures import Pictures
+
+PICTURE_PX: Final = 36
+LINE_PX: Final = 44
+MOST_MARKED: Final = 20_000
+"""More selected pairs are not marked line by line: Qt needs a range for each."""
+
+
+class PairTable(QTableView):
+    """Pairs, one a line.
+
+    Signals:
+        chosen: The selected pairs, rows of the snapshot, after a person selected lines.
+        hovered: The pair under the pointer or the keyboard; -1 for none.
+    """
+
+    chosen = Signal(object)
+    hovered = Signal(int)
+
+    def __init__(self, pictures: Pictures, *, name: str, words: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(words)
+        self.pairs = PairTableModel(pictures, self)
+        self.setModel(self.pairs)
+        self.setItemDelegateForColumn(0, PictureCell(self))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setMouseTracking(True)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        # Fixed: a header that measured its sections would touch every one of a million.
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(LINE_PX)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setMinimumSectionSize(56)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicatorClearable(False)
+        self.setSortingEnabled(True)
+        self.selectionModel().selectionChanged.connect(lambda *_: self._announce())
+        self.entered.connect(lambda index: self.hovered.emit(index.data(PAIR_ROLE)))
+        self.pairs.modelReset.connect(self._fit_columns)
+        theme.theme().changed.connect(self.viewport().update)
+
+    def chosen_pairs(self) -> Int[np.ndarray, " k"]:
+        """The selected pairs, ascending."""
+        shown = self.pairs.pairs
+        ranges = [np.arange(r.top(), r.bottom() + 1) for r in self.selectionModel().selection()]
+        return np.unique(shown[np.concatenate(ranges)]) if ranges else shown[:0]
+
+    def mark(self, pairs: Int[np.ndarray, " k"]) -> None:
+        """Shows these pairs as selected, as far as they are listed; announces nothing."""
+        if np.array_equal(np.intersect1d(pairs, self.pairs.pairs), self.chosen_pairs()):
+            return
+        lines = self.pairs.lines_of(pairs)[:MOST_MARKED]
+        selection, last = QItemSelection(), self.pairs.columnCount() - 1
+        for block in np.split(lines, np.flatnonzero(np.diff(lines) > 1) + 1) if len(lines) else ():
+            selection.append(
+                QItemSelection(self.pairs.index(int(block[0]), 0), self.pairs.index(int(block[-1]), last)).first()
+            )
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self.viewport().update()
+        if len(lines):
+            self.scrollTo(self.pairs.index(int(lines[0]), 0))
+
+    def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
+        super().currentChanged(current, previous)
+        if current.isValid() and self.hasFocus():
+            self.hovered.emit(current.data(PAIR_ROLE))
+
+    def leaveEvent(self, event: object) -> None:
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
+
+    def _announce(self) -> None:
+        self.chosen.emit(self.chosen_pairs())
+
+    def _fit_columns(self) -> None:
+        header = self.horizontalHeader()
+        if not self.pairs.columnCount():
+            return
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        metrics = self.fontMetrics()
+        for column in range(1, self.pairs.columnCount()):
+            words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+            self.setColumnWidth(column, max(80, metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE))
+
+
+class PictureCell(QStyledItemDelegate):
+    """A thumbnail and beside it up to two lines of caption."""
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        bare = QStyleOptionViewItem(option)
+        self.initStyleOption(bare, index)
+        bare.text = ""
+        bare.icon = type(bare.icon)()
+        style = bare.widget.style() if bare.widget is not None else QApplication.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, bare, painter, bare.widget)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        room = QRect(option.rect.left() + theme.INSIDE, 0, PICTURE_PX, PICTURE_PX)
+        room.moveTop(option.rect.top() + (option.rect.height() - PICTURE_PX) // 2)
+        picture = index.data(Qt.ItemDataRole.DecorationRole)
+        if picture is None:
+            painter.fillRect(room, theme.colour("sunken"))
+        else:
+            size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            place = QRect(0, 0, size.width(), size.height())
+            place.moveCenter(room.center())
+            painter.drawPixmap(place, picture)
+        selected = option.state & QStyle.StateFlag.State_Selected
+        painter.setPen(theme.colour("selection_text" if selected else "text"))
+        painter.setFont(option.font)
+        words = option.rect.adjusted(PICTURE_PX + 2 * theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
+        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())
+        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+        painter.restore()
