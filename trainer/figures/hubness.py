@@ -1,0 +1,64 @@
+"""Hubs on paper: how often every image is found, by cosine and by CSLS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.charts.hubness import Hubness
+from trainer.figures.files import Rows
+from trainer.figures.style import INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@in_style
+def draw(charts: Sequence[Hubness]) -> Figure:
+    """One panel a run: cosine filled, CSLS outlined."""
+    figure = new_figure(PAGE_IN if len(charts) > 1 else PAGE_IN / 2, 3.2)
+    for place, (axes, chart) in enumerate(zip(figure.subplots(1, len(charts), squeeze=False)[0], charts)):
+        top = int(max(chart.occurrences.max(initial=1), chart.occurrences_csls.max(initial=1)))
+        edges = np.linspace(-0.5, top + 0.5, min(top + 2, 60))
+        for counts, fill, label in (
+            (chart.occurrences, True, f"cosine, skewness {chart.skewness:.2f}, R@1 {chart.recall[1]:.3f}"),
+            (
+                chart.occurrences_csls,
+                False,
+                f"CSLS, skewness {chart.skewness_csls:.2f}, R@1 {chart.recall_csls[1]:.3f}",
+            ),
+        ):
+            colour = run_colour(place) if fill else INK
+            axes.stairs(np.histogram(counts, edges)[0], edges, fill=fill, color=colour, linewidth=0.9, label=label)
+        axes.set_xlabel(f"Texts that find an image among their first {chart.k}")
+        axes.set_ylabel("Images")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
+        sampled = f" of {chart.pairs:,}" if chart.n < chart.pairs else ""
+        data = f"step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}{sampled} texts"
+        heading(axes, chart.name, data, swatch=run_colour(place), above_pt=24)
+    footnote(figure, "CSLS: Conneau et al., 2018; k-occurrence: Radovanović et al., 2010.")
+    return figure
+
+
+def numbers(chart: Hubness) -> dict[str, Any]:
+    """What is printed, by name."""
+    values: dict[str, Any] = {"k": chart.k, "n": chart.n, "pairs": chart.pairs}
+    values |= {"skewness": chart.skewness, "skewness_csls": chart.skewness_csls}
+    for name, recall in (("", chart.recall), ("_csls", chart.recall_csls)):
+        values |= {f"text_to_image_R@{at}{name}": value for at, value in recall.items()}
+    return values
+
+
+def rows(charts: Sequence[Hubness]) -> Rows:
+    """One line an image: how often it is found, by cosine and by CSLS."""
+    header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "occurrence", "occurrence_csls")
+    return Rows(
+        header,
+        (
+            (c.run, c.name, c.step, c.dataset, c.split, c.k, c.n, row, a, b)
+            for c in charts
+            for row, (a, b) in enumerate(zip(c.occurrences.tolist(), c.occurrences_csls.tolist()))
+        ),
+    )
