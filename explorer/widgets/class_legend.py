@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     QPointF,
@@ -16,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeyEvent, QLinearGradient, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
@@ -50,7 +51,8 @@ class Entry:
 class ClassLegend(QListView):
     """The classes of a plot, each with its mark, its name and its counts.
 
-    A click isolates a class, Ctrl + click several, a second click on the only one ends it; so does Escape.
+    A click isolates a class, Ctrl + click several, a second click on the only one ends it; so does Escape. By keyboard
+    the arrows isolate one after the other, Enter or Space ends it.
 
     Signals:
         isolated: Ascending numbers of the isolated entries; empty for none.
@@ -88,6 +90,21 @@ class ClassLegend(QListView):
 
     def sizeHint(self) -> QSize:
         return QSize(200, ROW_PX * min(max(len(self.entries()), 1), 12) + 2)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.chosen():
+            self.clearSelection()
+            return
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self._toggle(self.currentIndex())
+            return
+        super().keyPressEvent(event)
+
+    def _toggle(self, index: QModelIndex) -> None:
+        if self.chosen() == [index.row()]:
+            self.clearSelection()
+        else:
+            self.selectionModel().select(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         pressed = self.indexAt(event.position().toPoint())
@@ -163,17 +180,20 @@ class ScaleLegend(QWidget):
         self.setFixedHeight(44)
         self._colours: list[QColor] = []
         self.ends = ("", "")
+        self.letter = ""
 
-    def show_scale(self, colours: Sequence[QColor], low: float, high: float) -> None:
-        """Shows these colours from `low` to `high`."""
-        self._colours, self.ends = list(colours), (f"{low:.4g}", f"{high:.4g}")
-        self.setAccessibleName(f"Scale from {self.ends[0]} to {self.ends[1]}")
+    def show_scale(self, colours: Sequence[QColor], low: float, high: float, *, letter: str = "") -> None:
+        """Shows these colours from `low` to `high`; `letter` says whose scale it is, if runs have their own."""
+        self._colours, self.ends, self.letter = list(colours), (f"{low:.4g}", f"{high:.4g}"), letter
+        whose = f" of {letter}" if letter else ""
+        self.setAccessibleName(f"Scale{whose} from {self.ends[0]} to {self.ends[1]}")
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        bar = QRectF(theme.INSIDE, theme.SPACE, self.width() - 2 * theme.INSIDE, 10)
+        before = theme.BETWEEN if self.letter else 0
+        bar = QRectF(theme.INSIDE + before, theme.SPACE, self.width() - 2 * theme.INSIDE - before, 10)
         ramp = QLinearGradient(bar.topLeft(), bar.topRight())
         last = max(len(self._colours) - 1, 1)
         for place in range(0, len(self._colours), max(last // 16, 1)):
@@ -183,6 +203,9 @@ class ScaleLegend(QWidget):
         painter.drawRoundedRect(bar, 3, 3)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.colour("secondary"))
+        if self.letter:
+            name = QRectF(theme.INSIDE, bar.center().y() - 10, before, 20)
+            painter.drawText(name, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self.letter)
         line = bar.translated(0, bar.height() + theme.SPACE).adjusted(0, 0, 0, theme.INSIDE)
         painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self.ends[0])
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, self.ends[1])

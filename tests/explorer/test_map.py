@@ -14,10 +14,12 @@ from PySide6.QtGui import QColor
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
-from explorer.views.map.colouring import SHADES, choices, colouring, colourings
+from explorer.views.map.colouring import SHADES, choices, colourings
 from explorer.views.map.reading import read_numbers, read_side
 from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.columns import column
+from trainer.charts.pair_colours import ColouredMap
 from trainer.messages import Failure, Project
 from trainer.store import Items, read_snapshot
 
@@ -66,7 +68,11 @@ def view(qtbot, make_context, two_runs: tuple[int, int], asker: FakeAsker) -> Ma
 
 
 def states(view: MapView, index: int) -> np.ndarray:
-    return view.panels[index].map.layer._state
+    """0 for hidden, 1 for grey, 2 for points in colour."""
+    layer = view.panels[index].map.layer
+    everything = np.ones(len(layer.grid), bool)
+    lit, shown = (everything if mask is None else mask for mask in (layer._states.lit, layer._states.shown))
+    return np.where(shown, 1 + lit, 0)
 
 
 def test_titles_say_run_step_and_n(view: MapView):
@@ -79,7 +85,7 @@ def test_points_are_images_then_texts(view: MapView):
     assert (side.images, side.texts, len(side.xy)) == (N, N, 2 * N)
     assert [side.pair_of(point) for point in (0, 47, 48, 95)] == [0, 47, 0, 47]
     assert side.points_of(3) == (3, 51)
-    assert view.panels[0].map.layer._diamond.tolist() == [False] * N + [True] * N
+    assert view.panels[0].map.layer._look.diamond.tolist() == [False] * N + [True] * N
 
 
 def test_hovering_in_a_marks_the_pair_in_both(view: MapView):
@@ -115,13 +121,13 @@ def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, view: MapView):
 
 def test_selection_is_linked_and_can_be_undone(view: MapView):
     selection = view.context.selection
-    view.panels[0].map.outlined.emit(np.array([1, 2, N + 2]), False)
+    view.panels[0].map.outlined.emit(np.array([1, 2, N + 2]), "replace")
     assert selection.pairs.tolist() == [1, 2]
     for index in (0, 1):
         assert np.flatnonzero(states(view, index) == 2).tolist() == [1, 2, N + 1, N + 2]
-    view.panels[1].map.outlined.emit(np.array([N + 9]), True)
+    view.panels[1].map.outlined.emit(np.array([N + 9]), "add")
     assert selection.pairs.tolist() == [1, 2, 9]
-    view.panels[1].map.clicked.emit(2, True)
+    view.panels[1].map.clicked.emit(2, "add")
     assert selection.pairs.tolist() == [1, 9]
     for expected in ([1, 2, 9], [1, 2], []):
         selection.undo.undo()
@@ -140,8 +146,8 @@ def test_keys(qtbot, view: MapView):
     qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Escape)
     assert len(selection.pairs) == 0
     qtbot.keyClick(view.panels[0].map, Qt.Key.Key_L)
-    assert view.panels[0].map.lasso_mode
-    assert view.panels[1].map.lasso_mode
+    assert view.panels[0].map.tool == "lasso"
+    assert view.panels[1].map.tool == "lasso"
 
 
 def test_legend_counts_selected_and_total(view: MapView):
@@ -182,7 +188,7 @@ def test_colour_by_column_scale_and_modality(view: MapView):
 
 
 def test_hidden_texts_are_not_drawn(view: MapView):
-    view.toolbar.texts.setChecked(False)
+    view.toolbar.tools.shown["texts"].setChecked(False)
     for index in (0, 1):
         assert np.flatnonzero(states(view, index) == 0).tolist() == list(range(N, 2 * N))
 
@@ -193,8 +199,7 @@ def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
     model = view._details.pairs
     index = model.index(0)
     assert index.data() == "a red cross, 3"
-    with qtbot.waitSignal(model.dataChanged, timeout=3000):
-        index.data(Qt.ItemDataRole.DecorationRole)
+    qtbot.waitUntil(lambda: index.data(Qt.ItemDataRole.DecorationRole) is not None, timeout=3000)
     assert index.data(Qt.ItemDataRole.DecorationRole).toImage().pixelColor(5, 5).getRgb()[:3] == (255, 0, 0)
 
 
@@ -295,6 +300,11 @@ def test_numbers_are_those_of_the_analysis(make_context: Callable[[], Any], two_
     assert len(set(naive)) > 3
 
 
+def coloured(items: Items) -> ColouredMap:
+    values = {"label": items.label, **items.metadata}
+    return ColouredMap(len(items), {name: one for name, v in values.items() if (one := column(v)) is not None})
+
+
 def test_colouring_of_odd_columns():
     items = Items(
         np.arange(4),
@@ -305,7 +315,7 @@ def test_colouring_of_odd_columns():
         {"lists": [[1], [2], [1], [2]], "same": ["x"] * 4, "gaps": [None, "a", "a", "b"], "ids": list("wxyz")},
     )
     assert choices(items) == ["modality", "same", "gaps"]
-    shown = colouring("gaps", items, images=4, texts=0)
+    shown = colourings("gaps", [(coloured(items), 4, 0)])[0]
     assert shown.names == ("a", "b", "none")
     assert shown.index.tolist() == [2, 0, 0, 1]
 
@@ -332,7 +342,7 @@ def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
 
 def test_a_class_has_one_colour_in_maps_of_different_data():
     first, second = other_items(2, ["cat", "dog"]), other_items(3, ["ant", "dog", "dog"])
-    left, right = colourings("label", [(first, 2, 2), (second, 3, 0)])
+    left, right = colourings("label", [(coloured(first), 2, 2), (coloured(second), 3, 0)])
     assert left.names == right.names == ("ant", "cat", "dog")
     assert (left.index.tolist(), right.index.tolist()) == ([1, 2, 1, 2], [0, 2, 2])
     assert np.array_equal(left.palette, right.palette)
@@ -341,7 +351,7 @@ def test_a_class_has_one_colour_in_maps_of_different_data():
 def test_one_scale_for_both_maps_and_grey_for_missing_numbers():
     first = other_items(14, [""] * 14, size=[None, *range(13)])
     second = other_items(14, [""] * 14, size=[float(v) for v in range(13, 27)])
-    left, right = colourings("size", [(first, 14, 0), (second, 14, 0)])
+    left, right = colourings("size", [(coloured(first), 14, 0), (coloured(second), 14, 0)])
     assert left.scale == right.scale == (0.0, 26.0)
     assert (left.index[0], left.index[1], left.index[-1], right.index[-1]) == (SHADES, 0, round(12 / 26 * 255), 255)
 
@@ -356,14 +366,16 @@ def test_maps_of_different_pairs_are_told_apart(view: MapView):
         half, id=np.arange(100, 124), metadata={k: list(v)[:24] for k, v in side.items.metadata.items()}
     )
     xy = np.concatenate([side.xy[:24], side.xy[N : N + 24]])
-    view._show(1, dataclasses.replace(side, items=half, images=24, texts=24, xy=xy))
-    assert not view.linked
+    values = {"label": column(half.label)}
+    fewer = dataclasses.replace(side, items=half, images=24, texts=24, xy=xy, values=values, identity="other")
+    view._show(1, fewer)
+    assert not view.selecting.linked
     assert view._details.legend_title.text() == "Class · A · B"
     assert {e.counts for e in view._details.legend.entries()} == {"12 · 6"}
-    view.panels[1].map.outlined.emit(np.array([4]), False)
+    view.panels[1].map.outlined.emit(np.array([4]), "replace")
     assert np.flatnonzero(states(view, 1) == 2).tolist() == [4, 28]
     assert view._details.selected_title.text() == "Selected 1 of 24 pairs of B"
-    view.panels[0].map.clicked.emit(4, True)
+    view.panels[0].map.clicked.emit(4, "add")
     assert view.context.selection.pairs.tolist() == [4]
     assert np.flatnonzero(states(view, 0) == 2).tolist() == [4, N + 4]
     assert not (states(view, 1) == 1).any(), "pair 4 of A is none of B's"

@@ -276,18 +276,18 @@ def test_shift_drag_outlines_a_rectangle(qtbot, make_map):
     with qtbot.waitSignal(shown.outlined) as seen:
         drag(shown, [start, middle, end], Qt.KeyboardModifier.ShiftModifier)
     assert seen.args[0].tolist() == [0, 1]
-    assert seen.args[1] is False
+    assert seen.args[1] == "add"
 
 
 def test_lasso_drag_with_ctrl_adds(qtbot, make_map):
     shown = make_map(FOUR)
-    shown.lasso_mode = True
+    shown.tool = "lasso"
     a, c = square_around(shown, 2)
     way = [a, QPointF(c.x(), a.y()), c, QPointF(a.x(), c.y()), a + QPointF(1, 1)]
     with qtbot.waitSignal(shown.outlined) as seen:
         drag(shown, way, Qt.KeyboardModifier.ControlModifier)
     assert seen.args[0].tolist() == [2]
-    assert seen.args[1] is True
+    assert seen.args[1] == "add"
     assert len(shown.marks.outline) == 0, "the outline stays after the drag"
 
 
@@ -308,7 +308,7 @@ def test_click_and_hover(qtbot, make_map):
     near_three = shown.position(3) + QPointF(9, 8)
     with qtbot.waitSignal(shown.clicked) as clicked:
         drag(shown, [near_three])
-    assert clicked.args == [3, False]
+    assert clicked.args == [3, "replace"]
     none = Qt.MouseButton.NoButton
     for place in (near_three, shown.position(3) + QPointF(60, -40)):
         with qtbot.waitSignal(shown.hovered) as hovered:

@@ -9,8 +9,9 @@ from PySide6.QtWidgets import QWidget
 from explorer.models.pictures import Pictures
 from explorer.theme import theme
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.reading import PairNumbers, Side
+from explorer.views.map.reading import Side
 from explorer.widgets.hover_card import HoverCard, Row
+from trainer.charts.pair_colours import PairNumbers
 
 HEADS = ("cosine", "rank of its caption")
 
@@ -40,14 +41,20 @@ class PairCard(HoverCard):
             return
         items, row = self._side.items, self._row
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [Row("AB"[p.index], inks[p.index], written(p.numbers, row, p.side.n)) for p in panels if p.side]
+        rows = [Row("AB"[p.index], inks[p.index], _of(p, row)) for p in panels if p.side]
         path = items.path[row]
         self.tell(items.caption[row], items.label[row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")
 
 
-def written(numbers: PairNumbers | None, row: int, n: int) -> tuple[str, ...]:
+def written(numbers: PairNumbers | None, row: int) -> tuple[str, ...]:
     """Cosine and rank of a pair, for people; dots while they are being computed."""
     if numbers is None or row >= len(numbers.rank):
         return ("…", "…")
-    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {n:,}")
+    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {numbers.among:,}")
+
+
+def _of(panel: MapPanel, row: int) -> tuple[str, ...]:
+    if panel.numbers is None and panel.one is not None and panel.one[0] == row:
+        return written(panel.one[1], 0)
+    return written(panel.numbers, row)

@@ -1,4 +1,4 @@
-"""By what the points of a map are coloured: modality, class, or a column of the items."""
+"""What the colours of the points are: palettes for what `trainer.charts.pair_colours` tells apart."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ import pyqtgraph as pg
 from jaxtyping import Int, UInt8
 from PySide6.QtGui import QColor
 
-from explorer.theme import class_colours, colour, theme
+from explorer.theme import class_colours, colour, run_colour, theme
 from trainer.charts.colour_words import own_colours
-from trainer.charts.columns import as_numbers, is_scale
+from trainer.charts.columns import is_scale
+from trainer.charts.pair_colours import (
+    AGREEMENT,
+    CLASS,
+    COMPUTED,
+    MODALITY,
+    ColouredMap,
+    PairColours,
+    pair_colours,
+    words,
+)
 from trainer.store.snapshot_files import Items
 
-MODALITY: Final = "modality"
-CLASS: Final = "label"
+__all__ = ["CLASS", "COMPUTED", "MODALITY", "SHADES", "Colouring", "choices", "colourings", "words"]
+
 MOST_CLASSES: Final = 256
 """Past it colours repeat, and a column of words is an identity, not a class."""
 SHADES: Final = 256
-NOTHING: Final = "none"
 
 
 @dataclass(frozen=True)
@@ -29,11 +38,14 @@ class Colouring:
     """Colour of every point.
 
     Attributes:
-        by: `modality`, `label` or a column.
+        by: `modality`, `label`, what is computed, or a column.
         index: Row of `palette` for every point, images first, then texts.
-        palette: Red, green, blue. Of a scale, `SHADES` from least to greatest, then the grey of a missing number.
-        names: What each row of the palette stands for; empty for a scale.
+        palette: Red, green, blue; the last row is the grey of what is not known. Of a scale, `SHADES` before it.
+        names: What each row of the palette but the last stands for; empty for a scale.
         scale: Least and greatest value of a scale; None for classes.
+        own_scale: The scale is this map's alone.
+        note: What else must be said; may be empty.
+        unknown: Points of which it is not known, or not yet.
     """
 
     by: str
@@ -41,72 +53,74 @@ class Colouring:
     palette: UInt8[np.ndarray, "k 3"]
     names: tuple[str, ...]
     scale: tuple[float, float] | None = None
+    own_scale: bool = False
+    note: str = ""
+    unknown: int = 0
 
 
 def choices(items: Items) -> list[str]:
-    """What these items can be coloured by, modality and class first."""
+    """What these items can be coloured by, modality and class first; what is computed is not among them."""
     columns = [name for name, values in items.metadata.items() if is_scale(values) or _is_class(values)]
+    columns = [name for name in columns if name not in COMPUTED]
     return [MODALITY, *([CLASS] if _is_class(items.label) else []), *columns]
 
 
-def words(by: str) -> str:
-    """What a choice is called: `subject_colour` reads `Subject colour`."""
-    return "Class" if by == CLASS else by.replace("_", " ").capitalize()
-
-
-def colouring(by: str, items: Items, *, images: int, texts: int) -> Colouring:
-    """The colours of one map's `images` + `texts` points."""
-    return colourings(by, [(items, images, texts)])[0]
-
-
-def colourings(by: str, maps: Sequence[tuple[Items, int, int]]) -> list[Colouring]:
+def colourings(by: str, maps: Sequence[tuple[ColouredMap, int, int]]) -> list[Colouring]:
     """The colours of each map's points; every colour means the same in all of them, whatever data they show.
 
     An image and its text have one colour unless modality is asked. Items without such a column are `none`.
 
     Args:
-        by: `modality`, `label` or a column.
-        maps: Items, number of images and number of texts of each map.
+        by: `modality`, `agreement`, `rank`, `cosine`, `label` or a column.
+        maps: What is known of the pairs, number of images and number of texts of each map.
     """
+    grey = _rgb([colour("unselected").name()])
     if by == MODALITY:
         # Not the first two colours: blue is run A and orange is run B, everywhere.
-        palette = _rgb(class_colours(8)[2:4])
+        palette = np.vstack([_rgb(class_colours(8)[2:4]), grey])
         names = ("Images", "Texts")
-        return [Colouring(by, np.repeat([0, 1], [images, texts]), palette, names) for _, images, texts in maps]
-    columns = [_column(by, items) for items, _, _ in maps]
-    if all(is_scale(values) for values in columns):
-        return _scales(by, columns, maps)
-    words_of = [[str(v) if v not in (None, "") else NOTHING for v in values] for values in columns]
-    names = tuple(sorted({word for words_ in words_of for word in words_}))
-    place = {name: i for i, name in enumerate(names)}
-    palette = _rgb(own_colours(names, dark=theme().dark) or class_colours(max(len(names), 1)))
-    return [
-        Colouring(by, _both(np.array([place[word] for word in words_], np.int64), images, texts), palette, names)
-        for words_, (_, images, texts) in zip(words_of, maps, strict=True)
-    ]
-
-
-def _column(by: str, items: Items) -> Sequence[Any]:
-    return items.label if by == CLASS else items.metadata.get(by, [NOTHING] * len(items.id))
-
-
-def _scales(by: str, columns: Sequence[Sequence[Any]], maps: Sequence[tuple[Items, int, int]]) -> list[Colouring]:
-    numbers = [as_numbers(values) for values in columns]
-    known = np.concatenate(numbers)
-    known = known[np.isfinite(known)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-    ramp = np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=SHADES, alpha=False), np.uint8)
-    palette = np.vstack([ramp, _rgb([colour("unselected").name()])])
+        return [
+            Colouring(by, np.repeat(np.arange(2, dtype=np.int32), [images, texts]), palette, names)
+            for _, images, texts in maps
+        ]
     made = []
-    for values, (_, images, texts) in zip(numbers, maps, strict=True):
-        share = np.clip((values - low) / (high - low if high > low else 1.0), 0, 1)
-        index = np.where(np.isfinite(values), np.round(np.nan_to_num(share) * (SHADES - 1)), SHADES).astype(np.int64)
-        made.append(Colouring(by, _both(index, images, texts), palette, (), (low, high)))
+    found = pair_colours(by, [one for one, _, _ in maps])
+    for pairs, (_, images, texts) in zip(found, maps, strict=True):
+        palette = np.vstack([_palette(pairs), grey])
+        index = _index(pairs, len(palette) - 1)
+        unknown = int((index == len(palette) - 1).sum())
+        both = np.concatenate([index[:images], index[:texts]])
+        made.append(Colouring(by, both, palette, pairs.names, pairs.ends, pairs.own_scale, pairs.note, unknown))
     return made
 
 
-def _both(index: Int[np.ndarray, " n"], images: int, texts: int) -> Int[np.ndarray, " m"]:
-    return np.concatenate([index[:images], index[:texts]])
+def _palette(pairs: PairColours) -> UInt8[np.ndarray, "k 3"]:
+    if pairs.numbers is not None:
+        return _ramp(SHADES)
+    if pairs.by == AGREEMENT:
+        # Only A is right in A's colour, only B in B's; both and neither are neither's.
+        both, neither = class_colours(8)[2:4]
+        return _rgb([both, run_colour(0), run_colour(1), neither])
+    if pairs.ordered:
+        # The ends that come too near to the ground are left away: black on dark, yellow on white.
+        low, high = (0.3, 1.0) if theme().dark else (0.0, 0.88)
+        return _ramp(SHADES)[np.linspace(low * (SHADES - 1), high * (SHADES - 1), len(pairs.names)).astype(int)]
+    return _rgb(own_colours(pairs.names, dark=theme().dark) or class_colours(max(len(pairs.names), 1)))
+
+
+def _index(pairs: PairColours, unknown: int) -> Int[np.ndarray, " n"]:
+    """Row of the palette of every pair."""
+    if pairs.place is not None:
+        return np.where(pairs.place < 0, unknown, pairs.place).astype(np.int32)
+    low, high = pairs.ends or (0.0, 0.0)
+    numbers = np.asarray(pairs.numbers, np.float32)
+    share = (numbers - np.float32(low)) * np.float32((SHADES - 1) / (high - low if high > low else 1.0))
+    known = np.isfinite(numbers)
+    return np.where(known, np.rint(np.clip(np.where(known, share, 0), 0, SHADES - 1)), unknown).astype(np.int32)
+
+
+def _ramp(shades: int) -> UInt8[np.ndarray, "k 3"]:
+    return np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=shades, alpha=False), np.uint8)
 
 
 def _is_class(values: Sequence[Any]) -> bool:

@@ -37,6 +37,7 @@ class MapDetails(QWidget):
 
     Signals:
         isolated: Numbers of the isolated classes; empty for none.
+        cancel_asked: What is being computed for the colours is not wanted any more.
         hovered: The pair under the pointer in the list, -1 for none.
         clear_asked: Nothing is to be selected any more.
     """
@@ -44,14 +45,22 @@ class MapDetails(QWidget):
     isolated = Signal(list)
     hovered = Signal(int)
     clear_asked = Signal()
+    cancel_asked = Signal()
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("map-details")
         self.legend_title, self.selected_title = _heading("Colours"), _heading("Selected")
-        self.legend, self.scale = ClassLegend(), ScaleLegend()
+        self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
         self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.note = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(self.note, "small")
+        self.work = QLabel(textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(self.work, "small")
+        self.cancel = QPushButton("Cancel", objectName="map-cancel-colours", accessibleName="Cancel the computation")
+        theme.set_role(self.cancel, "quiet")
+        self.cancel.clicked.connect(self.cancel_asked)
         self.pairs = PairsModel(pictures, self, edge=PICTURE_PX)
         self.list = _PairList(self.pairs)
         self.hint = QLabel(wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop)
@@ -59,6 +68,7 @@ class MapDetails(QWidget):
         self.clear = QPushButton("Clear", objectName="map-clear", accessibleName="Clear the selection", toolTip="Esc")
         theme.set_role(self.clear, "quiet")
         self._lay_out()
+        self.tell_work("")
         self.legend.isolated.connect(self.isolated)
         self.list.hovered.connect(self.hovered)
         self.clear.clicked.connect(self.clear_asked)
@@ -76,17 +86,43 @@ class MapDetails(QWidget):
             owner: The side whose pairs are selected.
         """
         first = colours[0] if colours else None
-        self.legend_title.setText((words(first.by) if first else "Colours") + (" · A · B" if len(sides) > 1 else ""))
+        own = first is not None and first.own_scale
+        two = " · A · B" if len(sides) > 1 and not own else ""
+        self.legend_title.setText((words(first.by) if first else "Colours") + two)
+        self.scale_b.setVisible(own and len(colours) > 1)
+        self._tell_note(colours)
         self.legend.setVisible(first is not None and first.scale is None)
         self.scale.setVisible(first is not None and first.scale is not None)
         if first is None:
             return
         if first.scale is not None:
-            self.scale.show_scale([QColor(*map(int, rgb)) for rgb in first.palette[:SHADES]], *first.scale)
+            ramp = [QColor(*map(int, rgb)) for rgb in first.palette[:SHADES]]
+            letters = ("A", "B") if own and len(colours) > 1 else ("", "")
+            for bar, one, letter in zip((self.scale, self.scale_b), colours, letters, strict=False):
+                bar.show_scale(ramp, *(one.scale or (0.0, 0.0)), letter=letter)
             self.legend.set_entries([])
             return
         self.legend.set_entries(legend_entries(colours, sides, rows, owner=owner))
         self.legend.setMaximumHeight(self.legend.sizeHint().height())
+
+    def tell_work(self, words: str) -> None:
+        """Says what is being computed for the colours, with a way to cancel it; empty when nothing is."""
+        self.work.setText(words)
+        self.work.setVisible(bool(words))
+        self.cancel.setVisible(bool(words))
+
+    def tell_growth(self, words: str) -> None:
+        """Says what growing the selection did."""
+        self.hint.setText(words)
+        self.hint.show()
+
+    def _tell_note(self, colours: Sequence[Colouring]) -> None:
+        first = colours[0] if colours else None
+        unknown = sum(one.unknown for one in colours)
+        parts = [first.note if first is not None else "", f"{unknown:,} points grey: not known" if unknown else ""]
+        said = "; ".join(part for part in parts if part)
+        self.note.setText(said[:1].upper() + said[1:] + "." if said else "")
+        self.note.setVisible(bool(said))
 
     def show_pairs(self, side: Side | None, rows: Int[np.ndarray, " k"], *, of: str = "") -> None:
         """Lists the selected pairs; `of` names the run whose pairs they are, where the other's are different."""
@@ -98,7 +134,7 @@ class MapDetails(QWidget):
         self.list.setVisible(len(rows) > 0)
         if not len(rows):
             where = "in one map: A and B show different pairs" if of else "in both maps"
-            self.hint.setText(f"Drag with the lasso (L) or with Shift to select pairs {where}. Ctrl adds.")
+            self.hint.setText(f"Drag with lasso (L), rectangle (R) or brush (B) to select pairs {where}.")
         elif len(rows) > MOST_ROWS:
             self.hint.setText(f"The first {MOST_ROWS} are listed.")
         self.hint.setVisible(not 0 < len(rows) <= MOST_ROWS)
@@ -113,6 +149,12 @@ class MapDetails(QWidget):
         column.addWidget(self.legend_title)
         column.addWidget(self.legend)
         column.addWidget(self.scale)
+        column.addWidget(self.scale_b)
+        column.addWidget(self.note)
+        working = QHBoxLayout()
+        working.addWidget(self.work, 1)
+        working.addWidget(self.cancel)
+        column.addLayout(working)
         column.addSpacing(theme.INSIDE)
         column.addLayout(title)
         column.addWidget(self.hint)
@@ -179,7 +221,7 @@ def legend_entries(
 
     Under `modality` it is images and texts that are counted. Without a selection there are totals only.
     """
-    totals = [_counts(c, side, np.arange(side.n)) for c, side in zip(colours, sides, strict=True)]
+    totals = [_counts(c, side, slice(None)) for c, side in zip(colours, sides, strict=True)]
     chosen = next((_counts(c, side, rows) for c, side in zip(colours, sides, strict=True) if side is owner), None)
     first = colours[0]
     return [
@@ -194,11 +236,14 @@ def legend_entries(
     ]
 
 
-def _counts(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"]) -> list[int]:
+def _counts(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
     """How many of the pairs `rows` are of each class."""
     if colours.by == MODALITY:
+        if isinstance(rows, slice):
+            return [side.images, side.texts]
         return [int((rows < count).sum()) for count in (side.images, side.texts)]
-    return np.bincount(colours.index[: side.n][rows], minlength=len(colours.names)).tolist()
+    # The last row of the palette is the grey of what is not known: no class.
+    return np.bincount(colours.index[: side.n][rows], minlength=len(colours.palette)).tolist()[:-1]
 
 
 def _paint_picture(painter: QPainter, room: QRect, picture: QPixmap | None) -> None:

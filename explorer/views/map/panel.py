@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Bool, Int
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.models.pictures import Pictures
 from explorer.views.map.colouring import Colouring
-from explorer.views.map.reading import PairNumbers, Side
+from explorer.views.map.depth import shaded
+from explorer.views.map.reading import Side
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
+from explorer.widgets.point_map.contours import Contours
+from explorer.widgets.point_map.labels import Labels
+from explorer.widgets.point_map.sprites import Sprites
+from trainer.charts.pair_colours import PairNumbers
 
 EMPTY_PX = 280
 STRIPE_PX = 3
@@ -26,13 +33,19 @@ class MapPanel(QFrame):
         map: The points.
         side: What is shown; None while there is nothing.
         numbers: How the run sees each pair; None until they are computed.
+        one: A pair and how the run sees it, where only this one was asked for.
+        contours, labels, sprites: What is drawn over the points.
     """
 
-    def __init__(self, index: int, parent: QWidget | None = None) -> None:
+    def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.index = index
         self.side: Side | None = None
         self.numbers: PairNumbers | None = None
+        self.one: tuple[int, PairNumbers] | None = None
+        self._pictures = pictures
+        self._colouring: Colouring | None = None
+        self._level: Int[np.ndarray, " m"] | None = None
         self.setObjectName(f"map-panel-{'ab'[index]}")
         theme.set_role(self, "card")
         self._projection = self._progress = ""
@@ -42,13 +55,18 @@ class MapPanel(QFrame):
         self.map = PointMap()
         self.map.setObjectName(f"map-{'ab'[index]}")
         self.map.setAccessibleName(f"Map of run {'AB'[index]}")
+        self.contours = Contours(self.map.layer, self)
+        self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
+        self.labels = Labels(self.map.layer, self)
         self.empty = EmptyState(width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
 
     def show_side(self, side: Side, colours: Colouring, projection: str) -> None:
         """Shows a snapshot. The same items at another step move to their new places; others are set afresh."""
-        before, self.side, self.numbers = self.side, side, None
+        before, self.side, self.numbers, self.one = self.side, side, None, None
+        self._colouring, self._level = colours, None
+        self.labels.show(())
         self.tell_projection(projection)
         if before is not None and (before.images, before.texts) == (side.images, side.texts) and before.run == side.run:
             self.map.move_points(side.xy)
@@ -56,7 +74,28 @@ class MapPanel(QFrame):
         else:
             diamond = np.arange(side.images + side.texts) >= side.images
             self.map.set_points(side.xy, diamond=diamond, colour=colours.index, palette=colours.palette)
+            self.sprites.set_points(~diamond)
         self._pages.setCurrentWidget(self.map)
+
+    def colour(self, colours: Colouring) -> None:
+        """Colours the points, paler with their distance if they are in space."""
+        self._colouring = colours
+        index, palette = colours.index, colours.palette
+        if self._level is not None and len(self._level) == len(index):
+            index, palette = shaded(index, palette, self._level)
+        self.map.set_colours(index, palette)
+
+    def shade(self, level: Int[np.ndarray, " m"] | None) -> None:
+        """Points are so many steps back in space; None: they are in the plane."""
+        if self._level is not level:
+            self._level = level
+            if self._colouring is not None and self.side is not None:
+                self.colour(self._colouring)
+
+    def select(self, mask: Bool[np.ndarray, " m"] | None) -> None:
+        """Lifts these points above the others; None: nothing is selected."""
+        self.map.set_selected(mask)
+        self.sprites.set_first(mask)
 
     def tell_projection(self, words: str) -> None:
         """Says above the points what they are and how they were placed."""
@@ -77,7 +116,8 @@ class MapPanel(QFrame):
 
     def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
         """Shows why there are no points, and what to do."""
-        self.side = self.numbers = None
+        self.side = self.numbers = self.one = None
+        self.labels.show(())
         self.title.setText(name)
         self.note.setText("")
         self.empty.tell(icon, title, text)
@@ -87,6 +127,18 @@ class MapPanel(QFrame):
     def pages(self) -> QStackedLayout:
         """The points, or what is shown in their place."""
         return self._pages
+
+    def _picture(self, point: int) -> QPixmap | None:
+        side = self.side
+        if side is None or not 0 <= point < side.images or not (path := side.items.path[point]):
+            return None
+        return self._pictures.get(path)
+
+    def _ink(self, point: int) -> QColor:
+        colours = self._colouring
+        if colours is None or point >= len(colours.index):
+            return theme.colour("unselected")
+        return QColor(*map(int, colours.palette[colours.index[point]]))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from explorer.views.map.colouring import choices
+from trainer.analysis.cluster_words import ClusterWords, cluster_words
+from trainer.analysis.neighbours import nearest
+from trainer.analysis.orbit import components
+from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.projection import pca
-from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.columns import Column, column
+from trainer.charts.pair_colours import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -29,7 +35,9 @@ class Side:
         images: How many points are images.
         texts: How many points are texts; text i belongs to image i.
         xy: Where the points stand.
-        columns: What the points can be coloured by.
+        columns: What the points can be coloured by, besides what is computed.
+        values: Those columns, ready for colours.
+        identity: Equal exactly where row i is the same pair.
         sampled: Whether the snapshot holds only a part of its split.
     """
 
@@ -42,6 +50,8 @@ class Side:
     texts: int
     xy: Float[np.ndarray, "m 2"]
     columns: tuple[str, ...]
+    values: dict[str, Column]
+    identity: str
     sampled: bool
 
     @property
@@ -59,14 +69,6 @@ class Side:
         return (*image, self.images + pair) if 0 <= pair < self.texts else image
 
 
-@dataclass(frozen=True)
-class PairNumbers:
-    """How a run sees each pair: cosine of image and text, rank of the right caption among all for the image."""
-
-    cosine: Float[np.ndarray, " n"]
-    rank: Int[np.ndarray, " n"]
-
-
 def read_side(workspace: Workspace, run: int, step: int | None, data: str | None) -> Side:
     """The run's snapshot of `data` at `step`, placed by PCA; None is the first data and the last step.
 
@@ -77,6 +79,7 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: str | None
     row = chosen_row(workspace, run, step, data)
     snapshot = read_snapshot(row.folder)
     parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
+    columns = tuple(choices(snapshot.items))
     return Side(
         run=run,
         name=run_row.name,
@@ -86,7 +89,9 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: str | None
         images=0 if snapshot.image is None else len(snapshot.image),
         texts=0 if snapshot.text is None else len(snapshot.text),
         xy=pca(_unit_rows(parts), 2),
-        columns=tuple(choices(snapshot.items)),
+        columns=columns,
+        values=_values(snapshot.items, columns),
+        identity=_identity(snapshot.items),
         sampled=snapshot.sampled,
     )
 
@@ -109,22 +114,71 @@ def split_key(workspace: Workspace, run: int, data: str | None) -> tuple[str | N
     return (None, None) if not data else tuple(data.rpartition("-")[::2])  # type: ignore[return-value]
 
 
-def read_numbers(side: Side) -> PairNumbers | None:
-    """Cosine and rank of every pair; equal captions count as right. None without both modalities.
+def read_numbers(side: Side, progress: Progress | None = None) -> PairNumbers | None:
+    """Cosine and rank of every pair, as `pair_numbers` says; None without both modalities."""
+    return pair_numbers(read_snapshot(side.row.folder), progress)
 
-    Computed in the embedding space, so it is true however the map was made.
-    """
+
+def read_one(side: Side, row: int) -> PairNumbers | None:
+    """Cosine and rank of one pair, the rank among a sample of the captions: for the card of a map of many pairs."""
     snapshot: Snapshot = read_snapshot(side.row.folder)
-    if snapshot.image is None or snapshot.text is None or len(snapshot.image) != len(snapshot.text):
+    if snapshot.image is None or snapshot.text is None:
         return None
-    groups = groups_of(snapshot.items.caption)
-    cosine = matched_cosines(snapshot.image, snapshot.text)
-    return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, groups))
+    sample = np.sort(np.random.default_rng(0).choice(side.n, min(CAPTIONS, side.n), replace=False))
+    own = side.items.caption[row]
+    equal = np.array([side.items.caption[i] == own for i in sample])
+    sample = sample[~equal & (sample != row)]
+    image, text = snapshot.image[row : row + 1], snapshot.text[row : row + 1]
+    rank = ranks_among(image, np.concatenate([text, snapshot.text[sample]]), np.arange(1, len(sample) + 1))
+    return PairNumbers(matched_cosines(image, text), rank, len(sample) + 1)
 
 
-def same_items(a: Items, b: Items) -> bool:
+def read_cloud(side: Side) -> Float[np.ndarray, "m 3"]:
+    """The points of a side along three principal components, images first."""
+    snapshot = read_snapshot(side.row.folder)
+    return components((snapshot.image, snapshot.text))
+
+
+def read_words(side: Side, progress: Progress | None = None) -> ClusterWords:
+    """Groups of pairs that lie together in the run's embedding space, by their images if there are such."""
+    snapshot = read_snapshot(side.row.folder)
+    vectors = snapshot.image if snapshot.image is not None else snapshot.text
+    return cluster_words(vectors, side.items.caption, progress=progress)  # type: ignore[arg-type]
+
+
+MOST_ASKING = 1_000
+"""Selected pairs that ask for their neighbours; of more, a sample asks."""
+
+
+def read_neighbours(side: Side, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
+    """Pairs whose image (or text, in a map of texts) is among the `k` nearest of a row's, by cosine in the run's space.
+
+    Args:
+        side: The map that is looked at.
+        rows: The pairs that ask; a thousand of them, drawn at random, where there are more.
+        k: Neighbours of each, itself left out.
+    """
+    snapshot = read_snapshot(side.row.folder)
+    vectors = snapshot.image if snapshot.image is not None else snapshot.text
+    if len(rows) > MOST_ASKING:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ASKING, replace=False))
+    found, _ = nearest(vectors[rows], vectors, k + 1)  # type: ignore[index,arg-type]
+    return np.unique(found)
+
+
+def same_items(a: Side, b: Side) -> bool:
     """Whether row i is the same pair in both, so that hovering and selecting can be linked."""
-    return np.array_equal(np.asarray(a.id), np.asarray(b.id))
+    return a.identity == b.identity
+
+
+def _identity(items: Items) -> str:
+    ids = np.ascontiguousarray(items.id)
+    return hashlib.blake2b(ids.tobytes(), key=str(ids.dtype).encode()).hexdigest()
+
+
+def _values(items: Items, columns: tuple[str, ...]) -> dict[str, Column]:
+    found = {name: column(items.label if name == CLASS else items.metadata.get(name, [])) for name in columns}
+    return {name: one for name, one in found.items() if one is not None and (one.names or one.numbers is not None)}
 
 
 def _unit_rows(parts: list[np.ndarray]) -> Float[np.ndarray, "m d"]:

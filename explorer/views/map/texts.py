@@ -21,3 +21,8 @@ Cosines of two runs are not on one scale, ranks are."""
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. Their embeddings then appear here as points."
 NO_B = "Choose run B in the bar above: its map appears here, and what you point at or select is marked in both."
+
+CAUTION = (
+    "Distances between clusters are no evidence: what moved is computed in the embedding space. "
+    "The two maps are placed separately."
+)

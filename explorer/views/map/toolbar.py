@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.views.map.colouring import MODALITY, words
+from explorer.views.map.tools import Tools
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Choice, Picker
 
@@ -53,17 +54,11 @@ class Toolbar(QWidget):
     Signals:
         projection_changed: `projection` is another.
         colour_changed: `colour_by` is another.
-        shown_changed: Images or texts were switched on or off.
-        lasso_changed: Whether a drag draws a lasso.
-        fit_asked: Both maps are to show all points.
         cancel_asked: The projection that is under way is not wanted any more.
     """
 
     projection_changed = Signal()
     colour_changed = Signal()
-    shown_changed = Signal()
-    lasso_changed = Signal(bool)
-    fit_asked = Signal()
     cancel_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -82,13 +77,7 @@ class Toolbar(QWidget):
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.colour = Picker(name="map-colour", words="Colour by", width=168)
-        self.images, self.texts = _choice("map-images", "Images"), _choice("map-texts", "Texts")
-        for button, sign in ((self.images, "circle"), (self.texts, "type")):
-            button.setChecked(True)
-            theme.keep_icon(button, sign, 16, "secondary")
-            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.lasso = _tool("map-lasso", "lasso", "Lasso: drag around points (L)", checkable=True)
-        self.fit = _tool("map-fit", "maximize", "Show all points (F)")
+        self.tools = Tools()
         self.progress = _Progress()
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self.set_projection(Projection())
@@ -151,8 +140,7 @@ class Toolbar(QWidget):
         row.addSpacing(theme.INSIDE)
         row.addWidget(self.progress, 1)
         row.addStretch(0)
-        for widget in (self.images, self.texts, self.lasso, self.fit):
-            row.addWidget(widget)
+        row.addWidget(self.tools)
         row.addSpacing(theme.SPACE)
         row.addWidget(self.colour)
         self.colour.setSizePolicy(self.neighbours.sizePolicy())
@@ -163,10 +151,6 @@ class Toolbar(QWidget):
         for box in (self.neighbours, self.min_dist):
             box.valueChanged.connect(lambda _value: self._typing.start())
         self.colour.picked.connect(lambda _key: self.colour_changed.emit())
-        for button in (self.images, self.texts):
-            button.toggled.connect(lambda _on: self.shown_changed.emit())
-        self.lasso.toggled.connect(self.lasso_changed)
-        self.fit.clicked.connect(self.fit_asked)
         self.progress.cancel.clicked.connect(self.cancel_asked)
 
     def _on_method(self) -> None:

@@ -1,4 +1,4 @@
-"""What is drawn over the points: rings around hovered points, the line of a pair, the lasso while it is drawn."""
+"""What is drawn over the points: rings around hovered points, the line of a pair, the lasso and the brush."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Marks(pg.GraphicsObject):
         self.setZValue(10)
         self.rings: list[QPointF] = []
         self.outline: Float[np.ndarray, "m 2"] = np.empty((0, 2))
+        self.brush: Float[np.ndarray, "m 2"] = np.empty((0, 2))
+        self.brush_px = 0.0
 
     def set_rings(self, places: list[QPointF]) -> None:
         """Rings these places and joins them with a line: the image and the text of one pair."""
@@ -30,6 +32,11 @@ class Marks(pg.GraphicsObject):
     def set_outline(self, corners: Float[np.ndarray, "m 2"]) -> None:
         """Draws the lasso or rectangle through `corners`; none for an empty array."""
         self.outline = corners
+        self.update()
+
+    def set_brush(self, way: Float[np.ndarray, "m 2"], radius_px: float) -> None:
+        """Draws the brush where it is, or what it has swept over so far; none for an empty array."""
+        self.brush, self.brush_px = way, radius_px
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -45,6 +52,7 @@ class Marks(pg.GraphicsObject):
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_outline(painter, QPolygonF([transform.map(QPointF(*corner)) for corner in self.outline]))
+        self._paint_brush(painter, [transform.map(QPointF(*place)) for place in self.brush])
         self._paint_rings(painter, [transform.map(place) for place in self.rings])
         painter.restore()
 
@@ -56,6 +64,20 @@ class Marks(pg.GraphicsObject):
         painter.setBrush(fill)
         painter.setPen(QPen(colour("accent"), 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         painter.drawPolygon(corners, Qt.FillRule.WindingFill)
+
+    def _paint_brush(self, painter: QPainter, way: list[QPointF]) -> None:
+        if not way:
+            return
+        fill = QColor(colour("accent"))
+        fill.setAlphaF(0.16)
+        round_pen = (Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+        if len(way) > 1:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(fill, 2 * self.brush_px, *round_pen))
+            painter.drawPolyline(QPolygonF(way))
+        painter.setBrush(Qt.BrushStyle.NoBrush if len(way) > 1 else fill)
+        painter.setPen(QPen(colour("accent"), 1.5))
+        painter.drawEllipse(way[-1], self.brush_px, self.brush_px)
 
     def _paint_rings(self, painter: QPainter, places: list[QPointF]) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)

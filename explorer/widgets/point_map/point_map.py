@@ -12,10 +12,11 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import TRANSITION_MS, colour, theme
+from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import Marks
-from explorer.widgets.point_map.view_box import MapBox
+from explorer.widgets.point_map.view_box import MapBox, Tool
 
 PICK_PX: Final = 14
 MARGIN: Final = 0.06
@@ -28,8 +29,9 @@ class PointMap(pg.GraphicsView):
         hovered: Another point (-1: none) is under the pointer.
         settled: The pointer rests on this point, at this place of the screen.
         hover_ended: The pointer left the settled point a while ago.
-        clicked: This point was clicked (-1: none); whether it adds to the selection.
-        outlined: These points were outlined (ascending numbers); whether they add to the selection.
+        clicked: This point was clicked (-1: none); whether it is to `replace` the selection, be `add`ed or `remove`d.
+        outlined: These points were outlined or brushed (ascending numbers), and the same of them.
+        turned: Degrees by which the cloud is to turn, to the right and towards the eye.
         view_changed: Another part of the map is looked at.
         drawn: The present state is on the screen.
     """
@@ -37,8 +39,9 @@ class PointMap(pg.GraphicsView):
     hovered = Signal(int)
     settled = Signal(int, QPoint)
     hover_ended = Signal()
-    clicked = Signal(int, bool)
-    outlined = Signal(object, bool)
+    clicked = Signal(int, str)
+    outlined = Signal(object, str)
+    turned = Signal(float, float)
     view_changed = Signal()
     drawn = Signal()
 
@@ -128,27 +131,38 @@ class PointMap(pg.GraphicsView):
         place = self.box.mapSceneToView(self.mapToScene(QPointF(x, y).toPoint()))
         across, down = self.box.viewPixelSize()
         return self.layer.grid.nearest(
-            place.x(), place.y(), reach=(PICK_PX * across, PICK_PX * down), allowed=self.layer.shown
+            place.x(), place.y(), reach=(PICK_PX * across, PICK_PX * down), allowed=self.layer.allowed
         )
 
     def lasso(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
         """Ascending numbers of the shown points inside a polygon of map coordinates."""
         inside = self.layer.grid.in_polygon(polygon)
-        return inside[self.layer.shown[inside]]
+        return inside if self.layer.allowed is None else inside[self.layer.allowed[inside]]
 
     def position(self, point: int) -> QPointF:
         """Where a point stands, in pixels of the widget."""
         return QPointF(self.mapFromScene(self.box.mapViewToScene(self.layer.place(point))))
 
-    @property
-    def lasso_mode(self) -> bool:
-        """Whether a drag draws a lasso instead of moving the map."""
-        return self.box.lasso
+    def brushed(self, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
+        """Ascending numbers of the shown points at most `radius` (in the map's units) away from a line."""
+        under = swept(self.layer.grid, way, radius)
+        return under[self.layer.shown[under]]
 
-    @lasso_mode.setter
-    def lasso_mode(self, on: bool) -> None:
-        self.box.lasso = on
-        self.viewport().setCursor(Qt.CursorShape.CrossCursor if on else Qt.CursorShape.ArrowCursor)
+    @property
+    def tool(self) -> Tool:
+        """What a drag does: `pan`, `lasso`, `rectangle` or `brush`."""
+        return self.box.tool
+
+    @tool.setter
+    def tool(self, tool: Tool) -> None:
+        self.box.tool = tool
+        self.box.point_brush(None)
+        self.viewport().setCursor(Qt.CursorShape.ArrowCursor if tool == "pan" else Qt.CursorShape.CrossCursor)
+
+    def resize_brush(self, steps: int) -> None:
+        """Makes the brush larger, or smaller for negative `steps`."""
+        self.box.resize_brush(steps)
+        self.marks.set_brush(self.marks.brush, self.box.brush_px)
 
     def fit(self) -> None:
         """Shows all points, with a margin, and keeps them in view when the widget changes its size."""
@@ -162,10 +176,12 @@ class PointMap(pg.GraphicsView):
         super().mouseMoveEvent(ev)
         if ev.buttons() == Qt.MouseButton.NoButton:
             self._hover.move(ev.position())
+            self.box.point_brush(self.mapToScene(ev.position().toPoint()))
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
         self._hover.leave()
+        self.box.point_brush(None)
 
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)
@@ -180,7 +196,10 @@ class PointMap(pg.GraphicsView):
         self._motion.valueChanged.connect(self._step)
         self._motion.finished.connect(self._arrive)
         self.box.outlining.connect(self.marks.set_outline)
-        self.box.outlined.connect(lambda corners, add: self.outlined.emit(self.lasso(corners), add))
+        self.box.outlined.connect(lambda corners, mode: self.outlined.emit(self.lasso(corners), mode))
+        self.box.brushed.connect(lambda way, radius, mode: self.outlined.emit(self.brushed(way, radius), mode))
+        self.box.brush_at.connect(lambda way: self.marks.set_brush(way, self.box.brush_px))
+        self.box.turned.connect(self.turned)
         self.box.clicked.connect(self._announce_click)
         self.box.fit_asked.connect(self.fit)
         self.box.sigRangeChangedManually.connect(self._leave_fit)
@@ -192,10 +211,10 @@ class PointMap(pg.GraphicsView):
     def _announce_settled(self, point: int) -> None:
         self.settled.emit(point, self.mapToGlobal(self.position(point).toPoint()))
 
-    def _announce_click(self, place: tuple[float, float], add: bool) -> None:
+    def _announce_click(self, place: tuple[float, float], mode: str) -> None:
         across, down = self.box.viewPixelSize()
         reach = (PICK_PX * across, PICK_PX * down)
-        self.clicked.emit(self.layer.grid.nearest(*place, reach=reach, allowed=self.layer.shown), add)
+        self.clicked.emit(self.layer.grid.nearest(*place, reach=reach, allowed=self.layer.allowed), mode)
 
     def _on_indexed(self) -> None:
         self._place_rings()
@@ -213,8 +232,8 @@ class PointMap(pg.GraphicsView):
         self._place_rings()
 
     def _place_rings(self) -> None:
-        count, shown = len(self.layer.grid), self.layer.shown
-        visible = [i for i in self._hovered if 0 <= i < count and i < len(shown) and shown[i]]
+        count, shown = len(self.layer.grid), self.layer.allowed
+        visible = [i for i in self._hovered if 0 <= i < count and (shown is None or (i < len(shown) and shown[i]))]
         self.marks.set_rings([self.layer.place(i) for i in visible])
 
     def _step(self, share: float) -> None:

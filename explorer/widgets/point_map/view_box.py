@@ -1,38 +1,68 @@
-"""How the mouse moves a map and outlines points on it."""
+"""How the mouse moves a map, turns a cloud, and outlines points."""
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPointF, Qt, Signal
+
+Tool = Literal["pan", "lasso", "rectangle", "brush"]
+Mode = Literal["replace", "add", "remove"]
+
+BRUSH_PX: Final = (4.0, 18.0, 120.0)
+"""Least, first and greatest radius of the brush."""
+DEGREES_PER_PX: Final = 0.4
+_BRUSH_STEP: Final = 1.25
 
 
 class MapBox(pg.ViewBox):
-    """Equal scales, drag pans, wheel zooms, Shift + drag outlines a rectangle, drag with the lasso outlines freely.
+    """Equal scales, wheel zooms; what a drag does depends on `tool` and `in_space`.
+
+    With `pan` a drag moves the map, or turns the cloud in space; with Shift or Alt it outlines a rectangle. The other
+    tools outline points. Shift adds to what is selected, Alt takes away. The middle button always moves the map.
 
     Signals:
         outlining: The outline so far, in the map's coordinates (m x 2); empty when it ended.
-        outlined: The finished outline, and whether it adds to what is selected.
-        clicked: A click, in the map's coordinates, and whether it adds.
+        outlined: The finished outline, and what becomes of the points inside.
+        brushed: The brush's way (m x 2), its radius in the map's units, and what becomes of the points under it.
+        brush_at: Where the brush is now (1 x 2), or its way so far; empty when there is none.
+        turned: Degrees by which the cloud is to turn to the right and towards the eye.
+        clicked: A click, in the map's coordinates, and what becomes of the point.
         fit_asked: A double click.
     """
 
     outlining = Signal(object)
-    outlined = Signal(object, bool)
-    clicked = Signal(object, bool)
+    outlined = Signal(object, str)
+    brushed = Signal(object, float, str)
+    brush_at = Signal(object)
+    turned = Signal(float, float)
+    clicked = Signal(object, str)
     fit_asked = Signal()
 
     def __init__(self) -> None:
         super().__init__(lockAspect=True, enableMenu=False, border=None)
         self.disableAutoRange()
-        self.lasso = False
+        self.tool: Tool = "pan"
+        self.in_space = False
+        self.brush_px = BRUSH_PX[1]
         self._corners: list[tuple[float, float]] = []
+        self._under_way: Tool | None = None
+
+    def resize_brush(self, steps: int) -> None:
+        """Makes the brush larger, or smaller for negative `steps`."""
+        self.brush_px = float(np.clip(self.brush_px * _BRUSH_STEP**steps, BRUSH_PX[0], BRUSH_PX[2]))
 
     def mouseDragEvent(self, ev: object, axis: int | None = None) -> None:
-        shift = bool(ev.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        if ev.button() == Qt.MouseButton.LeftButton and (shift or self.lasso or self._corners):
+        left = ev.button() == Qt.MouseButton.LeftButton
+        if left and (tool := self._under_way or self._tool_of(ev)) != "pan":
             ev.accept()
-            self._outline(ev, rectangle=shift and not self.lasso)
+            self._outline(ev, tool)
+        elif left and self.in_space:
+            ev.accept()
+            way = ev.screenPos() - ev.lastScreenPos()
+            self.turned.emit(-DEGREES_PER_PX * way.x(), DEGREES_PER_PX * way.y())
         elif ev.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             super().mouseDragEvent(ev, axis)
         else:
@@ -42,24 +72,53 @@ class MapBox(pg.ViewBox):
         if ev.button() != Qt.MouseButton.LeftButton:
             return
         ev.accept()
-        if ev.double():
+        place = self.mapSceneToView(ev.scenePos())
+        if ev.double() and self.tool == "pan":
             self.fit_asked.emit()
+        elif self.tool == "brush":
+            dot = np.array([[place.x(), place.y()]])
+            self.brushed.emit(dot, self._brush_radius(), _mode(ev))
         else:
-            place = self.mapSceneToView(ev.scenePos())
-            self.clicked.emit((place.x(), place.y()), bool(ev.modifiers() & Qt.KeyboardModifier.ControlModifier))
+            self.clicked.emit((place.x(), place.y()), _mode(ev))
 
-    def _outline(self, ev: object, *, rectangle: bool) -> None:
+    def point_brush(self, place: QPointF | None) -> None:
+        """The pointer is at this place of the scene, or nowhere, while no button is pressed."""
+        if place is None or self.tool != "brush":
+            self.brush_at.emit(np.empty((0, 2)))
+            return
+        at = self.mapSceneToView(place)
+        self.brush_at.emit(np.array([[at.x(), at.y()]]))
+
+    def _tool_of(self, ev: object) -> Tool:
+        modified = ev.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier)
+        return "rectangle" if self.tool == "pan" and modified else self.tool
+
+    def _brush_radius(self) -> float:
+        return float(self.brush_px * self.viewPixelSize()[0])
+
+    def _outline(self, ev: object, tool: Tool) -> None:
         start, now = self.mapSceneToView(ev.buttonDownScenePos()), self.mapSceneToView(ev.scenePos())
         if ev.isStart():
-            self._corners = [(start.x(), start.y())]
+            self._corners, self._under_way = [(start.x(), start.y())], tool
         self._corners.append((now.x(), now.y()))
-        if rectangle:
-            corners = np.array([[start.x(), start.y()], [now.x(), start.y()], [now.x(), now.y()], [start.x(), now.y()]])
-        else:
-            corners = np.array(self._corners)
+        way = np.array(self._corners)
+        if tool == "rectangle":
+            way = np.array([[start.x(), start.y()], [now.x(), start.y()], [now.x(), now.y()], [start.x(), now.y()]])
+        announce = self.brush_at if tool == "brush" else self.outlining
         if not ev.isFinish():
-            self.outlining.emit(corners)
+            announce.emit(way)
             return
-        self._corners = []
-        self.outlining.emit(np.empty((0, 2)))
-        self.outlined.emit(corners, bool(ev.modifiers() & Qt.KeyboardModifier.ControlModifier))
+        self._corners, self._under_way = [], None
+        announce.emit(way[-1:] if tool == "brush" else np.empty((0, 2)))
+        if tool == "brush":
+            self.brushed.emit(way, self._brush_radius(), _mode(ev))
+        else:
+            self.outlined.emit(way, _mode(ev))
+
+
+def _mode(ev: object) -> Mode:
+    """What the keys held say: Shift (or Ctrl) adds, Alt takes away."""
+    if ev.modifiers() & Qt.KeyboardModifier.AltModifier:
+        return "remove"
+    adding = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier
+    return "add" if ev.modifiers() & adding else "replace"

@@ -1,0 +1,46 @@
+"""What can be done in the Map view, as actions with keys: for shortcuts, the palette and the cheat sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+
+if TYPE_CHECKING:
+    from explorer.views.map.view import MapView
+
+
+def make_actions(view: MapView) -> list[QAction]:
+    """The actions of a view, added to it so that their keys work in it."""
+    toolbar, tools, selecting = view.toolbar, view.toolbar.tools, view.selecting
+    rows: list[tuple[str, str, str, Callable[[], object]]] = [
+        ("Move the map", "V", "hand", lambda: tools.buttons["pan"].setChecked(True)),
+        ("Lasso", "L", "lasso", lambda: tools.choose("lasso")),
+        ("Rectangle", "R", "square-dashed", lambda: tools.choose("rectangle")),
+        ("Brush", "B", "brush", lambda: tools.choose("brush")),
+        ("Larger brush", "]", "brush", lambda: view.resize_brush(1)),
+        ("Smaller brush", "[", "brush", lambda: view.resize_brush(-1)),
+        ("Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
+        ("Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
+        ("Grow to nearest neighbours", "G", "waypoints", selecting.grow),
+        ("Show all points", "F", "maximize", view.fit),
+        ("3-D", "D", "box", tools.space.toggle),
+        ("Move both maps together", "K", "link", tools.lock.toggle),
+        ("Contours", "C", "eye", tools.shown["contours"].toggle),
+        ("Thumbnails", "T", "eye", tools.shown["sprites"].toggle),
+        ("Words of clusters", "W", "eye", tools.shown["labels"].toggle),
+        ("Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
+        ("Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
+    ]
+    made = []
+    for words, keys, sign, do in rows:
+        action = QAction(words, view, objectName=f"map-action-{words.lower().replace(' ', '-')}")
+        action.setProperty("icon-name", sign)
+        action.setShortcut(QKeySequence(keys))
+        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        action.triggered.connect(lambda _checked=False, do=do: do())
+        view.addAction(action)
+        made.append(action)
+    return made

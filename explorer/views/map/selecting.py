@@ -1,0 +1,195 @@
+"""Selecting and pointing in two maps: what is done in one is done in the other, if they show the same pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import QObject, Signal
+
+from explorer.background import Background
+from explorer.selection import Selection
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.reading import MOST_ASKING, Side, read_neighbours, same_items
+from explorer.views.map.tools import Tools
+
+NEIGHBOURS = 10
+"""Nearest pairs that each selected pair takes in when the selection grows."""
+
+
+class Selecting(QObject):
+    """Turns outlines and clicks in the maps into the shared selection, and marks it in both.
+
+    Signals:
+        marked: The selection, or what it is of, is another.
+        told: What growing did, a sentence.
+    """
+
+    marked = Signal()
+    told = Signal(str)
+
+    def __init__(
+        self, panels: Sequence[MapPanel], selection: Selection, background: Background, tools: Tools, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._panels, self._selection, self._background, self._tools = panels, selection, background, tools
+        self._selected_in = self._pointed_in = 0
+        for index, panel in enumerate(panels):
+            panel.map.hovered.connect(partial(self._point_at, index))
+            panel.map.clicked.connect(partial(self._click, index))
+            panel.map.outlined.connect(partial(self._outline, index))
+        selection.pairs_changed.connect(self.mark)
+        selection.hovered_changed.connect(self._mark_hovered)
+        tools.tool_changed.connect(self._set_tool)
+
+    # What is shown ----------------------------------------------------------------------------------------------
+
+    @property
+    def sides(self) -> list[Side]:
+        """What is shown, A first."""
+        return [panel.side for panel in self._panels if panel.side is not None]
+
+    @property
+    def linked(self) -> bool:
+        """Whether both maps show the same pairs, so that hovering and selecting reach both."""
+        sides = self.sides
+        return len(sides) == 2 and same_items(*sides)
+
+    @property
+    def owner(self) -> Side | None:
+        """The side whose pairs are selected: the first one, or of two that are not linked the one last selected in."""
+        sides = self.sides
+        if len(sides) == 2 and not self.linked:
+            return sides[self._selected_in]
+        return sides[0] if sides else None
+
+    @property
+    def rows(self) -> Int[np.ndarray, " k"]:
+        """The selected pairs of `owner`."""
+        rows, owner = self._selection.pairs, self.owner
+        return rows[rows < owner.n] if owner else rows[:0]
+
+    def letter(self, side: Side | None) -> str:
+        """`A` or `B` of a side whose pairs are not the other's too; empty if they are."""
+        return "" if self.linked else next(("AB"[p.index] for p in self._panels if p.side is side), "")
+
+    def panels_of(self, index: int) -> list[MapPanel]:
+        """The maps that a pair of map `index` is marked in: both, unless they show other items."""
+        return [p for p in self._panels if p.side is not None and (self.linked or p.index == index)]
+
+    # Selecting --------------------------------------------------------------------------------------------------
+
+    def select_all(self) -> None:
+        """Selects every pair."""
+        if (owner := self.owner) is not None:
+            self._selection.pairs = range(owner.n)
+
+    def invert(self) -> None:
+        """Selects what is not selected."""
+        if (owner := self.owner) is not None:
+            left = np.ones(owner.n, bool)
+            left[self.rows] = False
+            self._select(np.flatnonzero(left))
+
+    def grow(self) -> None:
+        """Adds to the selection the nearest neighbours of each pair, in the embeddings of the map with the focus."""
+        rows, owner = self.rows, self.owner
+        if owner is None or not len(rows):
+            self.told.emit("Select pairs first: their nearest neighbours are then added.")
+            return
+        index = self._focused()
+        side = self._panels[index].side or owner
+        if not self.linked:
+            side = owner
+        self._background.run(
+            self,
+            read_neighbours,
+            side,
+            rows,
+            NEIGHBOURS,
+            done=partial(self._take_neighbours, side, rows),
+            key="grow",
+        )
+
+    def _take_neighbours(self, side: Side, rows: np.ndarray, found: np.ndarray) -> None:
+        grown = np.union1d(rows, found)
+        if side not in self.sides or not np.array_equal(rows, self.rows):
+            return
+        asked = f" of {MOST_ASKING:,} of them" if len(rows) > MOST_ASKING else ""
+        self.told.emit(
+            f"{len(grown) - len(rows):,} pairs added: the {NEIGHBOURS} nearest neighbours{asked} in {side.name}."
+        )
+        self._select(grown)
+
+    def _focused(self) -> int:
+        return next((i for i, panel in enumerate(self._panels) if panel.map.hasFocus()), self._selected_in)
+
+    def _set_tool(self, tool: str) -> None:
+        for panel in self._panels:
+            panel.map.tool = tool
+
+    def _before(self, index: int) -> Int[np.ndarray, " k"]:
+        """The pairs to add to when map `index` is selected in: none if those selected are the other map's."""
+        other = index != self._selected_in
+        self._selected_in = index
+        return self._selection.pairs[:0] if other and not self.linked else self._selection.pairs
+
+    def _outline(self, index: int, points: np.ndarray, mode: str) -> None:
+        side = self._panels[index].side
+        if side is None:
+            return
+        hit = np.zeros(side.n, bool)
+        hit[points[points < side.images]] = True
+        hit[points[points >= side.images] - side.images] = True
+        before = self._before(index)
+        if mode != "replace":
+            kept = np.zeros(side.n, bool)
+            kept[before[before < side.n]] = True
+            hit = kept | hit if mode == "add" else kept & ~hit
+        self._select(np.flatnonzero(hit))
+
+    def _click(self, index: int, point: int, mode: str) -> None:
+        side = self._panels[index].side
+        if point < 0 or side is None:
+            return
+        row = side.pair_of(point)
+        before = self._before(index)
+        if mode == "replace":
+            self._select([row])
+        elif mode == "remove" or row in before:
+            self._select(before[before != row])
+        else:
+            self._select([*before, row])
+
+    def _select(self, rows: Iterable[int]) -> None:
+        self._selection.pairs = rows
+        # The same numbers may be another map's pairs now, which the selection itself cannot tell.
+        self.mark()
+
+    def mark(self) -> None:
+        """Shows the selection in both maps."""
+        rows = self.rows
+        for panel in self._panels:
+            if (side := panel.side) is None:
+                continue
+            mask = np.zeros(side.images + side.texts, bool)
+            if self.linked or side is self.owner:
+                mask[rows[rows < side.images]] = True
+                mask[side.images + rows[rows < side.texts]] = True
+            panel.select(mask if len(rows) else None)
+        self.marked.emit()
+
+    # Pointing ---------------------------------------------------------------------------------------------------
+
+    def _point_at(self, index: int, point: int) -> None:
+        side = self._panels[index].side
+        self._pointed_in = index
+        self._selection.hovered = side.pair_of(point) if side is not None and point >= 0 else None
+
+    def _mark_hovered(self) -> None:
+        row = self._selection.hovered
+        marked = self.panels_of(self._pointed_in) if row is not None else []
+        for panel in self._panels:
+            panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))

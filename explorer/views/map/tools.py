@@ -1,0 +1,119 @@
+"""What the mouse does on the maps, and what is drawn: tools, 3-D, the lock of both views, what is shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QWidget
+
+from explorer import theme
+from explorer.widgets.point_map.view_box import Tool
+
+_MODES: Final = "Shift adds, Alt removes"
+TOOLS: Final[tuple[tuple[Tool, str, str, str], ...]] = (
+    ("pan", "hand", "V", "Move the map, or turn it in 3-D: drag. Shift + drag adds a rectangle, Alt removes"),
+    ("lasso", "lasso", "L", f"Lasso: drag around points. {_MODES}"),
+    ("rectangle", "square-dashed", "R", f"Rectangle: drag over points. {_MODES}"),
+    ("brush", "brush", "B", f"Brush: drag over points. {_MODES}; [ and ] change its size"),
+)
+"""Each tool, its icon, key and tool tip."""
+
+SHOWN: Final = (
+    ("images", "Images", ""),
+    ("texts", "Texts", ""),
+    ("contours", "Contours where points are many", "C"),
+    ("sprites", "Thumbnails where images are few", "T"),
+    ("labels", "Words of clusters", "W"),
+)
+"""What can be shown or left away, in words, and its key."""
+
+
+class Tools(QWidget):
+    """Buttons for the mouse's tools and for what is shown.
+
+    Attributes:
+        buttons: The button of each tool.
+        shown: The checkable action of each thing that can be shown.
+
+    Signals:
+        tool_changed: `tool` is another.
+        grow_asked: The selection is to take its neighbours in.
+        space_changed: Whether the maps are turned in space.
+        lock_changed: Whether both maps move together.
+        shown_changed: The name of what was switched on or off.
+        fit_asked: Both maps are to show all points.
+    """
+
+    tool_changed = Signal(str)
+    grow_asked = Signal()
+    space_changed = Signal(bool)
+    lock_changed = Signal(bool)
+    shown_changed = Signal(str)
+    fit_asked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._group = QButtonGroup(self)
+        self.buttons: dict[Tool, QToolButton] = {}
+        for tool, sign, key, tip in TOOLS:
+            button = _button(f"map-{tool}", sign, f"{tip} ({key})", checkable=True)
+            self._group.addButton(button)
+            self.buttons[tool] = button
+            button.toggled.connect(lambda on, tool=tool: on and self.tool_changed.emit(tool))
+        self.buttons["pan"].setChecked(True)
+        self.grow = _button(
+            "map-grow", "waypoints", "Grow the selection to its nearest neighbours in the embedding space (G)"
+        )
+        self.space = _button("map-space", "box", "3-D: three principal components, drag to turn (D)", checkable=True)
+        self.lock = _button("map-lock", "link", "Move, zoom and turn both maps together (K)", checkable=True)
+        self.show_menu = _button("map-show", "eye", "What is shown")
+        self.fit = _button("map-fit", "maximize", "Show all points (F)")
+        self.shown: dict[str, QAction] = {}
+        self.show_menu.setMenu(self._menu())
+        self.show_menu.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        for button in (*self.buttons.values(), self.grow):
+            row.addWidget(button)
+        row.addSpacing(theme.INSIDE)
+        for button in (self.space, self.lock, self.show_menu, self.fit):
+            row.addWidget(button)
+        self.grow.clicked.connect(self.grow_asked)
+        self.space.toggled.connect(self.space_changed)
+        self.lock.toggled.connect(self.lock_changed)
+        self.fit.clicked.connect(self.fit_asked)
+
+    @property
+    def tool(self) -> Tool:
+        """What a drag does."""
+        return next(tool for tool, button in self.buttons.items() if button.isChecked())
+
+    def choose(self, tool: Tool) -> None:
+        """Takes this tool; the chosen one again goes back to moving the map."""
+        self.buttons["pan" if self.tool == tool else tool].setChecked(True)
+
+    def is_shown(self, name: str) -> bool:
+        """Whether one of `SHOWN` is."""
+        return self.shown[name].isChecked()
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        for name, words, key in SHOWN:
+            action = menu.addAction(f"{words}\t{key}" if key else words)
+            action.setObjectName(f"map-show-{name}")
+            action.setCheckable(True)
+            action.setChecked(True)
+            action.toggled.connect(lambda _on, name=name: self.shown_changed.emit(name))
+            self.shown[name] = action
+            if name == "texts":
+                menu.addSeparator()
+        return menu
+
+
+def _button(name: str, sign: str, tip: str, *, checkable: bool = False) -> QToolButton:
+    button = QToolButton(objectName=name, toolTip=tip, accessibleName=tip, checkable=checkable)
+    theme.keep_icon(button, sign, 16, "text")
+    return button

@@ -1,0 +1,135 @@
+"""The maps in space: three principal components, turned by dragging, drawn by the same rasteriser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QObject, Signal
+
+from explorer.background import Background
+from explorer.views.map.depth import Seen, seen_from
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.reading import Side, read_cloud
+
+FIRST_TURN: Final = (30.0, 20.0)
+"""Azimuth and elevation, in degrees, that the cloud is first seen from."""
+
+
+class Turning(QObject):
+    """Keeps the clouds, turns them, and hands their picture to the maps.
+
+    Signals:
+        changed: The maps are in space now, or no longer.
+        turned: They are seen from another side; which map was turned.
+        failed: A cloud cannot be had; the exception.
+    """
+
+    changed = Signal()
+    turned = Signal()
+    failed = Signal(object)
+
+    def __init__(self, panels: Sequence[MapPanel], background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._panels, self._background = panels, background
+        self._clouds: dict[int, tuple[Side, Float[np.ndarray, "m 3"]]] = {}
+        # Maps that are being projected, and whether to project them once more afterwards; maps to be shown whole.
+        self._busy: dict[int, bool] = {}
+        self._fits: set[int] = set()
+        self.on = False
+        self.locked = False
+        self.sides: list[tuple[float, float]] = [FIRST_TURN, FIRST_TURN]
+        for index, panel in enumerate(panels):
+            panel.map.turned.connect(partial(self._turn, index))
+
+    def set_on(self, on: bool) -> None:
+        """Puts the maps into space; the view puts them back into the plane."""
+        self.on = on
+        for panel in self._panels:
+            panel.map.box.in_space = on
+            if not on:
+                panel.shade(None)
+        if on:
+            self.show()
+        self.changed.emit()
+
+    def show(self) -> None:
+        """Shows every map in space that is not yet; reads what is missing."""
+        for index, panel in enumerate(self._panels):
+            if not self.on or panel.side is None:
+                continue
+            known = self._clouds.get(index)
+            if known is not None and known[0] is panel.side:
+                self._place(index, fit=True)
+                continue
+            self._background.run(
+                self,
+                read_cloud,
+                panel.side,
+                done=partial(self._take, index, panel.side),
+                failed=self.failed.emit,
+                key=f"cloud {index}",
+            )
+
+    def words(self, index: int) -> str:
+        """As it is written above a map."""
+        azimuth, elevation = self.sides[index]
+        return f"PCA in 3-D, azimuth {azimuth:.0f}°, elevation {elevation:.0f}°"
+
+    def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
+        """Shows a map, or both if they are locked, from this side."""
+        azimuth = (azimuth + 180) % 360 - 180
+        for one in range(len(self._panels)) if self.locked else [index]:
+            self.sides[one] = (azimuth, float(np.clip(elevation, -90, 90)))
+            self._place(one, fit=False)
+        self.turned.emit()
+
+    def _turn(self, index: int, right: float, towards: float) -> None:
+        azimuth, elevation = self.sides[index]
+        self.turn_to(index, azimuth + right, elevation + towards)
+
+    def _take(self, index: int, side: Side, cloud: np.ndarray) -> None:
+        if self._panels[index].side is side:
+            self._clouds[index] = (side, cloud)
+            self._place(index, fit=True)
+
+    def _place(self, index: int, *, fit: bool) -> None:
+        """Projects on a thread; a side that is asked for meanwhile is projected next, the newest only."""
+        if not self.on or index not in self._clouds:
+            return
+        if fit:
+            self._fits.add(index)
+        if index in self._busy:
+            self._busy[index] = True
+            return
+        self._busy[index] = False
+        side, cloud = self._clouds[index]
+        self._background.run(
+            self,
+            seen_from,
+            cloud,
+            *self.sides[index],
+            done=partial(self._show, index, side),
+            failed=partial(self._give_up, index),
+            key=f"turn {index}",
+        )
+
+    def _give_up(self, index: int, error: Exception) -> None:
+        self._busy.pop(index, None)
+        self.failed.emit(error)
+
+    def _show(self, index: int, side: Side, seen: Seen) -> None:
+        again = self._busy.pop(index, False)
+        panel = self._panels[index]
+        if self.on and panel.side is side:
+            panel.map.layer.move_points(seen.xy)
+            panel.shade(seen.level)
+            panel.tell_projection(self.words(index))
+            if index in self._fits:
+                self._fits.discard(index)
+                panel.map.fit()
+        if again:
+            self._place(index, fit=False)

@@ -1,0 +1,25 @@
+"""Which points a round brush has swept over."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from explorer.widgets.point_map.grid import PointGrid
+
+
+def swept(grid: PointGrid, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
+    """Ascending numbers of the points at most `radius` away from the line through `way`; a dot for a single place.
+
+    Only the points near each piece of the line are looked at.
+    """
+    ends = way[1:] if len(way) > 1 else way
+    hit = []
+    for (x0, y0), (x1, y1) in zip(way[: len(ends)], ends, strict=True):
+        near = grid.in_rectangle(min(x0, x1) - radius, min(y0, y1) - radius, max(x0, x1) + radius, max(y0, y1) + radius)
+        along, offset = np.array([x1 - x0, y1 - y0]), np.asarray(grid.xy[near], np.float64) - (x0, y0)
+        length = float(along @ along)
+        share = np.clip(offset @ along / length, 0, 1) if length > 0 else np.zeros(len(near))
+        distance = ((offset - share[:, None] * along) ** 2).sum(axis=1)
+        hit.append(near[distance <= radius**2])
+    return np.unique(np.concatenate(hit)) if hit else np.empty(0, np.int64)

@@ -1,0 +1,175 @@
+"""Lines of equal density over a map of many points, each around a share of the points in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QObject, QPointF, Signal
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from explorer.theme import colour, theme
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.worker import Worker
+
+SHARES: Final = (0.9, 0.7, 0.5, 0.3, 0.1)
+"""Each line is around the densest places that together hold this share of the points in sight."""
+CELL_PX: Final = 6
+"""Size of a cell of the density that the lines are drawn through, in device pixels."""
+SPREAD: Final = 2.2
+"""Standard deviation of the smoothing, in cells."""
+FROM: Final = 1_500
+"""Fewer points in sight are marks that can be told apart: lines over them would only be in the way."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Polylines in the map's coordinates, those of the first share first."""
+
+    of: tuple[tuple[Float[np.ndarray, "m 2"], ...], ...] = ()
+
+
+class Contours(QObject):
+    """The lines over one map; hidden until `set_shown`, and where few points are in sight.
+
+    Signals:
+        arrived: Lines for what is in sight now are drawn.
+    """
+
+    arrived = Signal()
+
+    def __init__(self, layer: PointLayer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._layer = layer
+        self._shown = self._busy = self._again = False
+        self.lines = Lines()
+        self._worker = Worker()
+        self.destroyed.connect(self._worker.end)
+        layer.drawn.connect(self._ask)
+        layer.indexed.connect(self._forget)
+        layer.add_overlay(self._paint)
+
+    @property
+    def shown(self) -> bool:
+        """Whether lines are drawn where points are many."""
+        return self._shown
+
+    def set_shown(self, shown: bool) -> None:
+        """Draws lines, or none."""
+        self._shown = shown
+        self._layer.keep_density(shown)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.lines = Lines()
+        self._layer.update()
+
+    def _ask(self) -> None:
+        frame = self._layer.frame
+        if not self._shown or frame is None or frame.density is None:
+            return
+        if self._busy:
+            self._again = True
+            return
+        density, sight = frame.density, frame.sight
+        if frame.visible < FROM or float(density.sum()) < FROM:
+            self._forget()
+            return
+        self._busy = True
+        box = (sight.left, sight.bottom, sight.right, sight.top)
+        self._worker.do(lambda: _attempt(density, box), self._show)
+
+    def _show(self, lines: Lines | Exception) -> None:
+        self._busy = False
+        if isinstance(lines, Exception):
+            raise lines
+        if self._shown:
+            self.lines = lines
+            self._layer.update()
+            self.arrived.emit()
+        if self._again:
+            self._again = False
+            self._ask()
+
+    def _paint(self, painter: QPainter, scene: Scene) -> None:
+        if not self.lines.of:
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for place, lines in enumerate(self.lines.of):
+            pen = QColor(colour("text"))
+            pen.setAlphaF((0.30 if theme().dark else 0.22) + 0.09 * place)
+            painter.setPen(QPen(pen, 1.0))
+            for line in lines:
+                painter.drawPolyline(QPolygonF([QPointF(x, y) for x, y in scene.to_pixels(line).tolist()]))
+        painter.restore()
+
+
+def _attempt(density: np.ndarray, box: tuple[float, float, float, float]) -> Lines | Exception:
+    """The lines, or why there are none: the next ones are to be asked for all the same."""
+    try:
+        return lines_of(density, box)
+    except Exception as error:
+        return error
+
+
+def lines_of(
+    density: Float[np.ndarray, "h w"],
+    box: tuple[float, float, float, float],
+    *,
+    shares: Sequence[float] = SHARES,
+    cell: int = CELL_PX,
+    spread: float = SPREAD,
+) -> Lines:
+    """Lines through a smoothed density, each around the densest places that together hold a share of the points.
+
+    Args:
+        density: Points per pixel, the first row on top.
+        box: Left, bottom, right, top of the map that the pixels show.
+        shares: Of the points inside each line, decreasing.
+        cell: Pixels that are counted together, along a side.
+        spread: Standard deviation of the Gaussian smoothing, in cells.
+    """
+    from contourpy import contour_generator
+
+    cells = smoothed(counted(density, cell), spread)
+    levels = levels_of(cells, shares)
+    left, bottom, right, top = box
+    height, width = density.shape
+    # Of the middles of the cells; one that sticks out at the right or below counts as whole.
+    x = left + (np.arange(cells.shape[1]) + 0.5) * cell * (right - left) / width
+    y = top - (np.arange(cells.shape[0]) + 0.5) * cell * (top - bottom) / height
+    generator = contour_generator(x, y, cells)
+    return Lines(tuple(tuple(generator.lines(level)) if level > 0 else () for level in levels))
+
+
+def counted(density: Float[np.ndarray, "h w"], cell: int) -> Float[np.ndarray, "rows columns"]:
+    """Sums over square cells; those that stick out are filled up with nothing."""
+    height, width = density.shape
+    padded = np.pad(density.astype(np.float64), ((0, -height % cell), (0, -width % cell)))
+    rows, columns = padded.shape[0] // cell, padded.shape[1] // cell
+    return padded.reshape(rows, cell, columns, cell).sum(axis=(1, 3))
+
+
+def smoothed(cells: Float[np.ndarray, "h w"], spread: float) -> Float[np.ndarray, "h w"]:
+    """A Gaussian blur; what it moves over the edge is lost."""
+    reach = int(np.ceil(3 * spread))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
+    kernel /= kernel.sum()
+    padded = np.pad(cells, reach)
+    across = sum(weight * padded[:, i : i + cells.shape[1]] for i, weight in enumerate(kernel))
+    return sum(weight * across[i : i + cells.shape[0]] for i, weight in enumerate(kernel))
+
+
+def levels_of(cells: Float[np.ndarray, "h w"], shares: Sequence[float]) -> list[float]:
+    """For each share the greatest level such that the cells at least that dense hold the share of all; 0 if empty."""
+    dense = np.sort(cells, axis=None)[::-1]
+    held = dense.cumsum()
+    if not held[-1] > 0:
+        return [0.0] * len(shares)
+    places = np.searchsorted(held, np.asarray(shares) * held[-1])
+    return [float(dense[min(place, len(dense) - 1)]) for place in places]

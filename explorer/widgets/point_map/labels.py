@@ -1,0 +1,94 @@
+"""Words over groups of points, placed so that none covers another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from explorer.theme import SMALL_PX, SPACE, colour, pixel_font
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.scene import Scene
+
+NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
+"""Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words and the place of the map that they are about, the most important first in a list."""
+
+    text: str
+    x: float
+    y: float
+
+
+class Labels(QObject):
+    """The labels over one map."""
+
+    def __init__(self, layer: PointLayer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._layer = layer
+        self.labels: tuple[Label, ...] = ()
+        self._font = pixel_font(SMALL_PX, weight=pixel_font(SMALL_PX).Weight.DemiBold)
+        layer.add_overlay(self._paint)
+
+    def show(self, labels: Sequence[Label]) -> None:
+        """Shows these, the first ones first where there is no room for all."""
+        self.labels = tuple(labels)
+        self._layer.update()
+
+    def placed(self, scene: Scene) -> list[tuple[str, QRectF]]:
+        """The labels that have room in what is seen, and where, in pixels of the widget."""
+        metrics = QFontMetricsF(self._font)
+        sizes = [(metrics.horizontalAdvance(label.text) + 2 * SPACE, metrics.height()) for label in self.labels]
+        if not self.labels:
+            return []
+        middles = scene.to_pixels([(label.x, label.y) for label in self.labels])
+        room = QRectF(0, 0, scene.width, scene.height)
+        taken = place_without_overlap([(float(x), float(y)) for x, y in middles], sizes, room)
+        return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
+
+    def _paint(self, painter: QPainter, scene: Scene) -> None:
+        if not self.labels:
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._font)
+        halo, ink = QColor(colour("surface")), colour("text")
+        halo.setAlphaF(0.86)
+        for text, place in self.placed(scene):
+            words = QPainterPath()
+            base = place.bottom() - QFontMetricsF(self._font).descent()
+            words.addText(QPointF(place.left() + SPACE, base), self._font, text)
+            painter.strokePath(words, QPen(halo, 4, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+            painter.fillPath(words, ink)
+        painter.restore()
+
+
+def place_without_overlap(
+    middles: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: QRectF
+) -> list[QRectF | None]:
+    """A rectangle for each label, nearest to its middle, inside the room and free of those before; None without room.
+
+    Args:
+        middles: Where each would stand, in pixels; one that is outside the room gets no place.
+        sizes: Width and height of each.
+        room: What is seen.
+    """
+    taken: list[QRectF] = []
+    found: list[QRectF | None] = []
+    for (x, y), (width, height) in zip(middles, sizes, strict=True):
+        place = None
+        if room.contains(x, y):
+            for across, down in NUDGES:
+                tried = QRectF(x - width / 2 + across * width, y - height / 2 + down * height, width, height)
+                if room.contains(tried) and not any(tried.intersects(other) for other in taken):
+                    place = tried
+                    taken.append(tried)
+                    break
+        found.append(place)
+    return found

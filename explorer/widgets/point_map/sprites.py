@@ -1,0 +1,142 @@
+"""Pictures in place of the discs of a map, when few enough are in sight to be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+
+from explorer.theme import SPACE, colour
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.scene import Scene
+
+SIDE_PX: Final = 44
+"""Longer side of a picture; pictures never overlap, so that each is seen whole."""
+MOST_NEAR: Final = 1_200
+"""More points in sight are too many to look at one by one: they stay marks."""
+MOST: Final = 160
+"""Pictures drawn at once."""
+FEWEST_SHARE: Final = 0.25
+"""Pictures come when at least this share of the discs in sight have room for one: before, they would hide the rest."""
+SETTLED_MS: Final = 120
+
+
+class Sprites(QObject):
+    """The pictures over one map.
+
+    Args:
+        layer: Whose points.
+        picture: The picture of a point, None while it is being decoded or cannot be. Called for few points only.
+        wanted: Which points may have a picture (images, not texts).
+        parent: Lives as long.
+    """
+
+    def __init__(
+        self,
+        layer: PointLayer,
+        picture: Callable[[int], QPixmap | None],
+        ink: Callable[[int], QColor],
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._layer, self._picture, self._ink = layer, picture, ink
+        self._wanted: Bool[np.ndarray, " n"] = np.empty(0, bool)
+        self._first: Bool[np.ndarray, " n"] | None = None
+        self._shown = True
+        self.points: Int[np.ndarray, " k"] = np.empty(0, np.int64)
+        self._soon = QTimer(self, singleShot=True, interval=SETTLED_MS)
+        self._soon.timeout.connect(self._choose)
+        layer.framed.connect(self._soon.start)
+        layer.indexed.connect(self._soon.start)
+        layer.add_overlay(self._paint)
+
+    def set_points(self, wanted: Bool[np.ndarray, " n"]) -> None:
+        """Other points are shown; these may have pictures."""
+        self._wanted, self._first = wanted, None
+        self.points = np.empty(0, np.int64)
+        self._soon.start()
+
+    def set_first(self, mask: Bool[np.ndarray, " n"] | None) -> None:
+        """Selected points are given room before others."""
+        self._first = mask
+        self._soon.start()
+
+    @property
+    def shown(self) -> bool:
+        """Whether pictures are drawn where points are few."""
+        return self._shown
+
+    def set_shown(self, shown: bool) -> None:
+        """Draws pictures, or none."""
+        self._shown = shown
+        self._choose()
+
+    def refresh(self) -> None:
+        """A picture has been decoded."""
+        if len(self.points):
+            self._layer.update()
+
+    def _choose(self) -> None:
+        before, self.points = self.points, np.empty(0, np.int64)
+        box = self._layer.getViewBox()
+        if self._shown and box is not None and self._layer.visible_count() <= 4 * MOST_NEAR:
+            view = box.viewRect()
+            near = self._layer.points_in(view.left(), view.top(), view.right(), view.bottom())
+            near = near[near < len(self._wanted)]
+            near = near[self._wanted[near]]
+            if 0 < len(near) <= MOST_NEAR:
+                across, down = box.viewPixelSize()
+                places = self._layer.grid.xy[near] / (across, down)
+                first = self._first[near] if self._first is not None else np.zeros(len(near), bool)
+                chosen = near[without_overlap(places, first, SIDE_PX, most=MOST)]
+                self.points = chosen if len(chosen) >= FEWEST_SHARE * min(len(near), MOST) else self.points
+        if not np.array_equal(before, self.points):
+            self._layer.update()
+
+    def _paint(self, painter: QPainter, scene: Scene) -> None:
+        if not len(self.points):
+            return
+        painter.save()
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for point, (x, y) in zip(self.points.tolist(), scene.to_pixels(self._layer.grid.xy[self.points]), strict=True):
+            picture = self._picture(point)
+            if picture is None:
+                continue
+            size = picture.size().scaled(SIDE_PX - SPACE, SIDE_PX - SPACE, Qt.AspectRatioMode.KeepAspectRatio)
+            place = QRectF(0, 0, size.width(), size.height())
+            place.moveCenter(QPointF(float(x), float(y)))
+            painter.setPen(QPen(colour("surface"), 4))
+            painter.drawRect(place)
+            painter.drawPixmap(place, picture, QRectF(picture.rect()))
+            painter.setPen(QPen(self._ink(point), 2))
+            painter.drawRect(place)
+        painter.restore()
+
+
+def without_overlap(
+    places: Float[np.ndarray, "n 2"], first: Bool[np.ndarray, " n"], side: float, *, most: int
+) -> Int[np.ndarray, " k"]:
+    """Rows, ascending, of at most `most` places whose squares of this side do not overlap; `first` ones go before.
+
+    Otherwise a lower row goes before a higher one, so that what is shown stays when the view moves a little.
+    """
+    order = np.concatenate([np.flatnonzero(first), np.flatnonzero(~first)])
+    cells: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    chosen = []
+    for row in order.tolist():
+        if len(chosen) == most:
+            break
+        x, y = float(places[row, 0]), float(places[row, 1])
+        if not (np.isfinite(x) and np.isfinite(y)):
+            continue
+        column, line = int(x // side), int(y // side)
+        near = (p for i in (-1, 0, 1) for j in (-1, 0, 1) for p in cells.get((column + i, line + j), ()))
+        if all(abs(x - a) >= side or abs(y - b) >= side for a, b in near):
+            cells.setdefault((column, line), []).append((x, y))
+            chosen.append(row)
+    return np.sort(np.array(chosen, np.int64))
