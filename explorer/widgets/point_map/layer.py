@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyqtgraph as pg
@@ -58,6 +58,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class _Drawn:
+    epoch: int
     picture: raster.Picture
     sight: Sight
     ratio: float
@@ -91,7 +92,7 @@ class PointLayer(pg.GraphicsObject):
         self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
         self._sight: Sight | None = None
         self._overlays: list[Overlay] = []
-        self._epoch = 0
+        self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
         self._worker, self._loader = Worker(), Worker()
         for worker in (self._worker, self._loader):
@@ -125,13 +126,8 @@ class PointLayer(pg.GraphicsObject):
             self._take_grid(PointGrid(xy))
             return
         self._ask_for_kernels()
-        epoch = self._epoch
-        if self._places.put(xy):
-            self._worker.do(
-                self._places.work_with(_sorted),
-                lambda grid: grid is not None and epoch == self._epoch and self._take_grid(grid),
-                told=lambda share: epoch == self._epoch and self.sorting.emit(share),
-            )
+        if self._places.put((self._epoch, xy)):
+            self._ask(self._places.work_with(_sorted), self._take_sorted, told=self.sorting.emit)
 
     def set_colours(self, colour: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
         """Gives point i the colour `palette[colour[i]]`.
@@ -223,6 +219,13 @@ class PointLayer(pg.GraphicsObject):
         return self._frame is not None and not self._frame.marks
 
     @property
+    def still(self) -> bool:
+        """Whether everything that was asked is shown: nothing is sorted, arranged or drawn any more."""
+        return (
+            self._asked == 0 and not self._stale and not self.moving and self._frame is not None and self._frame.exact
+        )
+
+    @property
     def moving(self) -> bool:
         """Whether the view changed a moment ago."""
         return self._rest.isActive()
@@ -266,6 +269,10 @@ class PointLayer(pg.GraphicsObject):
         corner = box.mapToScene(QPointF(0, 0))
         return Scene(sight, (corner.x(), corner.y()), box.width(), box.height(), self._ratio(), self.moving)
 
+    def _take_sorted(self, made: tuple[int, PointGrid] | None) -> None:
+        if made is not None and made[0] == self._epoch:
+            self._take_grid(made[1])
+
     def _take_grid(self, grid: PointGrid) -> None:
         self.prepareGeometryChange()
         self.grid = grid
@@ -280,7 +287,7 @@ class PointLayer(pg.GraphicsObject):
         if self._count <= INDEXED_AT_ONCE:
             self._take_points(_arranged(asked))
         elif self._arrangements.put(asked):
-            self._worker.do(self._arrangements.work_with(_arranged), self._take_points)
+            self._ask(self._arrangements.work_with(_arranged), self._take_points)
 
     def _take_points(self, made: tuple[PointGrid, Points] | None) -> None:
         if made is not None and made[0] is self.grid:
@@ -342,10 +349,20 @@ class PointLayer(pg.GraphicsObject):
         if request is None:
             return
         self._stale = False
-        epoch, full = self._epoch, request.sight == self._sight and request.wants_density == self._wants_density
+        full = request.sight == self._sight and request.wants_density == self._wants_density
         # The thread takes the newest request when it is ready for one, so it never waits for this one.
-        if self._requests.put((request, full)):
-            self._worker.do(self._requests.work_with(_drawn), lambda made: epoch == self._epoch and self._show(made))
+        if self._requests.put((self._epoch, request, full)):
+            self._ask(self._requests.work_with(_drawn), self._show)
+
+    def _ask(
+        self, work: Callable[..., object], done: Callable[[Any], object], **told: Callable[[float], object]
+    ) -> None:
+        def answered(answer: Any) -> None:
+            self._asked -= 1
+            done(answer)
+
+        self._asked += 1
+        self._worker.do(work, answered, **told)
 
     def _ask_for_kernels(self) -> None:
         """Loads the compiled kernels on a thread of their own, then draws again with them."""
@@ -354,7 +371,7 @@ class PointLayer(pg.GraphicsObject):
             self._loader.do(load_kernels, lambda _module: self._redraw())
 
     def _show(self, made: _Drawn | None) -> None:
-        if made is None:
+        if made is None or made.epoch != self._epoch:
             return
         height, width = made.picture.pixels.shape[:2]
         image = QImage(made.picture.pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
@@ -380,17 +397,19 @@ class PointLayer(pg.GraphicsObject):
             self._redraw()
 
 
-def _sorted(xy: np.ndarray, tell: Callable[[float], object]) -> PointGrid:
+def _sorted(asked: tuple[int, np.ndarray], tell: Callable[[float], object]) -> tuple[int, PointGrid]:
     """The index of many points; with the kernels wherever these take less than a second to come."""
+    epoch, xy = asked
     kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
-    return PointGrid(xy, kernels=kernels, progress=tell)
+    return epoch, PointGrid(xy, kernels=kernels, progress=tell)
 
 
 def _arranged(asked: tuple[PointGrid, Look, States]) -> tuple[PointGrid, Points]:
     return asked[0], raster.arrange(*asked, loaded_kernels())
 
 
-def _drawn(asked: tuple[Request, bool]) -> _Drawn:
-    request, full = asked
+def _drawn(asked: tuple[int, Request, bool]) -> _Drawn:
+    epoch, request, full = asked
     picture = raster.draw(request)
-    return _Drawn(picture, request.sight, request.pixel_ratio, full and picture.drawn == picture.visible)
+    exact = full and picture.drawn == picture.visible
+    return _Drawn(epoch, picture, request.sight, request.pixel_ratio, exact)
