@@ -1,23 +1,46 @@
-"""Peak memory and time of the losses, dense against tiled against open_clip, over the batch size."""
+"""Peak memory and time of the losses, dense against tiled against open_clip, over the batch size.
+
+The part that runs on a GPU needs torch and nothing else:
+
+    python3 -m trainer.bench.losses --device cuda
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
-
-import psutil
+from pathlib import Path
+from typing import Any, Final
 
 OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
 FORMS: Final = {"clip": ("dense", "tiled"), "open_clip": ("dense",)}
 DENSE_TABLES: Final = {"clip": 5, "open_clip": 5, "cloob": 10, "dhn_nce": 10, "sigmoid": 5}
 """How many n x n float32 tables the dense form holds at its peak (LOSSES.md 3.2, rounded up)."""
+OPERATIONS: Final = {
+    ("clip", "dense"): 6,
+    ("clip", "tiled"): 8,
+    ("open_clip", "dense"): 12,
+    ("cloob", "dense"): 60,
+    ("cloob", "tiled"): 72,
+    ("dhn_nce", "dense"): 12,
+    ("dhn_nce", "tiled"): 16,
+    ("sigmoid", "dense"): 6,
+    ("sigmoid", "tiled"): 8,
+}
+"""Floating-point operations of the matrix products of both passes, in n^2 d."""
+SIZES: Final = {"cpu": (1024, 4096, 16_384, 32_768), "cuda": (65_536, 262_144)}
+DIMENSIONS: Final = {"cpu": 512, "cuda": 1024}
+ON_GPU: Final = ("clip", "cloob")
 
 
 @dataclass(frozen=True)
@@ -30,7 +53,9 @@ class Measurement:
         pairs: Batch size.
         dimension: Of the embeddings.
         seconds: Median time of a forward and backward pass; None where not run.
-        peak_mib: Resident memory above the inputs', at its highest; None where not run.
+        peak_mib: Memory above the inputs', at its highest: the process's on a CPU, torch's on a GPU.
+        device: `cpu`: float32 throughout. `cuda`: bfloat16 inputs, products summed in float32.
+        share: Operations a second of the matrix products, over those of one large product on the same device.
         note: Why it was not run; empty if it was.
     """
 
@@ -40,43 +65,60 @@ class Measurement:
     dimension: int
     seconds: float | None
     peak_mib: float | None
+    device: str = "cpu"
+    share: float | None = None
     note: str = ""
 
 
 def measure(
-    sizes: list[int], *, dimension: int = 512, objectives: tuple[str, ...] = OBJECTIVES
+    sizes: Sequence[int], *, dimension: int = 512, objectives: Sequence[str] = OBJECTIVES, device: str = "cpu"
 ) -> Iterator[Measurement]:
     """Every objective and form at every batch size, one after the other; dense only in 60 % of free memory."""
     for pairs in sizes:
         for objective in objectives:
             for form in FORMS.get(objective, ("dense", "tiled")):
-                yield _in_own_process(objective, form, pairs, dimension)
+                yield _in_own_process(objective, form, pairs, dimension, device)
 
 
-def _in_own_process(objective: str, form: str, pairs: int, dimension: int) -> Measurement:
-    needed, free = DENSE_TABLES[objective] * 4 * pairs**2, psutil.virtual_memory().available
+def _in_own_process(objective: str, form: str, pairs: int, dimension: int, device: str) -> Measurement:
+    needed, free = DENSE_TABLES[objective] * 4 * pairs**2, _free_bytes(device)
     if form == "dense" and needed > 0.6 * free:
         note = f"not run: needs about {needed / 2**30:.0f} GiB, {free / 2**30:.0f} GiB are free"
-        return Measurement(objective, form, pairs, dimension, None, None, note)
-    call = [sys.executable, "-m", "trainer.bench.losses", objective, form, str(pairs), str(dimension)]
-    outcome = subprocess.run(call, capture_output=True, text=True, check=False)
+        return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
+    call = [sys.executable, "-m", "trainer.bench.losses", "--device", device, "--one", objective, form]
+    call += ["--pairs", str(pairs), "--dimension", str(dimension)]
+    # The child finds the package wherever it is called from.
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    outcome = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
     if outcome.returncode:
-        note = (
-            f"not run: {outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else 'ended by the system'}"
-        )
-        return Measurement(objective, form, pairs, dimension, None, None, note)
+        said = outcome.stderr.strip().splitlines()
+        note = f"not run: {said[-1] if said else 'ended by the system'}"
+        return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
     return Measurement(**json.loads(outcome.stdout))
 
 
-def _loss(objective: str, form: str, pairs: int) -> Callable:
-    from trainer import losses
+def _free_bytes(device: str) -> int:
+    if device == "cuda":
+        import torch
 
+        return torch.cuda.mem_get_info()[0]
+    import psutil
+
+    return psutil.virtual_memory().available
+
+
+def _loss(objective: str, form: str, pairs: int, device: str) -> Callable:
     if objective == "open_clip":
         from open_clip.loss import ClipLoss
 
         return lambda image, text: ClipLoss()(image, text, 14.0)
+    _stand_in_for_jaxtyping()
+    from trainer import losses
+    from trainer.losses.tiles import TILE_CELLS
+
     # A tile of all rows is the dense form, whatever the size; None would choose by itself.
-    tile = pairs if form == "dense" else max(16, 4 * 2**20 // pairs)
+    tile = pairs if form == "dense" else max(16, TILE_CELLS[device] // pairs)
     return {
         "clip": lambda image, text: losses.info_nce(image, text, 14.0, tile=tile),
         "cloob": lambda image, text: losses.cloob(image, text, 30.0, 8.0, tile=tile),
@@ -85,43 +127,149 @@ def _loss(objective: str, form: str, pairs: int) -> Callable:
     }[objective]
 
 
+def _stand_in_for_jaxtyping() -> None:
+    """Where torch is all there is, shapes in signatures are read as plain tensors."""
+    try:
+        import jaxtyping  # noqa: F401
+    except ModuleNotFoundError:
+
+        class Shaped:
+            def __class_getitem__(cls, item: tuple[Any, str]) -> Any:
+                return item[0]
+
+        stand_in: Any = types.ModuleType("jaxtyping")
+        stand_in.Float = stand_in.Int = stand_in.Bool = Shaped
+        sys.modules["jaxtyping"] = stand_in
+
+
 class _PeakMemory(threading.Thread):
     """The most resident memory of this process while it runs, read every 2 ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
+        import psutil
+
         self.process, self.running = psutil.Process(), True
-        self.peak = self.process.memory_info().rss
+        self.peak = self.before = self.process.memory_info().rss
+
+    def __enter__(self) -> _PeakMemory:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.running = False
+        self.join()
 
     def run(self) -> None:
+        """Reads until it is told to stop."""
         while self.running:
             self.peak = max(self.peak, self.process.memory_info().rss)
             time.sleep(0.002)
 
 
-def _measure_here(objective: str, form: str, pairs: int, dimension: int) -> Measurement:
+class _PeakGpuMemory:
+    """The most memory that torch had allocated on the GPU."""
+
+    def __enter__(self) -> _PeakGpuMemory:
+        import torch
+
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        self.before = torch.cuda.memory_allocated()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        self.peak = torch.cuda.max_memory_allocated()
+
+
+def measure_here(
+    objective: str, form: str, pairs: int, dimension: int, device: str, *, rounded: bool | None = None
+) -> Measurement:
+    """One measurement in this process, which should be a fresh one: memory is not given back to the system.
+
+    Args:
+        objective: Which loss.
+        form: `dense` or `tiled`.
+        pairs: Batch size.
+        dimension: Of the embeddings.
+        device: `cpu` or `cuda`.
+        rounded: Whether inputs and operands are bfloat16; None: on a GPU.
+    """
     import torch
     import torch.nn.functional as F
 
-    loss = _loss(objective, form, pairs)
-    small = F.normalize(torch.randn(2, 32, dimension), dim=2)
-    _loss(objective, form, 32)(small[0].requires_grad_(), small[1]).backward()  # the libraries' own buffers
-    rows = [F.normalize(torch.randn(pairs, dimension), dim=1).requires_grad_() for _ in range(2)]
-    baseline, seconds = psutil.Process().memory_info().rss, []
-    watch = _PeakMemory()
-    watch.start()
-    while len(seconds) < 3 and sum(seconds) < 60:
+    gpu = device == "cuda"
+    rounded = gpu if rounded is None else rounded
+    loss = _loss(objective, form, pairs, device)
+    context = contextlib.nullcontext
+    if rounded:
+        from trainer.losses.precision import bfloat16_operands as context
+    dtype = torch.bfloat16 if rounded else torch.float32
+
+    def unit_rows(count: int) -> list[torch.Tensor]:
+        rows = (F.normalize(torch.randn(count, dimension, device=device), dim=1).to(dtype) for _ in range(2))
+        return [row.requires_grad_() for row in rows]
+
+    def once(rows: list[torch.Tensor], of: Callable) -> float:
         for row in rows:
             row.grad = None
         start = time.perf_counter()
-        loss(*rows).backward()
-        seconds.append(time.perf_counter() - start)
-    watch.running = False
-    watch.join()
-    peak = (watch.peak - baseline) / 2**20
-    return Measurement(objective, form, pairs, dimension, statistics.median(seconds), peak)
+        with context():
+            of(*rows).backward()
+        if gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    once(unit_rows(32), _loss(objective, form, 32, device))  # the libraries' own buffers
+    rows, seconds = unit_rows(pairs), []
+    with (_PeakGpuMemory if gpu else _PeakMemory)() as memory:
+        while len(seconds) < 3 and sum(seconds) < 60:
+            seconds.append(once(rows, loss))
+    took = statistics.median(seconds)
+    share = OPERATIONS[objective, form] * pairs**2 * dimension / took / matrix_rate(device) if rounded else None
+    peak = (memory.peak - memory.before) / 2**20
+    return Measurement(objective, form, pairs, dimension, took, peak, device, share)
+
+
+def matrix_rate(device: str, *, side: int | None = None) -> float:
+    """Operations a second of a large product of bfloat16 matrices summed in float32: the best of five."""
+    import torch
+
+    from trainer.losses.precision import product
+
+    side = side or (8192 if device == "cuda" else 512)
+    a, b = (torch.randn(side, side, device=device).bfloat16() for _ in range(2))
+    product(a, b)
+    best = float("inf")
+    for _ in range(5):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        product(a, b)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return 2 * side**3 / best
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--pairs", type=int, nargs="+")
+    parser.add_argument("--dimension", type=int)
+    parser.add_argument("--objectives", nargs="+")
+    parser.add_argument("--one", nargs=2, metavar=("OBJECTIVE", "FORM"), help="in this very process")
+    args = parser.parse_args()
+    pairs, dimension = args.pairs or SIZES[args.device], args.dimension or DIMENSIONS[args.device]
+    if args.one:
+        print(json.dumps(asdict(measure_here(*args.one, pairs[0], dimension, args.device))))
+        return
+    chosen = args.objectives or (ON_GPU if args.device == "cuda" else OBJECTIVES)
+    for row in measure(pairs, dimension=dimension, objectives=chosen, device=args.device):
+        print(json.dumps(asdict(row)), flush=True)
 
 
 if __name__ == "__main__":
-    name, shape, count, width = sys.argv[1:]
-    print(json.dumps(asdict(_measure_here(name, shape, int(count), int(width)))))
+    _main()

@@ -155,8 +155,9 @@ def _cell(spread: Spread | None) -> str:
 
 
 def _found(workspace: Workspace, plan: config.Run) -> RunRow | None:
-    """The newest run that computes what is planned, whatever it is called."""
-    same = [row for row in workspace.runs() if replace(workspace.config_of(row.id), name=plan.name) == plan]
+    """The newest run that computes what is planned, whatever it is called and however it was watched."""
+    alike = {"name": plan.name, "watching": plan.watching}
+    same = [row for row in workspace.runs() if replace(workspace.config_of(row.id), **alike) == plan]
     return same[-1] if same else None
 
 

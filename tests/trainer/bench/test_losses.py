@@ -1,6 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
 from trainer.bench import losses
+from trainer.losses import cloob, dhn_nce, info_nce, sigmoid
+from trainer.losses.precision import bfloat16_operands
 
 
 def test_measures_each_form_in_a_process_of_its_own():
@@ -16,3 +25,50 @@ def test_dense_beyond_memory_is_not_run_and_says_why():
     (row,) = losses.measure([1_000_000], objectives=("open_clip",))
     assert row.seconds is None
     assert "not run: needs about" in row.note
+
+
+@pytest.mark.parametrize("objective", losses.ON_GPU)
+def test_the_path_of_a_gpu_runs_with_rounded_operands_and_knows_its_share(objective):
+    """On a CPU, at a tiny size: the same code but for the clock and the memory."""
+    row = losses.measure_here(objective, "tiled", 96, 16, "cpu", rounded=True)
+    assert row.seconds > 0
+    assert 0 < row.share < 1
+    assert losses.measure_here(objective, "tiled", 96, 16, "cpu").share is None
+
+
+def test_torch_alone_is_enough(tmp_path):
+    """Where there is no jaxtyping, psutil, numpy or open_clip, the losses can be imported and measured on a GPU."""
+    script = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"jaxtyping", "psutil", "open_clip", "sqlalchemy", "pyarrow"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import torch
+from trainer.bench import losses
+rows = [torch.nn.functional.normalize(torch.randn(8, 4), dim=1).requires_grad_() for _ in range(2)]
+for objective in losses.ON_GPU:
+    losses._loss(objective, "tiled", 8, "cuda")(*rows).backward()
+print(losses.matrix_rate("cpu", side=64) > 0, getattr(sys.modules["jaxtyping"], "__file__", "stand-in"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True", "stand-in"], done.stderr
+
+
+@pytest.mark.parametrize(("objective", "form"), losses.OPERATIONS)
+def test_operations_are_those_of_the_matrix_products(objective, form):
+    """Counted by torch, which counts two for every multiplication and addition, but none that adds in place."""
+    n, d = 64, 32
+    rows = [torch.nn.functional.normalize(torch.randn(n, d), dim=1).requires_grad_() for _ in range(2)]
+    loss = losses._loss(objective, form, n, "cpu")
+    if form == "tiled":
+        loss = {
+            "clip": lambda a, b: info_nce(a, b, 14.0, tile=16),
+            "cloob": lambda a, b: cloob(a, b, 30.0, 8.0, tile=16),
+            "dhn_nce": lambda a, b: dhn_nce(a, b, 14.0, 0.15, 0.15, tile=16),
+            "sigmoid": lambda a, b: sigmoid(a, b, 10.0, -10.0, tile=16),
+        }[objective]
+    with bfloat16_operands(), FlopCounterMode(display=False) as counted:
+        loss(*rows).backward()
+    assert counted.get_total_flops() == losses.OPERATIONS[objective, form] * n**2 * d
