@@ -19,6 +19,8 @@ MOST_READ: Final = 50_000
 """More captions than this are sampled to weigh their words."""
 
 _ROUNDS: Final = 25
+_SPARE: Final = 4
+"""Further words of a group, taken where its best ones are another group's too."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _FILLERS: Final = """
 an the and or of in on at to by for with from into over under near is are was were be been has have had it its this
@@ -33,7 +35,8 @@ class ClusterWords:
 
     Attributes:
         group: Number of each row's group.
-        words: Most distinctive words of each group's captions, the best first; may be empty.
+        words: Most distinctive words of each group's captions, the best first; may be empty. Two groups
+            have the same ones only where they have no others.
         counts: Rows in each group.
         fitted: Rows that the centres were found from.
         read: Captions that the words were weighed by.
@@ -79,9 +82,9 @@ def cluster_words(
     place[order] = np.arange(len(order))
     group, counts = place[group], counts[order]
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
-    words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words)
+    words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
     tell(1.0, "named")
-    return ClusterWords(group, words, tuple(int(c) for c in counts), len(rows), len(read))
+    return ClusterWords(group, _told_apart(words, most_words), tuple(int(c) for c in counts), len(rows), len(read))
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
@@ -145,6 +148,16 @@ def distinctive_words(
             if count * total >= everywhere[word] * size
         }
         named.append(tuple(sorted(weights, key=lambda word: (-weights[word], word))[:most]))
+    return tuple(named)
+
+
+def _told_apart(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
+    """The best words of each group; of two groups with the same ones the later's last gives way to its next best."""
+    named: list[tuple[str, ...]] = []
+    for candidates in words:
+        tried = [(*candidates[: most - 1], word) for word in candidates[most - 1 :]] or [tuple(candidates)]
+        free = (one for one in tried if set(one) not in map(set, named))
+        named.append(next(free, tried[0]))
     return tuple(named)
 
 

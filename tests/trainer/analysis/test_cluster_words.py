@@ -86,3 +86,9 @@ def test_centres_do_not_move_any_more():
 
 def test_words():
     assert words_of("A Photo of the RED ring, no. 7 <b>x</b>") == ["red", "ring", "no"]
+
+
+def test_groups_of_the_same_words_are_told_apart_by_the_next():
+    named = module._told_apart([("sky", "night", "ring"), ("night", "sky", "star"), ("sand", "pink")], 2)
+    assert named == (("sky", "night"), ("night", "star"), ("sand", "pink"))
+    assert module._told_apart([("sky",), ("sky",), ()], 2) == (("sky",), ("sky",), ())

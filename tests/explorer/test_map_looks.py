@@ -1,0 +1,379 @@
+"""Contours, labels, thumbnails, the brush: against plain loops; the Map's tools under a real mouse and real keys."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
+
+from explorer.theme import class_colours, run_colour
+from explorer.views.map import MapView
+from explorer.views.map.depth import LEVELS, seen_from, shaded
+from explorer.views.map.looks import labels_of
+from explorer.views.map.reading import read_neighbours, read_one
+from explorer.widgets.point_map.brush import swept
+from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed
+from explorer.widgets.point_map.grid import PointGrid
+from explorer.widgets.point_map.labels import place_without_overlap
+from explorer.widgets.point_map.sprites import without_overlap
+from trainer.analysis.cluster_words import ClusterWords
+from trainer.analysis.orbit import components, turned
+from trainer.store import read_snapshot
+
+N = 48
+
+places = arrays(np.float32, st.tuples(st.integers(0, 50), st.just(2)), elements=st.floats(-3, 3, width=32))
+
+
+# Parts ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    xy=places,
+    way=arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=st.floats(-4, 4, width=16)),
+    radius=st.floats(0.05, 2),
+)
+@settings(max_examples=60, deadline=None)
+def test_brush_is_brute_force(xy: np.ndarray, way: np.ndarray, radius: float):
+    found = set(swept(PointGrid(xy), way, radius).tolist())
+    for i, point in enumerate(xy.astype(np.float64)):
+        distances = []
+        for a, b in zip(way, way[1:] if len(way) > 1 else way, strict=False):
+            length = float((b - a) @ (b - a))
+            share = min(max(float((point - a) @ (b - a)) / length, 0), 1) if length > 0 else 0.0
+            distances.append(float(np.hypot(*(point - a - share * (b - a)))))
+        if abs(min(distances) - radius) > 1e-6:
+            assert (i in found) == (min(distances) < radius)
+
+
+@given(xy=places, seed=st.integers(0, 9), most=st.integers(1, 30))
+@settings(max_examples=50, deadline=None)
+def test_thumbnails_never_overlap_and_the_first_come_first(xy: np.ndarray, seed: int, most: int):
+    first = np.random.default_rng(seed).random(len(xy)) < 0.3
+    chosen = without_overlap(xy, first, 0.5, most=most)
+    shown = xy[chosen].astype(np.float64)
+    for i in range(len(shown)):
+        for j in range(i):
+            assert np.abs(shown[i] - shown[j]).max() >= 0.5
+    if len(chosen) < most:
+        for row in set(range(len(xy))) - set(chosen.tolist()):
+            assert any(np.abs(xy[row].astype(np.float64) - p).max() < 0.5 for p in shown), "there was room for it"
+    if first.any():
+        assert np.flatnonzero(first)[0] in chosen
+
+
+@given(middles=st.lists(st.tuples(st.floats(-50, 350), st.floats(-50, 250)), max_size=20))
+@settings(max_examples=50, deadline=None)
+def test_labels_never_overlap_and_stay_inside(middles: list[tuple[float, float]]):
+    room = QRectF(0, 0, 300, 200)
+    found = place_without_overlap(middles, [(60.0, 16.0)] * len(middles), room)
+    shown = [place for place in found if place is not None]
+    assert all(room.contains(place) for place in shown)
+    assert not any(a.intersects(b) for i, a in enumerate(shown) for b in shown[:i])
+    if middles and room.adjusted(30, 8, -30, -8).contains(*middles[0]):
+        assert found[0].center() == QPointF(*middles[0]), "the first label stands where it belongs"
+
+
+def test_contours_hold_their_shares_of_a_normal_cloud():
+    """Of a round Gaussian, the line around a share s has the radius sqrt(-2 ln(1 - s))."""
+    points = np.random.default_rng(0).normal(size=(200_000, 2))
+    density, *_ = np.histogram2d(-points[:, 1], points[:, 0], bins=400, range=[(-5, 5), (-5, 5)])
+    lines = lines_of(density, (-5, -5, 5, 5), shares=(0.9, 0.5), cell=4, spread=1.5)
+    for share, of in zip((0.9, 0.5), lines.of, strict=True):
+        longest = max(of, key=len)
+        radius = np.hypot(*longest.T)
+        # Smoothing by 1.5 cells of 0.1 widens the cloud a little.
+        assert radius.mean() == pytest.approx(np.sqrt(-2 * np.log(1 - share) * (1 + 0.15**2)), rel=0.03)
+    assert lines_of(np.zeros((60, 60)), (0, 0, 1, 1)).of == ((),) * 5
+
+
+def test_density_is_counted_and_blurred_as_written_out():
+    rng = np.random.default_rng(1)
+    density = rng.integers(0, 5, size=(13, 17)).astype(np.float32)
+    cells = counted(density, 5)
+    naive = [[density[5 * i : 5 * i + 5, 5 * j : 5 * j + 5].sum() for j in range(4)] for i in range(3)]
+    assert cells.tolist() == naive
+    kernel = np.exp(-0.5 * (np.arange(-3, 4) / 1.0) ** 2)
+    kernel /= kernel.sum()
+    blurred = np.zeros_like(cells)
+    for i, j, a, b in np.ndindex(3, 4, 3, 4):
+        if abs(i - a) <= 3 and abs(j - b) <= 3:
+            blurred[i, j] += cells[a, b] * kernel[i - a + 3] * kernel[j - b + 3]
+    assert smoothed(cells, 1.0) == pytest.approx(blurred)
+    for share, level in zip((0.9, 0.2), levels_of(cells, (0.9, 0.2)), strict=True):
+        assert cells[cells >= level].sum() >= share * cells.sum() > cells[cells > level].sum()
+
+
+def test_words_stand_over_a_point_of_their_group():
+    xy = np.array([[0, 0], [1, 0], [10, 10], [11, 10], [np.nan, 0]], np.float32)
+    clusters = ClusterWords(np.array([0, 0, 1, 1, 1]), (("red", "ring"), ()), (2, 3), 5, 5)
+    (label,) = labels_of(clusters, [np.array([0, 1]), np.array([2, 3, 4])], xy)
+    assert (label.text, label.y) == ("red ring", 0)
+    assert label.x in (0, 1)
+
+
+def test_depth_is_told_in_equal_steps_and_the_farthest_are_palest():
+    cloud = np.array([[0, 0, 1], [0, 0, 0], [0, 0, -1]], np.float32)
+    seen = seen_from(cloud, 0, 0)
+    assert seen.level.tolist() == [0, LEVELS // 2, LEVELS - 1]
+    index, palette = shaded(np.array([0, 0, 0]), np.array([[200, 0, 0]], np.uint8), seen.level)
+    assert palette[index[0]].tolist() == [200, 0, 0]
+    green = palette[index][:, 1].astype(int)
+    assert green[0] < green[1] < green[2]
+
+
+# The view -------------------------------------------------------------------------------------------------------
+
+
+class NoAsker:
+    """No process: nothing here needs one."""
+
+    def warm_up(self, *_: Any, **__: Any) -> None:
+        """Nothing to warm."""
+
+    def close(self) -> None:
+        """There is no process."""
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> MapView:
+    # Moves that follow each other faster than a hand's would be dropped.
+    monkeypatch.setitem(pg.CONFIG_OPTIONS, "mouseRateLimit", -1)
+    context = dataclasses.replace(make_context(), asker=NoAsker())
+    shown = MapView(context)
+    qtbot.addWidget(shown)
+    qtbot.addWidget(shown.details())
+    shown.resize(1000, 640)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
+    # Room between the points: a drag around one must not meet another.
+    places = 10 * np.stack(np.divmod(np.arange(2 * N), 12), axis=1).astype(np.float32)
+    for panel in shown.panels:
+        panel.map.move_points(places, animated=False)
+    return shown
+
+
+def drag(
+    view: MapView, index: int, way: list[QPointF], keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+) -> None:
+    """A real drag with the left button over map `index`."""
+    port = view.panels[index].map.viewport()
+    kinds = [QEvent.Type.MouseButtonPress, *[QEvent.Type.MouseMove] * (len(way) - 1), QEvent.Type.MouseButtonRelease]
+    for kind, place in zip(kinds, [*way, way[-1]], strict=True):
+        button = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseMove else Qt.MouseButton.LeftButton
+        held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else Qt.MouseButton.LeftButton
+        QApplication.sendEvent(port, QMouseEvent(kind, place, port.mapToGlobal(place), button, held, keys))
+
+
+def around(view: MapView, index: int, *points: int) -> list[QPointF]:
+    """A closed way around these points, and the corners of their rectangle."""
+    spots = [view.panels[index].map.position(p) for p in points]
+    left, right = min(s.x() for s in spots) - 6, max(s.x() for s in spots) + 6
+    top, bottom = min(s.y() for s in spots) - 6, max(s.y() for s in spots) + 6
+    return [QPointF(left, top), QPointF(right, top), QPointF(right, bottom), QPointF(left, bottom), QPointF(left, top)]
+
+
+def test_lasso_replaces_adds_and_removes_with_one_undo_each(qtbot, view: MapView):
+    selection = view.context.selection
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_L)
+    drag(view, 0, around(view, 0, 0, 1, 2))
+    assert selection.pairs.tolist() == [0, 1, 2]
+    drag(view, 1, around(view, 1, 5), Qt.KeyboardModifier.ShiftModifier)
+    assert selection.pairs.tolist() == [0, 1, 2, 5]
+    drag(view, 0, around(view, 0, 1, 2), Qt.KeyboardModifier.AltModifier)
+    assert selection.pairs.tolist() == [0, 5]
+    drag(view, 0, around(view, 0, N + 7))
+    assert selection.pairs.tolist() == [7], "the text's point stands for its pair"
+    for expected in ([0, 5], [0, 1, 2, 5], [0, 1, 2], []):
+        selection.undo.undo()
+        assert selection.pairs.tolist() == expected
+
+
+def test_rectangle_and_brush(qtbot, view: MapView):
+    selection = view.context.selection
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_R)
+    corners = around(view, 0, 0, 1)
+    drag(view, 0, [corners[0], corners[1], corners[2]])
+    assert selection.pairs.tolist() == [0, 1]
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_B)
+    for _ in range(9):
+        qtbot.keyClick(view.panels[0].map, Qt.Key.Key_BracketLeft)
+    shown = view.panels[0].map
+    assert shown.box.brush_px == 4
+    a, b = shown.position(3), shown.position(6)
+    drag(view, 0, [a, (a + b) / 2, b])
+    assert selection.pairs.tolist() == [3, 4, 5, 6]
+    drag(view, 0, [shown.position(5)], Qt.KeyboardModifier.AltModifier)
+    assert selection.pairs.tolist() == [3, 4, 6], "a click with the brush is a dot"
+    assert len(shown.marks.brush) == 1
+
+
+def test_shift_drags_a_rectangle_with_the_hand_too(view: MapView):
+    corners = around(view, 0, 8, 9)
+    before = view.panels[0].map.box.viewRect()
+    drag(view, 0, [corners[0], corners[1], corners[2]], Qt.KeyboardModifier.ShiftModifier)
+    assert view.context.selection.pairs.tolist() == [8, 9]
+    assert view.panels[0].map.box.viewRect() == before
+
+
+def test_invert_and_grow_by_key(qtbot, view: MapView):
+    selection, shown = view.context.selection, view.panels[1].map
+    selection.pairs = range(40)
+    qtbot.keyClick(shown, Qt.Key.Key_I, Qt.KeyboardModifier.ControlModifier)
+    assert selection.pairs.tolist() == list(range(40, 48))
+    selection.pairs = [3]
+    view.activateWindow()
+    shown.setFocus()
+    qtbot.keyClick(shown, Qt.Key.Key_G)
+    qtbot.waitUntil(lambda: len(selection.pairs) > 1, timeout=3000)
+    index = next((i for i, p in enumerate(view.panels) if p.map.hasFocus()), 0)
+    image = np.asarray(read_snapshot(view.panels[index].side.row.folder).image, np.float64)
+    naive = sorted(range(N), key=lambda j: -float(image[j] @ image[3]))[:11]
+    assert selection.pairs.tolist() == sorted(naive)
+    selection.undo.undo()
+    assert selection.pairs.tolist() == [3]
+    many = read_neighbours(view.panels[0].side, np.arange(N), 3)
+    assert many.tolist() == list(range(N))
+
+
+def choose(view: MapView, words: str) -> None:
+    place = view.toolbar.colour.findText(f"Colour: {words}")
+    view.toolbar.colour.setCurrentIndex(place)
+    view.toolbar.colour.activated.emit(place)
+
+
+def test_agreement_has_the_runs_colours_and_counts(view: MapView):
+    choose(view, "Agreement of A and B")
+    ranks = [panel.numbers.rank == 1 for panel in view.panels]
+    expected = {
+        "both right": int((ranks[0] & ranks[1]).sum()),
+        "only A right": int((ranks[0] & ~ranks[1]).sum()),
+        "only B right": int((~ranks[0] & ranks[1]).sum()),
+        "neither right": int((~ranks[0] & ~ranks[1]).sum()),
+    }
+    entries = view._details.legend.entries()
+    assert {e.name: e.totals[0] for e in entries} == expected
+    assert sum(expected.values()) == N
+    assert len([v for v in expected.values() if v]) > 1, "the two runs differ"
+    assert [e.colour for e in entries][1:3] == [run_colour(0).lower(), run_colour(1).lower()]
+    assert len({e.colour for e in entries}) == 4
+    assert view.command()[-2:] == ["--colour", "agreement"]
+
+
+def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
+    choose(view, "Rank of the right caption")
+    for side, panel in enumerate(view.panels):
+        naive = [int(((panel.numbers.rank >= a) & (panel.numbers.rank <= b)).sum()) for a, b in ((1, 1), (2, 5))]
+        assert [e.totals[side] for e in view._details.legend.entries()][:2] == naive
+    choose(view, "Cosine of the pair")
+    for scale, panel in zip((view._details.scale, view._details.scale_b), view.panels, strict=True):
+        assert scale.ends == (f"{panel.numbers.cosine.min():.4g}", f"{panel.numbers.cosine.max():.4g}")
+    assert (view._details.scale.letter, view._details.scale_b.letter) == ("A", "B")
+    assert "not on one scale" in view._details.note.text()
+
+
+def test_the_legend_works_by_keyboard(qtbot, view: MapView):
+    legend = view._details.legend
+    view._details.show()
+    legend.setCurrentIndex(legend.model().index(1))
+    assert legend.chosen() == [1]
+    qtbot.keyClick(legend, Qt.Key.Key_Down)
+    assert legend.chosen() == [2]
+    qtbot.keyClick(legend, Qt.Key.Key_Return)
+    assert legend.chosen() == []
+    qtbot.keyClick(legend, Qt.Key.Key_Space)
+    assert legend.chosen() == [2]
+    qtbot.keyClick(legend, Qt.Key.Key_Escape)
+    assert legend.chosen() == []
+
+
+def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_D)
+    side = view.panels[0].side
+    snapshot = read_snapshot(side.row.folder)
+    cloud = components((snapshot.image, snapshot.text))
+    layer = view.panels[0].map.layer
+    qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, turned(cloud, 30, 20)[0], atol=1e-5), timeout=4000)
+    assert "azimuth 30°, elevation 20°" in view.panels[0].note.text()
+    drag(view, 0, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
+    azimuth, elevation = view.turning.sides[0]
+    assert (azimuth, elevation) != (30, 20)
+    assert view.turning.sides[1] == (30, 20), "not locked"
+    expected = turned(cloud, azimuth, elevation)[0]
+    qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, expected, atol=1e-5), timeout=4000)
+    assert view.command()[-5:-2] == ["--turn", f"{azimuth:g}", f"{elevation:g}"]
+    view.panels[0].map.fit()
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_L)
+    lowest = int(np.argmin(expected[:, 1]))
+    drag(view, 0, around(view, 0, lowest))
+    assert side.pair_of(lowest) in view.context.selection.pairs
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_D)
+    qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, side.xy), timeout=3000)
+    assert "azimuth" not in view.panels[0].note.text()
+
+
+def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
+    a, b = (panel.map for panel in view.panels)
+    drag(view, 0, [QPointF(150, 150), QPointF(170, 150), QPointF(190, 160)])
+    assert a.box.viewRect() != b.box.viewRect()
+    qtbot.keyClick(a, Qt.Key.Key_K)
+    drag(view, 0, [QPointF(150, 150), QPointF(140, 150), QPointF(110, 130)])
+    one, other = a.box.viewRect(), b.box.viewRect()
+    assert other.center().x() == pytest.approx(one.center().x(), abs=0.5)
+    assert other.center().y() == pytest.approx(one.center().y(), abs=0.5)
+    drag(view, 1, [QPointF(150, 150), QPointF(120, 150), QPointF(90, 130)])
+    assert a.box.viewRect().center().x() == pytest.approx(b.box.viewRect().center().x(), abs=0.5)
+    qtbot.keyClick(a, Qt.Key.Key_D)
+    qtbot.waitUntil(lambda: all("azimuth 30" in panel.note.text() for panel in view.panels), timeout=4000)
+    drag(view, 1, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
+    assert view.turning.sides[0] == view.turning.sides[1] != (30, 20)
+
+
+def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
+    shown, sprites = view.panels[0].map, view.panels[0].sprites
+    spot = shown.layer.place(5)
+    shown.box.setRange(xRange=(spot.x() - 12, spot.x() + 12), yRange=(spot.y() - 12, spot.y() + 12), padding=0)
+    qtbot.waitUntil(lambda: 5 in sprites.points, timeout=3000)
+    assert (sprites.points < N).all(), "texts stay diamonds"
+    side = view.panels[0].side
+    qtbot.waitUntil(lambda: view.pictures.get(side.items.path[5]) is not None, timeout=3000)
+    place = shown.position(5).toPoint()
+    red = {0: (255, 0, 0), 1: (0, 128, 0), 2: (0, 0, 255)}[5 % 3]
+    qtbot.waitUntil(lambda: shown.grab().toImage().pixelColor(place).getRgb()[:3] == red, timeout=3000)
+    qtbot.keyClick(shown, Qt.Key.Key_T)
+    assert not len(sprites.points)
+
+
+def test_clusters_get_words_and_w_takes_them_away(qtbot, view: MapView):
+    labels = view.panels[0].labels
+    qtbot.waitUntil(lambda: len(labels.labels) > 2, timeout=4000)
+    said = {word for label in labels.labels for word in label.text.split()}
+    assert said & {"red", "green", "blue", "ring", "star", "heart", "cross"}
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_W)
+    assert labels.labels == ()
+
+
+def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
+    panel = view.panels[1]
+    for row in (0, 17):
+        one = read_one(panel.side, row)
+        assert one.rank[0] == panel.numbers.rank[row]
+        assert one.cosine[0] == pytest.approx(panel.numbers.cosine[row], abs=1e-6)
+        assert one.among == N
+
+
+def test_modality_is_never_a_runs_colour(view: MapView):
+    choose(view, "Modality")
+    colours = [e.colour for e in view._details.legend.entries()]
+    assert not set(colours) & {run_colour(0).lower(), run_colour(1).lower()}
+    assert colours == [c.lower() for c in class_colours(8)[2:4]]
