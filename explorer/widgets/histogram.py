@@ -1,4 +1,4 @@
-"""Histograms over shared bins: filled and outlined, with mean lines and the counts of the bin under the pointer."""
+"""Histograms over shared bins: filled and outlined, with mean lines, a brush, and counts under the pointer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float, Int
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -24,6 +24,7 @@ class Bars:
         colour: A token (`run_a`) or `#rrggbb`; asked again when the theme changes.
         filled: In full colour, or as an outline over a pale ground.
         mean: Where the dashed line stands; NaN for none.
+        density: A smooth curve over the bars: places, and share of pairs a bin would hold there, percent.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Bars:
     counts: Int[np.ndarray, " bins"]
     mean: float
     filled: bool = True
+    density: tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None = None
 
     @property
     def shares(self) -> Float[np.ndarray, " bins"]:
@@ -39,22 +41,37 @@ class Bars:
 
 
 class Histogram(Plot):
-    """Distributions over the same bins, one in front of the other.
+    """Distributions over the same bins, one in front of the other. Dragging across it brushes a range; Esc clears it.
 
     Signals:
         pointed: Number of the bin under the pointer, -1 for none.
+        brushed: The range that was brushed, as `(low, high)`, or None.
     """
 
     pointed = Signal(int)
+    brushed = Signal(object)
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "") -> None:
         self._edges: Float[np.ndarray, " bins+1"] = np.zeros(0)
         self._bars: tuple[Bars, ...] = ()
         self._bin = -1
+        self._brush: tuple[float, float] | None = None
+        self._drag: float | None = None
         super().__init__(parent, x_label=x_label, y_label="share of pairs (%)")
         self.setMouseTracking(True)
         self.setMouseEnabled(x=False, y=False)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
+
+    @property
+    def brush(self) -> tuple[float, float] | None:
+        """The brushed range."""
+        return self._brush
+
+    def set_brush(self, brush: tuple[float, float] | None) -> None:
+        """Shows a brushed range without announcing it."""
+        if brush != self._brush:
+            self._brush = brush
+            self.recolour()
 
     @property
     def bars(self) -> tuple[Bars, ...]:
@@ -99,11 +116,39 @@ class Histogram(Plot):
                 pen = pg.mkPen(ink, width=1.5, style=style)
                 self.addItem(pg.InfiniteLine(bars.mean, angle=90, pen=pen))
         self._light(self._bin)
+        if self._brush is not None:
+            self._shade(*self._brush, "focus", 0.16)
+
+    def mousePressEvent(self, ev: QMouseEvent) -> None:
+        if ev.button() == Qt.MouseButton.LeftButton and len(self._edges):
+            self._drag = self._x_at(ev)
+            self.setFocus(Qt.FocusReason.MouseFocusReason)
+            ev.accept()
+        else:
+            super().mousePressEvent(ev)
 
     def mouseMoveEvent(self, ev: QMouseEvent) -> None:
+        if self._drag is not None and ev.buttons() & Qt.MouseButton.LeftButton:
+            self.set_brush(self._dragged(self._x_at(ev)))
+            return
         super().mouseMoveEvent(ev)
-        place = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
-        self._point_at(self.bin_at(place.x()))
+        self._point_at(self.bin_at(self._x_at(ev)))
+
+    def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
+        if self._drag is None:
+            super().mouseReleaseEvent(ev)
+            return
+        brush, self._drag = self._dragged(self._x_at(ev)), None
+        # A click, or a slip of the hand, takes the brush away.
+        self.set_brush(brush if brush[1] - brush[0] > (self._edges[-1] - self._edges[0]) / 200 else None)
+        self.brushed.emit(self._brush)
+
+    def keyPressEvent(self, ev: QKeyEvent) -> None:
+        if ev.key() == Qt.Key.Key_Escape and self._brush is not None:
+            self.set_brush(None)
+            self.brushed.emit(None)
+            return
+        super().keyPressEvent(ev)
 
     def leaveEvent(self, ev: QEvent) -> None:
         super().leaveEvent(ev)
@@ -115,17 +160,29 @@ class Histogram(Plot):
             self.recolour()
             self.pointed.emit(number)
 
+    def _x_at(self, ev: QMouseEvent) -> float:
+        return self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position())).x()
+
+    def _dragged(self, x: float) -> tuple[float, float]:
+        low, high = sorted((self._drag, x))
+        return max(low, float(self._edges[0])), min(high, float(self._edges[-1]))
+
     def _draw(self, bars: Bars) -> None:
         fill = QColor(theme.colour(bars.colour))
         fill.setAlphaF(0.78 if bars.filled else 0.28)
         pen = None if bars.filled else pg.mkPen(theme.colour("secondary"), width=1)
         curve = pg.PlotCurveItem(self._edges, bars.shares, stepMode="center", fillLevel=0, brush=fill, pen=pen)
         self.addItem(curve)
+        if bars.density is not None:
+            ink = theme.colour(bars.colour if bars.filled else "secondary")
+            self.addItem(pg.PlotCurveItem(*bars.density, pen=pg.mkPen(ink, width=2), antialias=True))
 
     def _light(self, number: int) -> None:
         if 0 <= number < len(self._edges) - 1:
-            ground = QColor(theme.colour("text"))
-            ground.setAlphaF(0.08)
-            left, right = self._edges[number : number + 2]
-            top = self.getPlotItem().getViewBox().viewRange()[1][1]
-            self.addItem(pg.BarGraphItem(x0=[left], x1=[right], y0=[0], y1=[top], brush=ground, pen=None))
+            self._shade(*self._edges[number : number + 2], "text", 0.08)
+
+    def _shade(self, left: float, right: float, token: str, alpha: float) -> None:
+        ground = QColor(theme.colour(token))
+        ground.setAlphaF(alpha)
+        top = self.getPlotItem().getViewBox().viewRange()[1][1]
+        self.addItem(pg.BarGraphItem(x0=[left], x1=[right], y0=[0], y1=[top], brush=ground, pen=None))

@@ -28,7 +28,7 @@ def draw(chart: GapChart) -> Figure:
         if name.startswith("loss") and int(name[5:]) >= len(chart.runs):
             panel.set_axis_off()
     published = "; ".join(f"{p.what}: gap {p.gap:.4f}, loss {p.loss:.4f}" for p in PUBLISHED)
-    footnote(figure, f"{chart.note}\nFor comparison, {published} ({SOURCE}).")
+    footnote(figure, f"{chart.note}\nFor comparison, {published}.\n{SOURCE}")
     return figure
 
 
@@ -96,7 +96,10 @@ def _draw_recall(axes: Axes, chart: GapChart) -> None:
             label=f"{run.name}, text to image",
         )
     _closed(axes, "R@1", "Recall at 1 while the gap is closed")
-    axes.legend()
+    axes.legend(loc="lower right")
+    # Room for four lines of the legend under the curves.
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - 0.5 * (high - low), high)
 
 
 def _draw_loss(axes: Axes, chart: GapChart, index: int) -> None:

@@ -31,7 +31,7 @@ def draw(chart: UniformityChart) -> Figure:
         grid[1], (("mean_angle", "Mean angle (°)"), ("uniformity", "Uniformity (lower is more uniform)"))
     ):
         _draw_course(axes, chart, field, words)
-    footnote(figure, f"{chart.note}\nMean angles of the paper: {_references()}. {SOURCE}")
+    footnote(figure, f"{chart.note}\nMean angles of images in the paper: {_references()}.\n{SOURCE}")
     return figure
 
 
@@ -79,7 +79,7 @@ def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
     axes.set_title(f"{MODALITIES[modality]}: angles of all pairs")
     axes.set_xlabel("Angle (°)")
     axes.set_ylabel("Share of pairs per degree (%)")
-    axes.legend()
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.1))
 
 
 def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> None:
@@ -101,4 +101,5 @@ def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> 
 
 def _references() -> str:
     parts = (f"{r.what} {mean_angle(r.ajne_image, REFERENCE_N):.2f}°" for r in REFERENCES)
-    return "; ".join(parts)
+    first, second, *others = parts
+    return f"{first}; {second};\n" + "; ".join(others)

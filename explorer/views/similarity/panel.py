@@ -12,14 +12,14 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.histogram import Bars, Histogram
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Badge
-from trainer.charts.similarity import SimilarityRun
+from trainer.charts.similarity import SimilarityChart, SimilarityRun
 
 EMPTY_PX = 360
 RUN_TOKENS = ("run_a", "run_b")
 
 
 class SimilarityPanel(QFrame):
-    """Matched cosines in the run's colour, the most similar unmatched ones in grey."""
+    """Matched cosines in the run's colour, unmatched ones in grey."""
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,21 +31,27 @@ class SimilarityPanel(QFrame):
             label.setTextFormat(Qt.TextFormat.PlainText)
             theme.set_role(label, role)
         self.plot = Histogram(x_label="cosine of image and text")
-        self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}")
+        self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}; drag to brush a range")
         self.plot.setMinimumHeight(120)
         self.legend, self.empty = Legend(), EmptyState(width=EMPTY_PX)
-        self._k = 0
+        self._words = ""
         self._lay_out()
         self.plot.pointed.connect(self._tell_bin)
         theme.theme().changed.connect(self._tell_legend)
 
-    def show_run(self, run: SimilarityRun, k: int, edges: np.ndarray, *, top: float | None) -> None:
+    def show_run(
+        self, run: SimilarityRun, chart: SimilarityChart, edges: np.ndarray, *, top: float | None, density: bool
+    ) -> None:
         """Draws one run's cosines over these bins; `top` is the greatest share on the axis."""
-        self.run, self._k = run, k
-        matched, unmatched = (np.histogram(values, edges)[0] for values in (run.matched, run.unmatched))
+        self.run, self._words = run, chart.unmatched_words
+        matched, unmatched = np.histogram(run.matched, edges)[0], run.unmatched_histogram(edges)
+        curves: list[tuple[np.ndarray, np.ndarray] | None] = [None, None]
+        if density:
+            # As a share of pairs per bar, so that curve and bars have one axis.
+            curves = [(chart.grid, 100 * values * (edges[1] - edges[0])) for values in run.densities]
         bars = (
-            Bars("unmatched", "secondary", unmatched, run.mean_unmatched, filled=False),
-            Bars("matched", RUN_TOKENS[self.index], matched, run.mean_matched),
+            Bars("unmatched", "secondary", unmatched, run.mean_unmatched, filled=False, density=curves[1]),
+            Bars("matched", RUN_TOKENS[self.index], matched, run.mean_matched, density=curves[0]),
         )
         self.plot.show_bars(edges, bars, top=top)
         self.title.setText(f"{run.name} · step {run.step:,}")
@@ -65,8 +71,10 @@ class SimilarityPanel(QFrame):
     def _tell_bin(self, number: int) -> None:
         if self.run is None:
             return
-        sampled = f" of {self.run.pairs:,}, sampled" if self.run.sampled else ""
-        words = f"{self.run.n:,} pairs{sampled} · {self.run.dataset}, {self.run.split}"
+        sampled = f" of {self.run.pairs:,}" if self.run.sampled else ""
+        words = (
+            f"{self.run.n:,} pairs{sampled}, {self.run.n_unmatched:,} unmatched · {self.run.dataset}, {self.run.split}"
+        )
         self.note.setText(self.plot.bin_words(number) if number >= 0 else words)
 
     def _tell_legend(self) -> None:
@@ -75,7 +83,7 @@ class SimilarityPanel(QFrame):
         run_colour = theme.colour(RUN_TOKENS[self.index]).name()
         grey = theme.colour("outline").name()
         matched = LegendEntry(f"matched, mean {self.run.mean_matched:.3f}", run_colour, "square")
-        words = f"{self._k} most similar unmatched, mean {self.run.mean_unmatched:.3f}"
+        words = f"{self._words}, mean {self.run.mean_unmatched:.3f}"
         self.legend.show_entries([matched, LegendEntry(words, grey, "square")])
 
     def _lay_out(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.pickers import Badge
@@ -30,12 +30,17 @@ MEASURES: Final = (
     Measure("AUC", "Chance that a matched cosine exceeds an unmatched one; 0.5 is chance.", lambda r: r.auc),
     Measure("d′", "Difference of the means in pooled standard deviations.", lambda r: r.d_prime, 2),
     Measure("Overlap", "Area shared by both histograms, 0 to 1; less is better.", lambda r: r.overlap),
+    Measure("KS", "Largest distance of the two cumulative distributions; 1 is apart.", lambda r: r.ks),
     Measure("R@1", "Share of images whose own text is the most similar one.", lambda r: r.recall1),
     Measure("Mean matched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_matched, 3, False),
     Measure("Mean unmatched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_unmatched, 3, False),
     Measure("n matched", "Pairs compared.", lambda r: len(r.matched), 0, False),
-    Measure("n unmatched", "The most similar unmatched texts of every image.", lambda r: len(r.unmatched), 0, False),
+    Measure("n unmatched", "Unmatched pairs compared.", lambda r: r.n_unmatched, 0, False),
 )
+
+
+FIELDS: Final = {"AUC": "auc", "d′": "d_prime", "Overlap": "overlap", "KS": "ks"}
+"""Measures with a bootstrap interval, and its name in the chart."""
 
 
 class SimilarityTable(QFrame):
@@ -45,10 +50,11 @@ class SimilarityTable(QFrame):
         super().__init__(parent, objectName="similarity-table", accessibleName="Numbers of both runs")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.BETWEEN + theme.SPACE)
+        self._grid.setHorizontalSpacing(theme.BETWEEN)
         self._grid.setVerticalSpacing(theme.INSIDE)
         self._grid.setColumnStretch(0, 1)
         self._cells: dict[tuple[str, str], QLabel] = {}
+        self._spans: dict[tuple[str, str], QLabel] = {}
         right = Qt.AlignmentFlag.AlignRight
         for column, index in ((1, 0), (2, 1)):
             self._grid.addWidget(Badge("AB"[index], index), 0, column, right)
@@ -62,21 +68,52 @@ class SimilarityTable(QFrame):
                 cell = _label("", "secondary" if side == "B-A" else "")
                 cell.setAlignment(right | Qt.AlignmentFlag.AlignVCenter)
                 self._cells[measure.words, side] = cell
-                self._grid.addWidget(cell, 2 * place, column, right)
+                room: QWidget = cell
+                if measure.words in FIELDS and side != "B-A":
+                    room = self._with_span(cell, measure.words, side)
+                self._grid.addWidget(room, 2 * place, column, right)
 
     def show_runs(self, a: SimilarityRun | None, b: SimilarityRun | None) -> None:
         """Shows the numbers of both; a missing run has dashes."""
         for measure in MEASURES:
             values = [None if run is None else measure.read(run) for run in (a, b)]
-            for side, value in zip(("A", "B"), values, strict=True):
+            for side, value, run in zip(("A", "B"), values, (a, b), strict=True):
                 self._cells[measure.words, side].setText(written(value, measure.digits))
+                self._cells[measure.words, side].setToolTip(_interval(measure, run))
+                if (measure.words, side) in self._spans:
+                    self._spans[measure.words, side].setText(_interval(measure, run, short=True))
             both = measure.comparable and None not in values
             difference = values[1] - values[0] if both else None
             self._cells[measure.words, "B-A"].setText(written(difference, measure.digits, signed=True))
 
+    def span(self, measure: str, side: str) -> str:
+        """The interval under a number; empty where there is none."""
+        found = self._spans.get((measure, side))
+        return found.text() if found is not None else ""
+
+    def _with_span(self, cell: QLabel, words: str, side: str) -> QWidget:
+        span = _label("", "small")
+        span.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._spans[words, side] = span
+        room = QWidget()
+        column = QVBoxLayout(room)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(cell)
+        column.addWidget(span)
+        return room
+
     def text(self, measure: str, side: str) -> str:
         """What a cell says; `side` is `A`, `B` or `B-A`."""
         return self._cells[measure, side].text()
+
+
+def _interval(measure: Measure, run: SimilarityRun | None, *, short: bool = False) -> str:
+    low, high = run.intervals.get(FIELDS.get(measure.words, ""), (math.nan, math.nan)) if run else (math.nan, math.nan)
+    if math.isnan(low):
+        return ""
+    ends = f"{written(low, measure.digits)} – {written(high, measure.digits)}"
+    return ends if short else f"95 of 100 draws of the images lie in {ends}."
 
 
 def written(value: float | None, digits: int, *, signed: bool = False) -> str:

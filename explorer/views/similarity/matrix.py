@@ -1,0 +1,316 @@
+"""The matrix of all cosines: A beside B, in one order, from all of it down to a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.similarity.pane import Pane
+from explorer.views.view import Context
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.matrix_map import ColourScale, MatrixMap
+from explorer.widgets.pickers import Badge, Choice, Picker
+from explorer.widgets.working import Cancelled, Ticket, Working
+from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
+from trainer.problem import Problem
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Snapshot
+
+TILE_MS = 30
+NAMES = {"label": "class", "clusters": "clusters", "stored": "as stored"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What both matrices are read from: snapshots as memory maps, one order of the pairs, and why a run has none."""
+
+    by: str
+    order: Int[np.ndarray, " n"]
+    names: dict[int, str]
+    snapshots: dict[int, Snapshot]
+    problems: dict[int, str]
+    choices: tuple[str, ...]
+
+
+class MatrixPane(Pane):
+    """Heat maps of both runs that zoom and move together."""
+
+    def __init__(self, context: Context, pictures: Pictures) -> None:
+        super().__init__(context, pictures)
+        self.opened: Opened | None = None
+        self.tiles: dict[int, Tile] = {}
+        self._asked: tuple[object, ...] | None = None
+        self._places: dict[int, int] = {}
+        self.by = Picker(name="matrix-by", words="Order by", width=130)
+        self.by.setMaximumWidth(200)
+        self.by.show_choices([Choice("label", "class")], "label")
+        self.whole = QPushButton("Show all", objectName="matrix-whole")
+        theme.keep_icon(self.whole, "maximize", 16, "secondary")
+        self.working = Working("matrix-working")
+        self.sides = (MatrixSide(0), MatrixSide(1))
+        self.cell = ElidedLabel()
+        self.cell.setObjectName("matrix-cell")
+        self._debounce = QTimer(self, singleShot=True, interval=TILE_MS)
+        self._lay_out()
+        self._connect()
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.by.key)
+        if asked == self._asked:
+            return
+        self._asked = asked
+        runs = (selection.run_a, selection.run_b)
+        self.context.background.run(
+            self,
+            read_matrices,
+            self.context.workspace,
+            runs,
+            selection.step,
+            selection.dataset,
+            self.by.key,
+            self.working.start(),
+            done=self._show,
+            failed=self._refuse,
+            key="matrix",
+        )
+
+    def forget(self) -> None:
+        self._asked = None
+
+    def command(self) -> list[str] | None:
+        if self.opened is None or not self.opened.snapshots:
+            return None
+        selection, opened = self.context.selection, self.opened
+        runs = dict.fromkeys((selection.run_a, selection.run_b)[index] for index in sorted(opened.snapshots))
+        first = opened.snapshots[min(opened.snapshots)]
+        words = [
+            "export",
+            "matrix",
+            "--runs",
+            *(str(run) for run in runs),
+            *self.view_words(first.dataset, first.split),
+        ]
+        window = self._window()
+        part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
+        return [*words, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
+
+    def _show(self, opened: Opened) -> None:
+        self.working.end()
+        self.opened = opened
+        self.tiles.clear()
+        self._places = {int(row): place for place, row in enumerate(opened.order)}
+        self.by.show_choices([Choice(key, NAMES.get(key, key.replace("_", " "))) for key in opened.choices], opened.by)
+        for side in self.sides:
+            snapshot = opened.snapshots.get(side.index)
+            if snapshot is None:
+                side.show_nothing(opened.problems.get(side.index, "Choose a run in the bar above to compare."))
+                continue
+            side.show_run(opened.names[side.index], snapshot)
+            side.map.picture_of = self._picture
+        self._mark_pairs()
+        self._read_tiles()
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, Cancelled):
+            return
+        self.working.end()
+        self._asked = None
+        if not isinstance(error, Problem):
+            self.context.background.failed.emit(error)
+        for side in self.sides:
+            side.show_nothing(str(error))
+
+    def _window(self) -> Window:
+        side = next((side for side in self.sides if side.snapshot is not None), self.sides[0])
+        n = side.map.size_cells
+        top, bottom, left, right = side.map.area.whole
+        return Window(max(top, 0), min(bottom, n), max(left, 0), min(right, n))
+
+    def _read_tiles(self) -> None:
+        if self.opened is None:
+            return
+        window = self._window()
+        for index, snapshot in self.opened.snapshots.items():
+            blocks = int(min(400, max(32, self.sides[index].map.room.width() // 2)))
+            self.context.background.run(
+                self,
+                partial(read_tile, snapshot, self.opened.order, window, blocks=blocks),
+                done=partial(self._show_tile, index),
+                failed=self._refuse,
+                key=f"tile {index}",
+            )
+
+    def _show_tile(self, index: int, tile: Tile) -> None:
+        self.tiles[index] = tile
+        low, high = colour_range(tile.means)
+        window = tile.window
+        self.sides[index].map.show_values(tile.means, (window.top, window.bottom, window.left, window.right), low, high)
+        self.sides[index].scale.show_range(low, high, "cosine" if tile.single else "mean of block")
+        rows, columns = len(tile.rows[0]) if tile.rows else 0, len(tile.columns[0]) if tile.columns else 0
+        words = "one cosine a cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
+        self.sides[index].tell(f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {words}")
+
+    def _moved(self, index: int) -> None:
+        other = self.sides[1 - index].map
+        if other.size_cells == self.sides[index].map.size_cells and other.area != self.sides[index].map.area:
+            other.look_at(self.sides[index].map.area)
+        self._debounce.start()
+
+    def _point(self, row: int, column: int) -> None:
+        for side in self.sides:
+            side.map.mark(row, column)
+        self.cell.setText("" if row < 0 or self.opened is None else self._cell_words(row, column))
+
+    def _cell_words(self, row: int, column: int) -> str:
+        image, text = int(self.opened.order[row]), int(self.opened.order[column])
+        parts = []
+        for index, snapshot in sorted(self.opened.snapshots.items()):
+            # One product of two rows that are in memory anyway.
+            cosine = float(np.asarray(snapshot.image[image], np.float64) @ np.asarray(snapshot.text[text], np.float64))
+            parts.append(f"{'AB'[index]} {cosine:.3f}".replace("-", "−"))
+        items = next(iter(self.opened.snapshots.values())).items
+        if image == text:
+            return f"{' · '.join(parts)} · matched: {items.caption[text]}"
+        return f"{' · '.join(parts)} · image of “{items.caption[image]}” with text “{items.caption[text]}”"
+
+    def _click(self, row: int, column: int) -> None:
+        if self.opened is not None:
+            self.context.selection.pairs = {int(self.opened.order[row]), int(self.opened.order[column])}
+
+    def _mark_pairs(self) -> None:
+        places = [self._places[p] for p in self.context.selection.pairs.tolist() if p in self._places]
+        for side in self.sides:
+            side.map.set_selected(places)
+
+    def _picture(self, place: int):
+        items = next(iter(self.opened.snapshots.values())).items
+        return self.pictures.get(items.path[int(self.opened.order[place])])
+
+    def _connect(self) -> None:
+        self.by.picked.connect(lambda _key: self.refresh())
+        self.whole.clicked.connect(lambda: [side.map.show_all() for side in self.sides])
+        self.working.cancelled.connect(self.forget)
+        self._debounce.timeout.connect(self._read_tiles)
+        self.pictures.arrived.connect(lambda _path: [side.map.update() for side in self.sides])
+        self.context.selection.pairs_changed.connect(self._mark_pairs)
+        for side in self.sides:
+            side.map.area_changed.connect(partial(self._moved, side.index))
+            side.map.pointed.connect(self._point)
+            side.map.clicked.connect(self._click)
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.INSIDE)
+        words = QLabel("Order by")
+        theme.set_role(words, "secondary")
+        hint = ElidedLabel("Wheel zooms, drag moves, a click selects the image's and the text's pair")
+        theme.set_role(hint, "small")
+        for widget in (words, self.by, self.whole):
+            bar.addWidget(widget)
+        bar.addWidget(hint, 1)
+        bar.addWidget(self.working, 1)
+        maps = QHBoxLayout()
+        maps.setSpacing(theme.AROUND)
+        for side in self.sides:
+            maps.addWidget(side, 1)
+        theme.set_role(self.cell, "secondary")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(bar)
+        column.addLayout(maps, 1)
+        column.addWidget(self.cell)
+
+
+class MatrixSide(QWidget):
+    """One run's heat map with its title and its colours."""
+
+    def __init__(self, index: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.index = index
+        self.snapshot: Snapshot | None = None
+        self.title, self.note = QLabel(), ElidedLabel()
+        theme.set_role(self.title, "strong")
+        theme.set_role(self.note, "small")
+        self.map, self.scale = MatrixMap(), ColourScale()
+        self.map.setObjectName(f"matrix-map-{'ab'[index]}")
+        self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
+        self.empty = EmptyState(width=300)
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(Badge("AB"[index], index))
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
+        content = QWidget()
+        inside = QVBoxLayout(content)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.addWidget(self.scale)
+        inside.addWidget(self.map, 1)
+        self._pages = QStackedLayout()
+        self._pages.addWidget(content)
+        self._pages.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(head)
+        column.addLayout(self._pages, 1)
+
+    def show_run(self, name: str, snapshot: Snapshot) -> None:
+        """A matrix of this run is on its way."""
+        self.snapshot = snapshot
+        self.title.setText(f"{name} · step {snapshot.step:,}")
+        self.map.set_size(snapshot.n)
+        self._pages.setCurrentIndex(0)
+
+    def show_nothing(self, why: str) -> None:
+        """Says why there is no matrix."""
+        self.snapshot = None
+        self.title.setText("")
+        self.note.setText("")
+        self.empty.tell("columns-2", f"No matrix {'AB'[self.index]}", why)
+        self._pages.setCurrentIndex(1)
+
+    def tell(self, words: str) -> None:
+        """How many cosines are looked at."""
+        self.note.setText(words)
+
+
+def read_matrices(
+    workspace: Workspace, runs: Sequence[int | None], step: int | None, data: str | None, by: str, ticket: Ticket
+) -> Opened:
+    """Opens both runs' snapshots and puts the pairs in order, as the first run sees them. Pure, for a thread.
+
+    Raises:
+        Problem: The order cannot be made.
+    """
+    dataset, split = data.rpartition("-")[::2] if data else (None, None)
+    names, snapshots, problems = {}, {}, {}
+    for index, run in enumerate(runs):
+        if run is None:
+            continue
+        try:
+            facts, snapshot = open_matrix(workspace, run, step=step, dataset=dataset, split=split)
+        except Problem as error:
+            problems[index] = str(error)
+            continue
+        first = snapshots[min(snapshots)] if snapshots else snapshot
+        if same_pairs(first, snapshot):
+            names[index], snapshots[index] = facts["name"], snapshot
+        else:
+            problems[index] = "This run was embedded on other pairs: there is no common order."
+    if not snapshots:
+        return Opened(by, np.zeros(0, np.int64), {}, {}, problems, ("label",))
+    first = snapshots[min(snapshots)]
+    choices = orders(first)
+    by = by if by in choices else choices[0]
+    return Opened(by, ordering(first, by, progress=ticket), names, snapshots, problems, choices)

@@ -1,0 +1,30 @@
+"""What the `?` of the Similarity view tells."""
+
+METHOD = """\
+Matched: the cosine of every image with its own text. Unmatched: the cosines of every image with the k most similar \
+texts that are not its own; texts with the same caption count as its own. These are the pairs that retrieval confuses, \
+not average ones.
+
+AUC: the chance that a matched cosine exceeds an unmatched one (Mann-Whitney), 0.5 is chance. d′: difference of the \
+means over the root of the mean variance. Overlap: area that both normalised histograms share. R@1: share of images \
+whose own text is the most similar of all.
+
+Cosines of two runs are not on one scale, because an objective may stretch or squeeze them: compare runs by AUC, d′, \
+overlap and R@1. Differences of raw cosines are therefore not shown.
+
+Each histogram is drawn as a share of its own pairs; k times as many unmatched as matched pairs are counted.
+
+Intervals: images are drawn again with replacement, 400 times, with all their cosines (grouped bootstrap); 95 of 100 \
+draws lie inside. KS: largest distance of the two cumulative distributions; no p-value, since with n large any \
+difference is significant. Density: Gaussian kernel, Silverman's width. “All” counts every unmatched cosine in bins of \
+0.0005; values per class are always against the k most similar texts.
+
+Matrix: rows are images, columns are texts, ordered by class (or clusters) with optimal leaf ordering, so similar ones \
+stand together. From afar a cell is the mean of a block, exactly: it is the product of the mean vectors. Each run has \
+its own colours.
+
+Words: the caption is embedded again without each word. A word is worth the cosine that is lost; the rank is the place \
+of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is not meaning.
+
+Axes: the direction from the texts after “ - ” to those before it, as a unit vector; a pair's place is the product \
+with it. Ranges of two runs are not on one scale."""

@@ -1,0 +1,88 @@
+"""The pairs of a brushed range: their pictures, and how near each run sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.charts.similarity import SimilarityRun
+from trainer.store.snapshot_files import Items
+
+MOST = 200
+
+
+@dataclass(frozen=True)
+class Zone:
+    """What was brushed: in which run, which range of cosines, which pairs of the snapshot lie in it."""
+
+    index: int
+    low: float
+    high: float
+    rows: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """For people: `run A, cosine 0.41 to 0.55: 37 matched pairs`."""
+        low, high = (f"{v:.3f}".replace("-", "−") for v in (self.low, self.high))
+        return f"Run {'AB'[self.index]}, matched cosine {low} to {high}: {len(self.rows):,} pairs"
+
+
+class PairStrip(QWidget):
+    """Thumbnails of the selected pairs, with their cosine and that of their hardest unmatched text in each run."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="similarity-strip-pane")
+        self.rows: tuple[int, ...] = ()
+        self._pictures = pictures
+        self.heading = QLabel(objectName="similarity-strip-heading")
+        self.heading.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.heading, "small")
+        self.strip = ImageStrip(pictures.get)
+        self.strip.setObjectName("similarity-strip")
+        self.strip.setAccessibleName("Pairs of the brushed range")
+        pictures.arrived.connect(self.strip.picture_arrived)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.heading)
+        column.addWidget(self.strip)
+        self.hide()
+
+    def show_pairs(
+        self, rows: Sequence[int], items: Items | None, runs: Sequence[SimilarityRun | None], words: str
+    ) -> None:
+        """Shows these pairs, the least similar first; none hides the strip."""
+        self.rows = tuple(int(row) for row in rows)
+        if not self.rows or items is None or max(self.rows) >= len(items):
+            self.strip.show_items([])
+            self.hide()
+            return
+        lead = next((run for run in runs if run is not None), None)
+        places = {int(row): place for place, row in enumerate(lead.rows)} if lead else {}
+        order = sorted(self.rows, key=lambda row: lead.matched[places[row]] if row in places else np.inf)
+        more = f" · the {MOST} least similar of them are shown" if len(self.rows) > MOST else ""
+        self.heading.setText(words + more)
+        self.strip.show_items([_item(row, items, runs) for row in order[:MOST]])
+        self.show()
+
+
+def _item(row: int, items: Items, runs: Sequence[SimilarityRun | None]) -> StripItem:
+    lines, tips = [], [items.caption[row]]
+    for index, run in enumerate(runs):
+        place = -1 if run is None else int(np.searchsorted(run.rows, row))
+        if run is None or place >= len(run.rows) or run.rows[place] != row:
+            continue
+        own, hard = float(run.matched[place]), float(run.hardest[place, 0])
+        sign = ">" if own > hard else "<"
+        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), theme.run_colour(index)))
+        other = int(run.hardest_row[place])
+        if other >= 0:
+            tips.append(f"{'AB'[index]} confuses it most with: {items.caption[other]}")
+    return StripItem(items.path[row], tuple(lines[:2]), tip="\n".join(tips))

@@ -1,0 +1,373 @@
+"""A matrix that can be zoomed from very many cells down to one, with pictures on its axes when near."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+
+MARGIN: Final = 52
+"""Left and below: room for pictures, or for the numbers of the places."""
+NEAR_PX: Final = 22
+"""From this size of a cell on, pictures stand on the axes; from twice that on, the value in the cell."""
+STEP: Final = 1.25
+
+
+@dataclass(frozen=True)
+class Area:
+    """Which part is looked at, in cells; rows run from `top` to `bottom`, columns from `left` to `right`."""
+
+    top: float
+    bottom: float
+    left: float
+    right: float
+
+    @property
+    def whole(self) -> tuple[int, int, int, int]:
+        """The smallest range of whole cells that holds it: top, bottom, left, right."""
+        return math.floor(self.top), math.ceil(self.bottom), math.floor(self.left), math.ceil(self.right)
+
+
+class MatrixMap(QWidget):
+    """Cells of a square matrix; who uses it brings the picture of the part that is looked at.
+
+    The wheel zooms about the pointer, dragging moves, a double click shows all; arrow keys, plus, minus and Home do
+    the same.
+
+    Signals:
+        area_changed: Another part is looked at.
+        pointed: Row and column under the pointer, -1 for none.
+        clicked: Row and column that were clicked.
+    """
+
+    area_changed = Signal()
+    pointed = Signal(int, int)
+    clicked = Signal(int, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.size_cells = 0
+        self.area = Area(0, 1, 0, 1)
+        self.picture_of: Callable[[int], QPixmap | None] = lambda _place: None
+        self._image: QImage | None = None
+        self._image_area = Area(0, 1, 0, 1)
+        self._values: Float[np.ndarray, "r c"] = np.zeros((0, 0))
+        self._marked: tuple[int, int] = (-1, -1)
+        self._selected: frozenset[int] = frozenset()
+        self._grip: QPointF | None = None
+        self._moved = False
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(180, 180)
+        theme.theme().changed.connect(self.update)
+
+    # What is shown ----------------------------------------------------------------------------------------------
+
+    def set_size(self, cells: int) -> None:
+        """A matrix of `cells` x `cells`; all of it is looked at if it is of another size than before."""
+        if cells != self.size_cells:
+            self.size_cells = cells
+            self._image = None
+            self.show_all()
+
+    def show_values(
+        self, values: Float[np.ndarray, "r c"], area: tuple[int, int, int, int], low: float, high: float
+    ) -> None:
+        """The picture of a part: `values` fill `area` (top, bottom, left, right) evenly; colours run low to high."""
+        self._values = np.asarray(values)
+        share = np.nan_to_num((self._values - low) / max(high - low, 1e-9)).clip(0, 1)
+        colours = np.ascontiguousarray(colour_table()[(share * 255).astype(np.uint8)])
+        height, width = self._values.shape
+        self._image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
+        self._image_area = Area(*map(float, area))
+        self.update()
+
+    def set_selected(self, places: Sequence[int]) -> None:
+        """Marks these rows and columns at the axes."""
+        self._selected = frozenset(int(p) for p in places)
+        self.update()
+
+    def mark(self, row: int, column: int) -> None:
+        """Rings a cell; -1 for none."""
+        self._marked = (row, column)
+        self.update()
+
+    def show_all(self) -> None:
+        """Looks at the whole matrix."""
+        self.look_at(Area(0, self.size_cells, 0, self.size_cells))
+
+    def look_at(self, area: Area) -> None:
+        """Looks at a part; it is kept inside the matrix, and at least one cell large."""
+        n = float(max(self.size_cells, 1))
+        height = min(max(area.bottom - area.top, 1.0), n)
+        width = min(max(area.right - area.left, 1.0), n)
+        top = min(max(area.top, 0.0), n - height)
+        left = min(max(area.left, 0.0), n - width)
+        new = Area(top, top + height, left, left + width)
+        if new != self.area:
+            self.area = new
+            self.area_changed.emit()
+        self.update()
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Enlarges (`factor` > 1) about a place of the widget, its middle by default."""
+        room, area = self.room, self.area
+        about = room.center() if about is None else about
+        across, down = (about.x() - room.left()) / room.width(), (about.y() - room.top()) / room.height()
+        height, width = (area.bottom - area.top) / factor, (area.right - area.left) / factor
+        row, column = area.top + down * (area.bottom - area.top), area.left + across * (area.right - area.left)
+        top, left = row - down * height, column - across * width
+        self.look_at(Area(top, top + height, left, left + width))
+
+    @property
+    def room(self) -> QRectF:
+        """Where cells are drawn: a square."""
+        side = max(16.0, min(self.width() - MARGIN - 4.0, self.height() - MARGIN - 4.0))
+        return QRectF(MARGIN, 2, side, side)
+
+    @property
+    def cell_px(self) -> float:
+        """Height of a cell."""
+        return self.room.height() / max(self.area.bottom - self.area.top, 1e-9)
+
+    def cell_at(self, place: QPointF) -> tuple[int, int]:
+        """Row and column under a place of the widget, (-1, -1) outside."""
+        room, area = self.room, self.area
+        if not room.contains(place) or not self.size_cells:
+            return -1, -1
+        row = area.top + (place.y() - room.top()) / room.height() * (area.bottom - area.top)
+        column = area.left + (place.x() - room.left()) / room.width() * (area.right - area.left)
+        return min(int(row), self.size_cells - 1), min(int(column), self.size_cells - 1)
+
+    def place_of(self, row: float, column: float) -> QPointF:
+        """Where the upper left corner of a cell is drawn."""
+        room, area = self.room, self.area
+        x = room.left() + (column - area.left) / (area.right - area.left) * room.width()
+        y = room.top() + (row - area.top) / (area.bottom - area.top) * room.height()
+        return QPointF(x, y)
+
+    # Events -----------------------------------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self.zoom(STEP ** (event.angleDelta().y() / 120), event.position())
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._grip, self._moved = event.position(), False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._grip is None:
+            self.pointed.emit(*self.cell_at(event.position()))
+            return
+        way = event.position() - self._grip
+        if self._moved or way.manhattanLength() > 4:
+            self._moved, self._grip = True, event.position()
+            room, area = self.room, self.area
+            down = way.y() / room.height() * (area.bottom - area.top)
+            across = way.x() / room.width() * (area.right - area.left)
+            self.look_at(Area(area.top - down, area.bottom - down, area.left - across, area.right - across))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._grip is not None and not self._moved:
+            cell = self.cell_at(event.position())
+            if cell != (-1, -1):
+                self.clicked.emit(*cell)
+        self._grip = None
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.show_all()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.pointed.emit(-1, -1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        area, key = self.area, event.key()
+        down, across = (area.bottom - area.top) / 8, (area.right - area.left) / 8
+        moves = {
+            Qt.Key.Key_Up: (-down, 0.0),
+            Qt.Key.Key_Down: (down, 0.0),
+            Qt.Key.Key_Left: (0.0, -across),
+            Qt.Key.Key_Right: (0.0, across),
+        }
+        if key in moves:
+            dy, dx = moves[key]
+            self.look_at(Area(area.top + dy, area.bottom + dy, area.left + dx, area.right + dx))
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
+            self.zoom(STEP)
+        elif key == Qt.Key.Key_Minus:
+            self.zoom(1 / STEP)
+        elif key == Qt.Key.Key_Home:
+            self.show_all()
+        else:
+            super().keyPressEvent(event)
+
+    # Painting ---------------------------------------------------------------------------------------------------
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        room = self.room
+        painter.fillRect(room, theme.colour("sunken"))
+        if self._image is not None:
+            painter.save()
+            painter.setClipRect(room)
+            area = self._image_area
+            target = QRectF(self.place_of(area.top, area.left), self.place_of(area.bottom, area.right))
+            painter.drawImage(target, self._image)
+            if self.cell_px >= 2 * NEAR_PX:
+                self._paint_numbers(painter)
+            self._paint_mark(painter)
+            painter.restore()
+        self._paint_axes(painter)
+        if self.hasFocus():
+            painter.setPen(theme.colour("focus"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(room)
+
+    def _paint_numbers(self, painter: QPainter) -> None:
+        area = self._image_area
+        height, width = self._values.shape
+        if (height, width) != (area.bottom - area.top, area.right - area.left):
+            return
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        for i in range(height):
+            for j in range(width):
+                corners = (self.place_of(area.top + i + down, area.left + j + down) for down in (0, 1))
+                ground = self._image.pixelColor(j, i).name()
+                inks = (theme.LIGHT.surface, theme.LIGHT.text)
+                painter.setPen(QColor(max(inks, key=lambda ink, under=ground: theme.contrast(ink, under))))
+                words = f"{self._values[i, j]:.2f}".replace("-", "−")
+                painter.drawText(QRectF(*corners), Qt.AlignmentFlag.AlignCenter, words)
+
+    def _paint_mark(self, painter: QPainter) -> None:
+        row, column = self._marked
+        if row < 0:
+            return
+        cell = QRectF(self.place_of(row, column), self.place_of(row + 1, column + 1))
+        if cell.width() < 8:
+            cell = QRectF(cell.center().x() - 4, cell.center().y() - 4, 8, 8)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for ink, grow in ((theme.LIGHT.text, 1.5), (theme.LIGHT.surface, 0.0)):
+            painter.setPen(QColor(ink))
+            painter.drawRect(cell.adjusted(-grow, -grow, grow, grow))
+
+    def _paint_axes(self, painter: QPainter) -> None:
+        if not self.size_cells:
+            return
+        if self.cell_px >= NEAR_PX:
+            self._paint_pictures(painter)
+        else:
+            self._paint_places(painter)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("accent"))
+        top, bottom, left, right = self.area.whole
+        room = self.room
+        painter.setClipRect(QRectF(0, room.top(), room.right(), self.height()))
+        thick = max(2.0, self.cell_px - 2)
+        for place in self._selected:
+            if top <= place < bottom:
+                painter.drawRect(QRectF(room.left() - 4, self.place_of(place, 0).y(), 3, thick))
+            if left <= place < right:
+                painter.drawRect(QRectF(self.place_of(0, place).x(), room.bottom() + 1, thick, 3))
+
+    def _paint_pictures(self, painter: QPainter) -> None:
+        room, edge = self.room, min(self.cell_px - 2, MARGIN - 10.0)
+        top, bottom, left, right = self.area.whole
+        painter.save()
+        painter.setClipRect(QRectF(0, room.top(), self.width(), self.height()))
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        for place in range(max(top, 0), min(bottom, self.size_cells)):
+            middle = self.place_of(place + 0.5, 0).y()
+            if room.top() <= middle <= room.bottom():
+                self._paint_picture(painter, place, QRectF(room.left() - 6 - edge, middle - edge / 2, edge, edge))
+        for place in range(max(left, 0), min(right, self.size_cells)):
+            middle = self.place_of(0, place + 0.5).x()
+            if room.left() <= middle <= room.right():
+                self._paint_picture(painter, place, QRectF(middle - edge / 2, room.bottom() + 6, edge, edge))
+        painter.restore()
+
+    def _paint_picture(self, painter: QPainter, place: int, room: QRectF) -> None:
+        picture = self.picture_of(place)
+        if picture is None:
+            painter.fillRect(room, theme.colour("sunken"))
+            return
+        scale = min(room.width() / max(picture.width(), 1), room.height() / max(picture.height(), 1))
+        width, height = picture.width() * scale, picture.height() * scale
+        target = QRectF(room.center().x() - width / 2, room.center().y() - height / 2, width, height)
+        painter.drawPixmap(target, picture, QRectF(picture.rect()))
+
+    def _paint_places(self, painter: QPainter) -> None:
+        room, area = self.room, self.area
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        right, centre = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignCenter
+        for place in ticks(area.top, area.bottom):
+            y = min(max(self.place_of(place, 0).y(), room.top() + 8), room.bottom() - 8)
+            painter.drawText(QRectF(12, y - 8, MARGIN - 18, 16), right, f"{place:,}")
+        for place in ticks(area.left, area.right):
+            x = min(max(self.place_of(0, place).x(), room.left() + 8), room.right() - 14)
+            painter.drawText(QRectF(x - 30, room.bottom() + 6, 60, 16), centre, f"{place:,}")
+        painter.drawText(QRectF(room.left(), room.bottom() + 24, room.width(), 18), centre, "texts, in order")
+        painter.save()
+        painter.translate(8, room.center().y())
+        painter.rotate(-90)
+        painter.drawText(QRectF(-100, -8, 200, 16), centre, "images, in order")
+        painter.restore()
+
+
+class ColourScale(QWidget):
+    """What the colours mean: a thin bar with the values at its ends."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.low, self.high, self.words = 0.0, 1.0, "cosine"
+        self.setFixedHeight(18)
+        theme.theme().changed.connect(self.update)
+
+    def show_range(self, low: float, high: float, words: str) -> None:
+        """Says what the least and the greatest colour are."""
+        self.low, self.high, self.words = low, high, words
+        self.setAccessibleName(f"{words} from {low:.2f} to {high:.2f}")
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        middle = Qt.AlignmentFlag.AlignVCenter
+        low, high = (f"{v:.2f}".replace("-", "−") for v in (self.low, self.high))
+        painter.drawText(QRectF(0, 0, 96, 18), middle, self.words)
+        painter.drawText(QRectF(96, 0, 36, 18), Qt.AlignmentFlag.AlignRight | middle, low)
+        bar = QRectF(138, 5, min(max(self.width() - 188, 24), 220), 8)
+        strip = np.ascontiguousarray(colour_table()[None, :])
+        painter.drawImage(bar, QImage(strip.data, 256, 1, 1024, QImage.Format.Format_RGB32).copy())
+        painter.drawText(QRectF(bar.right() + 6, 0, 44, 18), middle, high)
+
+
+def ticks(first: float, last: float, most: int = 5) -> list[int]:
+    """Round whole numbers between the ends, at most `most` + 1 of them."""
+    rough = max(last - first, 1e-9) / most
+    decade = 10 ** math.floor(math.log10(max(rough, 1)))
+    step = max(1, int(next(m * decade for m in (1, 2, 5, 10) if m * decade >= rough)))
+    return list(range(math.ceil(first / step) * step, math.floor(last) + 1, step))
+
+
+@cache
+def colour_table() -> UInt8[np.ndarray, "256 4"]:
+    """Viridis as Qt wants it: blue, green, red, 255."""
+    import pyqtgraph as pg
+
+    table = pg.colormap.get("viridis").getLookupTable(nPts=256)[:, :3]
+    return np.concatenate([table[:, ::-1], np.full((256, 1), 255)], axis=1).astype(np.uint8)
