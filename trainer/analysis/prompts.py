@@ -44,10 +44,10 @@ def template_accuracy(
     label: Int[np.ndarray, " n"],
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "t c"]:
-    """`accuracy_by_class` of each template used alone, a row a template; tiled over the images."""
+    """`accuracy_by_class` of each template used alone (unit class vectors), a row a template; tiled."""
     rows = np.empty((len(texts), texts.shape[1]))
     for place, vectors in enumerate(texts):
-        rows[place] = accuracy_by_class(predict(image, vectors), label, texts.shape[1])
+        rows[place] = accuracy_by_class(predict(image, _unit(vectors)), label, texts.shape[1])
         if progress:
             progress((place + 1) / len(texts), "comparing templates")
     return rows

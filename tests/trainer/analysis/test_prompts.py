@@ -12,6 +12,7 @@ from trainer.analysis.zero_shot import class_weights
 def test_template_accuracy_is_counted_image_by_image() -> None:
     rng = np.random.default_rng(0)
     image, texts = rng.normal(size=(40, 6)), rng.normal(size=(3, 4, 6))
+    unit = texts / np.linalg.norm(texts, axis=2, keepdims=True)
     label = rng.integers(0, 3, 40)  # class 3 has no image
     told: list[float] = []
     found = template_accuracy(image, texts, label, lambda share, _note: told.append(share))
@@ -19,7 +20,7 @@ def test_template_accuracy_is_counted_image_by_image() -> None:
     for t in range(3):
         for c in range(4):
             own = [i for i in range(40) if label[i] == c]
-            right = sum(max(range(4), key=lambda k, i=i, t=t: float(image[i] @ texts[t, k])) == c for i in own)
+            right = sum(max(range(4), key=lambda k, i=i, t=t: float(image[i] @ unit[t, k])) == c for i in own)
             if own:
                 assert found[t, c] == pytest.approx(right / len(own))
             else:

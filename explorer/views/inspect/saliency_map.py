@@ -1,0 +1,161 @@
+"""An image under the cells of a saliency map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QLinearGradient, QPainter, QPainterPath, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from explorer import theme
+
+BAR_PX = 10
+SCALE_PX = 34
+LEAST_PX = 140
+FAINT, STRONG = 0.12, 0.85
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """What is laid over the image.
+
+    Attributes:
+        cells: NaN never; positive cells take the second colour, negative ones the first.
+        reach: The value that has the full colour.
+        colours: Tokens or `#rrggbb` of both ends.
+        ends: Words at both ends of the scale.
+        digits: Of the numbers on the scale.
+    """
+
+    cells: Float[np.ndarray, "g g"]
+    reach: float
+    colours: tuple[str, str]
+    ends: tuple[str, str]
+    digits: int = 3
+
+
+class SaliencyMap(QWidget):
+    """A square image, quiet and grey under the cells, with its scale below; without cells the image as it is."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self._image: QImage | None = None
+        self._grey: QImage | None = None
+        self.overlay: Overlay | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(LEAST_PX, LEAST_PX + SCALE_PX)
+        theme.theme().changed.connect(self.update)
+
+    def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: Overlay | None, words: str) -> None:
+        """Shows an image and its cells; `words` say the same to a screen reader."""
+        self._image = None if image is None else _picture(image)
+        self._grey = None if image is None else _picture(_greyed(image))
+        self.overlay = overlay
+        self.setAccessibleName(words)
+        self.update()
+
+    def show_pixmap(self, pixmap: QPixmap | None) -> None:
+        """Shows the middle square of a thumbnail, until the image as the runs see it is there."""
+        if pixmap is None or pixmap.isNull():
+            return
+        side = min(pixmap.width(), pixmap.height())
+        left, top = (pixmap.width() - side) // 2, (pixmap.height() - side) // 2
+        self._image = pixmap.copy(left, top, side, side).toImage()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, 300 + SCALE_PX)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.words_at(event.position().x(), event.position().y()), self)
+            return True
+        return super().event(event)
+
+    def words_at(self, x: float, y: float) -> str:
+        """The cell under a point of the widget, in words; empty outside."""
+        room = self._room()
+        if self.overlay is None or not room.contains(x, y):
+            return ""
+        grid = len(self.overlay.cells)
+        row = min(int((y - room.top()) / room.height() * grid), grid - 1)
+        column = min(int((x - room.left()) / room.width() * grid), grid - 1)
+        value = self.overlay.cells[row, column]
+        return f"row {row + 1}, column {column + 1} of {grid}: {value:+.4f}".replace("-", "−")
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        room = self._room()
+        clip = QPainterPath()
+        clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
+        painter.fillPath(clip, theme.colour("sunken"))
+        shown = self._image if self.overlay is None else self._grey
+        if shown is None:
+            theme.icon("image", 32, "disabled").paint(painter, room.toRect())
+            return
+        painter.save()
+        painter.setClipPath(clip)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawImage(room, shown)
+        if self.overlay is not None:
+            self._paint_cells(painter, room, self.overlay)
+        painter.restore()
+        if self.overlay is not None:
+            self._paint_scale(painter, room, self.overlay)
+
+    def _room(self) -> QRectF:
+        side = min(self.width(), self.height() - SCALE_PX)
+        return QRectF((self.width() - side) / 2, 0, side, side)
+
+    def _paint_cells(self, painter: QPainter, room: QRectF, overlay: Overlay) -> None:
+        grid = len(overlay.cells)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        at = [round(room.left() + place * room.width() / grid) for place in range(grid + 1)]
+        down = [round(room.top() + place * room.height() / grid) for place in range(grid + 1)]
+        for (row, column), value in np.ndenumerate(overlay.cells):
+            strength = min(abs(float(value)) / overlay.reach, 1.0) if overlay.reach else 0.0
+            if strength < 0.02:
+                continue
+            colour = QColor(theme.colour(overlay.colours[1] if value > 0 else overlay.colours[0]))
+            colour.setAlphaF(FAINT + (STRONG - FAINT) * strength)
+            painter.fillRect(
+                QRectF(at[column], down[row], at[column + 1] - at[column], down[row + 1] - down[row]), colour
+            )
+
+    def _paint_scale(self, painter: QPainter, room: QRectF, overlay: Overlay) -> None:
+        bar = QRectF(room.left(), room.bottom() + 6, room.width(), BAR_PX)
+        shade = QLinearGradient(bar.topLeft(), bar.topRight())
+        for place, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):
+            colour = QColor(theme.colour(overlay.colours[token]))
+            colour.setAlphaF(alpha)
+            shade.setColorAt(place, colour)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("sunken"))
+        painter.drawRoundedRect(bar, 3, 3)
+        painter.setBrush(shade)
+        painter.drawRoundedRect(bar, 3, 3)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        words = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
+        for side, text in (
+            (Qt.AlignmentFlag.AlignLeft, f"{overlay.ends[0]} −{overlay.reach:.{overlay.digits}f}"),
+            (Qt.AlignmentFlag.AlignHCenter, "0"),
+            (Qt.AlignmentFlag.AlignRight, f"{overlay.ends[1]} {overlay.reach:.{overlay.digits}f}"),
+        ):
+            painter.drawText(words, int(side | Qt.AlignmentFlag.AlignVCenter), text.strip())
+
+
+def _picture(pixels: np.ndarray) -> QImage:
+    data = np.ascontiguousarray(pixels)
+    return QImage(data.data, data.shape[1], data.shape[0], 3 * data.shape[1], QImage.Format.Format_RGB888).copy()
+
+
+def _greyed(image: np.ndarray) -> np.ndarray:
+    """Half grey and paler, so that the cells' colours are not mixed with the picture's."""
+    grey = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
+    return (140 + 0.45 * grey).clip(0, 255).astype(np.uint8)

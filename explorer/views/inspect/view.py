@@ -1,0 +1,414 @@
+"""The Inspect view: an image, a caption, and where each run sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.inspect.asking import Asking
+from explorer.views.inspect.saliency_map import Overlay, SaliencyMap
+from explorer.views.view import Context, View
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from trainer.charts import objective_label
+from trainer.charts.saliency import SaliencyChart
+from trainer.charts.snapshots import choose_snapshot
+from trainer.messages import Saliency
+from trainer.problem import Problem
+from trainer.store import Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+METHOD: Final = """\
+Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean colour is laid over every place, and \
+the image is embedded again. A cell has the mean fall of the cosine with the caption over all patches that cover it: \
+positive, the cell helps the caption; negative, it speaks against it.
+
+Gradient: integrated gradients (Sundararajan, Taly and Yan 2017) from the image's mean colour to the image in 24 \
+steps, summed over each cell. The cells add up to the cosine of the image minus that of the plain colour.
+
+Each run's map is in its own cosines, which are not on one scale. The difference is B minus A after each map is \
+divided by its root mean square: blue, A looks there more; orange, B does. The correlation is that of the cells.
+
+Caveats: covering makes images that no training has shown, and an edge of the patch may be seen as a shape. Gradients \
+are noisy and miss what is saturated. A map shows what this answer depends on, not what the model understands. Only \
+the middle square of the image is seen by the model."""
+
+NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked where they see a caption."
+NO_IMAGE: Final = (
+    "Drop an image on this window, or select pairs in the map. Then choose or write a caption, and each run shows "
+    "which parts of the image make it fit."
+)
+METHODS: Final = (("occlusion", "Occlusion"), ("gradient", "Gradient"))
+MOST_IMAGES: Final = 50
+MOST_CAPTIONS: Final = 30
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image to inspect, and its own caption if it has one."""
+
+    path: str
+    caption: str = ""
+
+
+class InspectView(View):
+    """Saliency of a caption for run A, run B, and their difference."""
+
+    title = "Inspect"
+    question = "Which parts of this image make a caption fit it, and do the runs agree?"
+    icon = "scan-search"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.asking = Asking(context.asker, self._named, self)
+        self._images: tuple[Image, ...] = ()
+        self._pairs: tuple[Image, ...] = ()
+        self._current = ""
+        self._asked: object = None
+        self.strip = ImageStrip(self.pictures.get)
+        self.strip.setObjectName("inspect-images")
+        self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to look for")
+        self.captions.setEditable(True)
+        self.captions.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.captions.lineEdit().setPlaceholderText("A caption to look for in the image")
+        self.methods = QButtonGroup(self)
+        self.grid = QSpinBox(objectName="inspect-grid", accessibleName="Cells a side")
+        self.grid.setRange(4, 32)
+        self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
+        self.show_button = QPushButton("Show where", objectName="inspect-show")
+        theme.set_role(self.show_button, "primary")
+        self.cancel = QPushButton("Cancel", objectName="inspect-cancel", visible=False)
+        self.progress = QProgressBar(objectName="inspect-progress", visible=False)
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(140)
+        self.status = ElidedLabel()
+        theme.set_role(self.status, "small")
+        self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
+        self._heads: list[tuple[QLabel, ElidedLabel]] = []
+        self._lay_out()
+        self._connect()
+
+    def command(self) -> list[str] | None:
+        chart = self.chart
+        if chart is None:
+            return None
+        question = self._question()
+        words = ["saliency", *map(str, question.runs), "--image", question.image, "--caption", question.caption]
+        words += ["--method", question.method, "--grid", str(question.grid)]
+        return [*words, *(["--step", str(question.step)] if question.step is not None else [])]
+
+    def actions_for_palette(self) -> list[QAction]:
+        show = QAction("Show where the runs see the caption", self, objectName="inspect-action-show")
+        show.triggered.connect(self.ask)
+        return [show]
+
+    @property
+    def chart(self) -> SaliencyChart | None:
+        """What is shown: the answer to what the controls say now; None while there is none."""
+        question = self._question()
+        return self.asking.known(question) if question else None
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        if not selection.runs:
+            self.show_no_run("scan-search", NO_RUN)
+            return
+        queries = tuple(str(path) for path in selection.queries)
+        asked = (selection.runs, selection.step, selection.dataset, tuple(selection.pairs.tolist()), queries)
+        if asked != self._asked:
+            self._asked = asked
+            args = (self.context.workspace, *asked)
+            self.context.background.run(self, images_of, *args, done=self._take_pairs, key="pairs")
+        self._show_images()
+
+    def ask(self) -> None:
+        """Asks for what the controls say, unless it is known."""
+        question = self._question()
+        if question is None:
+            self.status.setText("Write a caption first.")
+            return
+        self._keep_caption(question.caption)
+        # A combo box passes Enter on to its line edit a second time.
+        under_way = self.asking.busy and self.asking.question == question
+        if self.asking.known(question) is None and not under_way:
+            self.asking.ask(question)
+        self._show()
+
+    # -- images and captions -----------------------------------------------------------------------------------
+
+    def _take_pairs(self, images: Sequence[Image]) -> None:
+        self._pairs = tuple(images)
+        self._show_images()
+        self._fill_captions()
+
+    def _show_images(self) -> None:
+        queries = [Image(str(path)) for path in self.context.selection.queries]
+        images = {image.path: image for image in [*queries, *self._pairs]}
+        # An image that is both dropped and of the snapshot has a caption.
+        images |= {image.path: image for image in self._pairs}
+        self._images = tuple(images.values())[: 2 * MOST_IMAGES]
+        if not self._images:
+            self.show_empty("scan-search", "No image to inspect", NO_IMAGE)
+            return
+        self.show_content()
+        shown = [_strip_item(image) for image in self._images]
+        if shown != self.strip.items:
+            self.strip.show_items(shown)
+        if self._current not in images:
+            self.strip.choose(self._images[0].path)
+            self._choose(self._images[0].path)
+        self._show()
+
+    def _choose(self, path: str) -> None:
+        if not path or path == self._current:
+            return
+        self._current = path
+        self._fill_captions()
+        self._show()
+
+    def _fill_captions(self) -> None:
+        own = next((image.caption for image in self._images if image.path == self._current), "")
+        typed = self.captions.currentText().strip()
+        kept = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
+        words = list(dict.fromkeys(c for c in (own, *kept) if c))
+        self.captions.blockSignals(True)
+        self.captions.clear()
+        self.captions.addItems(words)
+        self.captions.setCurrentText(own or typed or (words[0] if words else ""))
+        self.captions.blockSignals(False)
+
+    def _keep_caption(self, caption: str) -> None:
+        kept = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
+        own = {image.caption for image in self._images}
+        if caption not in own:
+            kept = list(dict.fromkeys([caption, *kept]))[:MOST_CAPTIONS]
+            self.context.settings.set("inspect/captions", kept)
+            if self.captions.findText(caption) < 0:
+                self.captions.addItem(caption)
+
+    def _question(self) -> Saliency | None:
+        runs, caption = self.context.selection.runs, " ".join(self.captions.currentText().split())
+        if not runs or not caption or not self._current:
+            return None
+        chosen = METHODS[max(self.methods.checkedId(), 0)][0]
+        return Saliency(
+            runs=runs,
+            image=self._current,
+            caption=caption,
+            method=chosen,
+            grid=self.grid.value(),
+            step=self.context.selection.step,
+        )
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        chart, busy = self.chart, self.asking.busy
+        self.progress.setVisible(busy)
+        self.cancel.setVisible(busy)
+        self.show_button.setEnabled(chart is None and not busy and self._question() is not None)
+        if busy:
+            self.progress.setRange(0, 100 if self.asking.progress else 0)
+            self.progress.setValue(round(100 * self.asking.progress))
+            self.status.setText(f"In a process of its own: {self.asking.note}")
+        elif chart is not None:
+            self.status.setText(_summary(chart))
+        else:
+            self.status.setText("Press Enter or Show where; it takes some seconds.")
+        self._show_maps(chart)
+
+    def _show_maps(self, chart: SaliencyChart | None) -> None:
+        selection = self.context.selection
+        image = chart.image if chart else None
+        self._head(0, "Image", Path(self._current).name)
+        self.maps[0].show_map(image, None, f"The image {Path(self._current).name}")
+        if image is None:
+            self.maps[0].show_pixmap(self.pictures.get(self._current))
+        for place in range(2):
+            run = (selection.run_a, selection.run_b)[place]
+            found = next((r for r in chart.runs if r.run == run), None) if chart else None
+            name, objective = self._named(run) if run is not None else (f"No run {'AB'[place]}", "")
+            visible = run is not None and not (place == 1 and run == selection.run_a)
+            for widget in (self.maps[1 + place], *self._heads[1 + place]):
+                widget.setVisible(visible)
+            if found is None:
+                self._head(1 + place, name, objective_label(objective) if objective else "", place)
+                self.maps[1 + place].show_map(None, None, f"No map of {name} yet")
+                continue
+            self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}", place)
+            reach = max(float(abs(found.cells).max()), 1e-9)
+            overlay = Overlay(found.cells, reach, ("outline", theme.run_colour(place)), ("against", "for"))
+            self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
+        difference = chart.difference if chart else None
+        for widget in (self.maps[3], *self._heads[3]):
+            widget.setVisible(len(selection.runs) == 2)
+        if difference is None:
+            self._head(3, "Difference", "B − A")
+            self.maps[3].show_map(None, None, "No difference yet")
+            return
+        agreement = chart.agreement
+        self._head(3, "Difference", "B − A" if agreement is None else f"B − A, correlation {agreement:.2f}")
+        reach = max(float(abs(difference).max()), 1e-9)
+        overlay = Overlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"), 1)
+        self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
+
+    def _head(self, place: int, title: str, text: str, run: int | None = None) -> None:
+        heading, quiet = self._heads[place]
+        swatch = "" if run is None else f"{'AB'[run]}  "
+        heading.setText(f"{swatch}{title}")
+        theme.set_role(heading, "strong")
+        quiet.setText(text)
+
+    def _named(self, run: int | None) -> tuple[str, str]:
+        row = self.context.jobs.run(run) if run is not None else None
+        return (row.name, row.objective) if row is not None else (f"Run {run}", "")
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        signals = (selection.runs_changed, selection.step_changed, selection.dataset_changed)
+        for signal in (*signals, selection.pairs_changed, selection.queries_changed):
+            signal.connect(self._refresh_if_seen)
+        self.context.jobs.run_ended.connect(lambda *_: self.asking.forget())
+        self.strip.current_changed.connect(self._choose)
+        self.strip.remove_asked.connect(self._remove)
+        self.pictures.arrived.connect(self.strip.picture_arrived)
+        self.pictures.arrived.connect(lambda path: self._show() if path == self._current else None)
+        self.captions.editTextChanged.connect(lambda _text: self._show())
+        self.captions.lineEdit().returnPressed.connect(self.ask)
+        self.captions.activated.connect(lambda _place: self._show())
+        self.methods.idClicked.connect(self._on_method)
+        self.grid.valueChanged.connect(self._on_grid)
+        self.show_button.clicked.connect(self.ask)
+        self.cancel.clicked.connect(self.asking.cancel)
+        self.asking.changed.connect(self._show)
+        self.asking.failed.connect(self.status.setText)
+        theme.theme().changed.connect(self._show)
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        gone = set(paths)
+        queries = [path for path in map(str, self.context.selection.queries) if path not in gone]
+        self.context.selection.queries = queries
+
+    def _on_method(self, place: int) -> None:
+        self.context.settings.set("inspect/method", METHODS[place][0])
+        self._show()
+
+    def _on_grid(self, cells: int) -> None:
+        self.context.settings.set("inspect/grid", cells)
+        self._show()
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.INSIDE)
+        bar.addWidget(self.captions, 1)
+        remembered = self.context.settings.value("inspect/method", "occlusion")
+        for place, (name, words) in enumerate(METHODS):
+            button = QPushButton(words, objectName=f"inspect-{name}", checkable=True)
+            button.setChecked(name == remembered or place == 0)
+            self.methods.addButton(button, place)
+            bar.addWidget(button)
+        cells = QLabel("Cells a side")
+        theme.set_role(cells, "secondary")
+        cells.setBuddy(self.grid)
+        for widget in (cells, self.grid, self.show_button):
+            bar.addWidget(widget)
+        tell = QHBoxLayout()
+        tell.setSpacing(theme.INSIDE)
+        tell.addWidget(self.status, 1)
+        tell.addWidget(self.progress)
+        tell.addWidget(self.cancel)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(theme.BETWEEN)
+        grid.setVerticalSpacing(2)
+        for place, shown in enumerate(self.maps):
+            heading, quiet = QLabel(), ElidedLabel()
+            heading.setTextFormat(Qt.TextFormat.PlainText)
+            theme.set_role(quiet, "small")
+            self._heads.append((heading, quiet))
+            grid.addWidget(heading, 0, place)
+            grid.addWidget(quiet, 1, place)
+            grid.addWidget(shown, 2, place)
+            grid.setColumnStretch(place, 1)
+        grid.setRowStretch(2, 1)
+        panels = QWidget()
+        grid.setContentsMargins(0, 0, 0, 0)
+        panels.setLayout(grid)
+        column = QVBoxLayout()
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(bar)
+        column.addLayout(tell)
+        column.addWidget(panels, 1)
+        column.addWidget(self.strip)
+        self.body.addLayout(column, 1)
+
+
+def images_of(
+    workspace: Workspace,
+    runs: Sequence[int],
+    step: int | None,
+    data: str | None,
+    pairs: Sequence[int],
+    queries: Sequence[str],
+) -> list[Image]:
+    """Images with a caption: of the selected pairs, else the first of the snapshot, and dropped ones that are in it.
+
+    Pure, for a thread.
+    """
+    dataset, split = data.rpartition("-")[::2] if data else (None, None)
+    for run in runs:
+        try:
+            chosen = choose_snapshot(workspace, workspace.run(run), step=step, dataset=dataset, split=split)
+            items = read_snapshot(chosen.folder).items
+        except Problem:
+            continue
+        rows = [row for row in pairs if row < len(items)] or range(min(len(items), MOST_IMAGES // 5))
+        dropped = set(queries)
+        known = [row for row, path in enumerate(items.path) if path in dropped] if dropped else []
+        return [Image(items.path[row], items.caption[row]) for row in dict.fromkeys([*known, *rows])][:MOST_IMAGES]
+    return []
+
+
+def _strip_item(image: Image) -> StripItem:
+    words = image.caption or Path(image.path).name
+    return StripItem(image.path, ((words, "outline"),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
+
+
+def _strongest(cells: object) -> str:
+    place = int(cells.argmax())
+    row, column = divmod(place, cells.shape[1])
+    return f"strongest in row {row + 1}, column {column + 1} of {cells.shape[0]}"
+
+
+def _summary(chart: SaliencyChart) -> str:
+    words = [f"“{chart.caption}”"]
+    words += [f"{run.name}: cosine {run.cosine:.3f}" for run in chart.runs]
+    if chart.agreement is not None:
+        words.append(f"the maps correlate {chart.agreement:.2f}")
+    return ", ".join(words)

@@ -1,0 +1,206 @@
+"""A table of numbers with shaded cells: keyboard, scrolling and reading aloud come with Qt's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QTableView, QWidget
+
+from explorer import theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+LINE_PX: Final = 24
+LEAST_COLUMN_PX: Final = 38
+MOST_HEADER_PX: Final = 250
+PALEST, DEEPEST = 0.0, 0.62
+
+
+@dataclass(frozen=True)
+class HeatData:
+    """What the table shows.
+
+    Attributes:
+        rows: Names of the rows.
+        columns: Names of the columns.
+        values: NaN where there is nothing.
+        shade: -1..1; below zero in the first colour, above in the second.
+        colours: `#rrggbb` or tokens of the two ends.
+        editable: Columns that can be edited.
+        strong: Rows set apart by weight.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Float[np.ndarray, "r c"]
+    shade: Float[np.ndarray, "r c"]
+    text: Callable[[int, int, float], str]
+    colours: tuple[str, str] = ("run_a", "run_b")
+    editable: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
+    tip: Callable[[int, int], str] = lambda _row, _column: ""
+
+
+class HeatTable(QTableView):
+    """Shaded cells.
+
+    Signals:
+        cell_chosen: Row and column of the current cell.
+        edited: Row, column and the text that the person typed.
+    """
+
+    cell_chosen = Signal(int, int)
+    edited = Signal(int, int, str)
+
+    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name, accessibleName=words)
+        self._model = _Model(self)
+        self._model.edited.connect(self.edited)
+        self.setModel(self._model)
+        self.setItemDelegate(_Cell(self))
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setCornerButtonEnabled(False)
+        self.setTabKeyNavigation(False)
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+            | QAbstractItemView.EditTrigger.AnyKeyPressed
+        )
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().setStyleSheet("QHeaderView::section { border: none; font-weight: normal; }")
+        self.verticalHeader().setDefaultSectionSize(LINE_PX)
+        self.verticalHeader().setMinimumSectionSize(LINE_PX)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setMaximumWidth(MOST_HEADER_PX)
+        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.horizontalHeader().setStyleSheet("QHeaderView::section { padding: 4px 1px; font-weight: normal; }")
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self.horizontalHeader().setMinimumSectionSize(LEAST_COLUMN_PX)
+        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.selectionModel().currentChanged.connect(self._current_changed)
+        theme.theme().changed.connect(self.viewport().update)
+
+    @property
+    def data_shown(self) -> HeatData | None:
+        """What is shown."""
+        return self._model.shown
+
+    def show_data(self, data: HeatData) -> None:
+        """Shows new numbers; the current cell stays where the shape is the same."""
+        self._model.show(data)
+
+    def choose(self, row: int, column: int) -> None:
+        """Makes a cell the current one."""
+        self.setCurrentIndex(self._model.index(row, column))
+
+    def _current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid():
+            self.cell_chosen.emit(current.row(), current.column())
+
+
+class _Model(QAbstractTableModel):
+    edited = Signal(int, int, str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.shown: HeatData | None = None
+
+    def show(self, data: HeatData) -> None:
+        before, same = self.shown, False
+        if before is not None:
+            same = (before.rows, before.columns) == (data.rows, data.columns)
+        if same:
+            self.shown = data
+            self.dataChanged.emit(self.index(0, 0), self.index(len(data.rows) - 1, len(data.columns) - 1))
+            return
+        self.beginResetModel()
+        self.shown = data
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return len(self.shown.rows) if self.shown and not (parent and parent.isValid()) else 0
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        return len(self.shown.columns) if self.shown and not (parent and parent.isValid()) else 0
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if self.shown is None or not index.isValid():
+            return None
+        row, column = index.row(), index.column()
+        value = float(self.shown.values[row, column])
+        if role == Qt.ItemDataRole.DisplayRole:
+            return "" if np.isnan(value) else self.shown.text(row, column, value)
+        if role == Qt.ItemDataRole.EditRole:
+            return f"{value:g}"
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(Qt.AlignmentFlag.AlignCenter)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
+            names = f"{self.shown.rows[row]}\n{self.shown.columns[column]}"
+            return f"{names}\n{self.shown.tip(row, column)}".strip()
+        if role == Qt.ItemDataRole.UserRole:
+            return float(self.shown.shade[row, column]), row in self.shown.strong, column in self.shown.editable
+        return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role == Qt.ItemDataRole.EditRole:
+            self.edited.emit(index.row(), index.column(), str(value))
+            return True
+        return False
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        if self.shown and index.column() in self.shown.editable and index.row() not in self.shown.strong:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def headerData(self, section: int, side: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if self.shown is None:
+            return None
+        names = self.shown.columns if side == Qt.Orientation.Horizontal else self.shown.rows
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole) and section < len(names):
+            return names[section]
+        return None
+
+
+class _Cell(QStyledItemDelegate):
+    """Paints a number on its shade."""
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """Fills the editor once: numbers that change meanwhile must not undo what is being typed."""
+        if not editor.property("begun"):
+            editor.setProperty("begun", True)
+            super().setEditorData(editor, index)
+
+    def paint(self, painter: QPainter, option: Any, index: Index) -> None:
+        shade, strong, editable = index.data(Qt.ItemDataRole.UserRole)
+        room = QRectF(option.rect).adjusted(1, 1, -1, -1)
+        data = self.parent().data_shown
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        ground = QColor(theme.colour(data.colours[1] if shade >= 0 else data.colours[0]))
+        ground.setAlphaF(PALEST + (DEEPEST - PALEST) * min(abs(shade), 1.0))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(ground)
+        painter.drawRoundedRect(room, 3, 3)
+        if editable and not strong:
+            painter.setPen(QPen(theme.colour("outline"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(room.adjusted(1, 1, -1, -1), 3, 3)
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(room.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
+        weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
+        painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
+        painter.setPen(theme.colour("text"))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), str(index.data() or ""))
+        painter.restore()

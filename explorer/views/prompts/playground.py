@@ -1,0 +1,332 @@
+"""The prompt playground: templates against classes, an ensemble by weights, its confusions and their images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.background import Background
+from explorer.models.pictures import Pictures
+from explorer.views.prompts.heat_table import HeatData, HeatTable
+from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.charts.prompts import Mixture, PromptChart, PromptRun, mixture
+
+WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
+MEAN, WEIGHTED, FIRST_TEMPLATE = 0, 1, 2
+MOST_IMAGES: Final = 60
+MOST_WEIGHT: Final = 1000.0
+
+
+class Playground(QWidget):
+    """Templates of one run at a time.
+
+    Signals:
+        weights_changed: The person changed a weight.
+    """
+
+    weights_changed = Signal()
+
+    def __init__(self, background: Background, pictures: Pictures) -> None:
+        super().__init__()
+        self._background = background
+        self._chart: PromptChart | None = None
+        self._runs: list[PromptRun | None] = [None, None]
+        self._weighted: list[Mixture | None] = [None, None]
+        self._alone: tuple[int, Mixture] | None = None
+        self.weights: tuple[float, ...] = ()
+        self._index, self._row = 0, WEIGHTED
+        self.run_buttons = self._choices("run", ("A", "B"))
+        self.value_buttons = self._choices("value", ("Difference", "Accuracy"))
+        self.equal = QPushButton("Equal weights", objectName="prompts-equal")
+        self.by_accuracy = QPushButton("Weigh by accuracy", objectName="prompts-by-accuracy")
+        self.by_accuracy.setToolTip("Weight of a template: its accuracy above the worst template's")
+        self.matrix = HeatTable("prompts-matrix", "Templates and classes")
+        self.confusion = HeatTable("prompts-confusion", "Confusion of classes")
+        self.summary, self.confusion_title, self.images_title = (_plain(role) for role in ("small", "strong", "strong"))
+        self.summary.setWordWrap(True)
+        self.strip = ImageStrip(pictures.get)
+        self.strip.setObjectName("prompts-images")
+        pictures.arrived.connect(self.strip.picture_arrived)
+        self._lay_out()
+        self._connect()
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def show_runs(self, chart: PromptChart | None, runs: Sequence[PromptRun | None]) -> None:
+        """Shows A and B; weights stay where the templates are the same."""
+        before = self._chart.templates if self._chart else ()
+        self._chart, self._runs = chart, list(runs)
+        if chart is not None and (chart.templates != before or len(self.weights) != len(chart.templates)):
+            self.weights = (1.0,) * len(chart.templates)
+            self._row = WEIGHTED
+        self._alone = None
+        if self._runs[self._index] is None and self._runs[1 - self._index] is not None:
+            self._index = 1 - self._index
+        for place, button in enumerate(self.run_buttons.buttons()):
+            run = self._runs[place]
+            button.setEnabled(run is not None)
+            button.setText(f"{'AB'[place]}  {run.name}" if run else "AB"[place])
+            button.setChecked(place == self._index)
+        self._weighted = [run.mean if run is not None else None for run in self._runs]
+        self._weigh()
+
+    def restore_weights(self, templates: Sequence[str], weights: Sequence[float]) -> None:
+        """Takes up weights of an earlier session, if the templates are the same."""
+        if self._chart is not None and tuple(templates) == self._chart.templates and len(weights) == len(templates):
+            self.weights = tuple(weights)
+            self._weigh()
+
+    @property
+    def run(self) -> PromptRun | None:
+        """The run whose matrix is shown."""
+        return self._runs[self._index]
+
+    @property
+    def shown_mixture(self) -> Mixture | None:
+        """The classifier whose confusions are shown: an ensemble, or a template alone."""
+        run = self.run
+        if run is None or self._row == WEIGHTED:
+            return self._weighted[self._index]
+        if self._row == MEAN:
+            return run.mean
+        place = self._row - FIRST_TEMPLATE
+        if self._alone is None or self._alone[0] != place:
+            alone = np.zeros(len(self.weights))
+            alone[place] = 1.0
+            self._alone = (place, mixture(run, alone.tolist()))
+        return self._alone[1]
+
+    def _weigh(self) -> None:
+        """Both runs' weighted ensembles, off the GUI thread; the newest weights win."""
+        runs, weights = tuple(self._runs), self.weights
+        if len(set(weights)) <= 1:
+            self._take([run.mean if run else None for run in runs])
+            return
+        self._background.run(self, weigh, runs, weights, done=self._take, key="weights")
+
+    def _take(self, found: list[Mixture | None]) -> None:
+        self._weighted = found
+        self._show()
+
+    def _show(self) -> None:
+        run, chart = self.run, self._chart
+        if run is None or chart is None:
+            return
+        self.matrix.show_data(self._matrix_data(run, chart))
+        self._show_confusion()
+
+    def _matrix_data(self, run: PromptRun, chart: PromptChart) -> HeatData:
+        weighted = self._weighted[self._index] or run.mean
+        difference = self.value_buttons.buttons()[0].isChecked()
+        top = np.vstack([_row(run.mean), _row(weighted)])
+        below = np.column_stack([run.overall, run.accuracy])
+        base = _row(run.mean)
+        shown = below - base if difference else below
+        values = np.vstack([top, shown])
+        if difference:
+            reach = max(float(np.nanmax(np.abs(shown), initial=0.0)), 0.02)
+            shade = np.vstack([np.zeros_like(top), shown / reach])
+        else:
+            shade = values.copy()
+        column = np.array([np.nan, np.nan, *self.weights])
+        values, shade = np.column_stack([column, values]), np.column_stack([0 * column, shade])
+        best = 100 * float(run.overall.max())
+        self.summary.setText(
+            f"{run.name}, step {run.step:,}: n = {run.n:,} of {run.pairs:,} images, class from {run.column}. Mean "
+            f"ensemble {100 * run.mean.accuracy:.1f} %, weighted {100 * weighted.accuracy:.1f} %, "
+            f"best single template {best:.1f} %."
+        )
+
+        def text(row: int, place: int, value: float) -> str:
+            if place == WEIGHT:
+                return f"{value:g}"
+            if difference and row >= FIRST_TEMPLATE:
+                return f"{100 * value:+.0f}".replace("-", "−") if round(100 * value) else "0"
+            return f"{100 * value:.0f}"
+
+        def tip(row: int, place: int) -> str:
+            if place == WEIGHT:
+                return "Type a weight from 0" if row >= FIRST_TEMPLATE else ""
+            unit = "points to the mean ensemble" if difference and row >= FIRST_TEMPLATE else "percent right"
+            return f"{100 * values[row, place]:.1f} {unit}"
+
+        colours = ("run_a", "run_b") if difference else (theme.run_colour(self._index),) * 2
+        return HeatData(
+            ("Mean ensemble", "Weighted ensemble", *chart.templates),
+            ("Weight", "All", *chart.labels),
+            values,
+            np.nan_to_num(shade),
+            text,
+            colours,
+            editable=frozenset({WEIGHT}),
+            strong=frozenset({MEAN, WEIGHTED}),
+            tip=tip,
+        )
+
+    def _show_confusion(self) -> None:
+        run, chart, shown = self.run, self._chart, self.shown_mixture
+        if run is None or chart is None or shown is None:
+            return
+        name = ("Mean ensemble", "Weighted ensemble", *chart.templates)[self._row]
+        self.confusion_title.setText(f"{name}: {100 * shown.accuracy:.1f} % right")
+        counts = shown.confusion.astype(float)
+        shade = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        colour = theme.run_colour(self._index)
+        data = HeatData(
+            chart.labels,
+            chart.labels,
+            counts,
+            shade,
+            lambda _row, _column, value: f"{value:.0f}" if value else "·",
+            (colour, colour),
+            tip=lambda row, column: f"{100 * shade[row, column]:.1f} % of {counts[row].sum():.0f} images of this class",
+        )
+        self.confusion.show_data(data)
+        current = self.confusion.currentIndex()
+        row, column = (current.row(), current.column()) if current.isValid() else worst(shown.confusion)
+        self._show_images(row, column)
+
+    def _show_images(self, row: int, column: int) -> None:
+        run, chart, shown = self.run, self._chart, self.shown_mixture
+        if run is None or chart is None or shown is None or max(row, column) >= len(chart.labels):
+            return
+        places = np.flatnonzero((run.truth == row) & (shown.predicted == column))
+        of = int(np.sum(run.truth == row))
+        what = "recognised" if row == column else f"taken for {chart.labels[column]}"
+        more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
+        self.images_title.setText(f"{chart.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
+        said = ((chart.labels[column], theme.run_colour(self._index)),)
+        items = [StripItem(run.paths[place], said, "", "", run.paths[place]) for place in places[:MOST_IMAGES].tolist()]
+        self.strip.show_items(items)
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def set_weight(self, template: int, weight: float) -> bool:
+        """Gives a template another weight; False if it makes no ensemble."""
+        weights = [*self.weights]
+        weights[template] = weight
+        return self.set_weights(weights)
+
+    def set_weights(self, weights: Sequence[float]) -> bool:
+        """Gives all templates their weights; False if they make no ensemble."""
+        if not all(0 <= weight <= MOST_WEIGHT for weight in weights) or not any(weights):
+            return False
+        self.weights = tuple(weights)
+        self._weigh()
+        self.weights_changed.emit()
+        return True
+
+    def _edited(self, row: int, column: int, text: str) -> None:
+        try:
+            weight = float(text.replace(",", "."))
+        except ValueError:
+            weight = -1.0
+        if column == WEIGHT and not self.set_weight(row - FIRST_TEMPLATE, weight):
+            self.summary.setText(
+                f"A weight is a number from 0 to {MOST_WEIGHT:g}, one of them above 0; the last one still counts."
+            )
+
+    def _weigh_by_accuracy(self) -> None:
+        run = self.run
+        if run is not None:
+            above = run.overall - run.overall.min()
+            weights = np.round(above / above.max(), 3) if above.max() > 0 else np.ones(len(above))
+            self.set_weights(weights.tolist())
+
+    def _matrix_chosen(self, row: int, _column: int) -> None:
+        self._row = row
+        self._show_confusion()
+
+    def _run_chosen(self, place: int) -> None:
+        self._index, self._alone = place, None
+        self._show()
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self.run_buttons.idClicked.connect(self._run_chosen)
+        self.value_buttons.idClicked.connect(lambda _place: self._show())
+        self.equal.clicked.connect(lambda: self.set_weights([1.0] * len(self.weights)))
+        self.by_accuracy.clicked.connect(self._weigh_by_accuracy)
+        self.matrix.cell_chosen.connect(self._matrix_chosen)
+        self.matrix.edited.connect(self._edited)
+        self.confusion.cell_chosen.connect(self._show_images)
+        theme.theme().changed.connect(self._show)
+
+    def _choices(self, name: str, words: Sequence[str]) -> QButtonGroup:
+        group = QButtonGroup(self)
+        for place, text in enumerate(words):
+            button = QPushButton(text, objectName=f"prompts-{name}-{text.lower()}", checkable=True)
+            button.setChecked(place == 0)
+            group.addButton(button, place)
+        return group
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.SPACE)
+        for group in (self.run_buttons, self.value_buttons):
+            for button in group.buttons():
+                bar.addWidget(button)
+            bar.addSpacing(theme.BETWEEN)
+        bar.addStretch()
+        bar.addWidget(self.by_accuracy)
+        bar.addWidget(self.equal)
+        split = HairlineSplitter(Qt.Orientation.Vertical)
+        below = HairlineSplitter(Qt.Orientation.Horizontal)
+        for title, widget in ((self.confusion_title, self.confusion), (self.images_title, self.strip)):
+            side = QWidget()
+            part = QVBoxLayout(side)
+            part.setContentsMargins(0, 0, 0, 0)
+            part.setSpacing(theme.SPACE)
+            part.addWidget(title)
+            part.addWidget(widget, 1)
+            below.addWidget(side)
+        below.setSizes([520, 400])
+        split.addWidget(self.matrix)
+        split.addWidget(below)
+        split.setSizes([300, 260])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(bar)
+        column.addWidget(self.summary)
+        column.addWidget(split, 1)
+
+
+def weigh(runs: Sequence[PromptRun | None], weights: Sequence[float]) -> list[Mixture | None]:
+    """The weighted ensemble of each run. Pure, for a thread."""
+    return [mixture(run, weights) if run is not None else None for run in runs]
+
+
+def worst(confusion: np.ndarray) -> tuple[int, int]:
+    """The most frequent confusion; the first class if there is none."""
+    wrong = confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    row, column = divmod(int(wrong.argmax()), len(wrong))
+    return (row, column) if wrong[row, column] else (0, 0)
+
+
+def _row(one: Mixture) -> np.ndarray:
+    return np.concatenate([[one.accuracy], one.by_class])
+
+
+def _plain(role: str) -> QLabel:
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    theme.set_role(label, role)
+    return label

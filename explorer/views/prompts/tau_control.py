@@ -1,0 +1,135 @@
+"""A temperature on a slider: exact in the box, back to the trained or the best one with a button."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSlider, QWidget
+
+from explorer import theme
+from explorer.widgets.number_box import NumberBox
+
+LOW, HIGH = 0.001, 1.0
+STEPS: Final = 600
+BOX_PX: Final = 92
+
+
+class TauControl(QWidget):
+    """The temperature of one run.
+
+    Signals:
+        changed: The person chose another temperature.
+    """
+
+    changed = Signal()
+
+    def __init__(self, index: int, parent: QWidget | None = None) -> None:
+        letter = "AB"[index]
+        super().__init__(parent, objectName=f"prompts-tau-{letter.lower()}")
+        self.index = index
+        self._tau, self._trained, self._best = 0.07, 0.07, 0.07
+        self.name = QLabel()
+        self.name.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.name, "strong")
+        self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
+        self.slider.setAccessibleName(f"Temperature tau of run {letter}")
+        self.slider.setRange(0, STEPS)
+        self.slider.setPageStep(STEPS // 20)
+        self.box = NumberBox(whole=False, low=LOW, high=HIGH)
+        self.box.setObjectName(f"prompts-box-{letter.lower()}")
+        self.box.setAccessibleName(f"Temperature tau of run {letter}, number")
+        self.box.setFixedWidth(BOX_PX)
+        self.box.setKeyboardTracking(True)
+        self.to_trained = QPushButton("Trained", objectName=f"prompts-trained-{letter.lower()}")
+        self.to_best = QPushButton("Best", objectName=f"prompts-best-{letter.lower()}")
+        self._swatch = QLabel("●")
+        self._lay_out()
+        self.slider.valueChanged.connect(self._slid)
+        self.box.edited.connect(self._typed)
+        self.to_trained.clicked.connect(lambda: self._jump(self._trained))
+        self.to_best.clicked.connect(lambda: self._jump(self._best))
+        theme.theme().changed.connect(self._recolour)
+        self._recolour()
+
+    @property
+    def tau(self) -> float:
+        """The temperature, exactly as typed or slid."""
+        return self._tau
+
+    def show_run(self, name: str, *, trained: float, best: float, tau: float | None = None) -> None:
+        """Shows a run's temperatures, at `tau` or the trained one, without telling that it changed."""
+        self._trained, self._best = trained, best
+        self.name.setText(name)
+        self.to_trained.setToolTip(f"tau = {trained:.4g}, that of the run's training")
+        self.to_best.setToolTip(f"tau = {best:.4g}, the smallest negative log-likelihood")
+        self.to_best.setEnabled(LOW <= best <= HIGH)
+        self._show(trained if tau is None else tau)
+
+    def _slid(self, place: int) -> None:
+        self._tau = to_tau(place)
+        with QSignalBlocker(self.box):
+            self.box.set_value(self._tau)
+        self.changed.emit()
+
+    def _typed(self) -> None:
+        typed = self.box.value()
+        fits = isinstance(typed, int | float) and LOW <= typed <= HIGH
+        self.box.setProperty("state", "" if fits else "bad")
+        self.box.style().polish(self.box)
+        self.box.setToolTip("" if fits else f"A number from {LOW:g} to {HIGH:g}; {self._tau:.4g} still counts.")
+        if fits and typed != self._tau:
+            self._tau = float(typed)
+            with QSignalBlocker(self.slider):
+                self.slider.setValue(to_place(self._tau))
+            self.changed.emit()
+
+    def _jump(self, tau: float) -> None:
+        self._show(tau)
+        self.changed.emit()
+
+    def _show(self, tau: float) -> None:
+        self._tau = tau
+        with QSignalBlocker(self.slider), QSignalBlocker(self.box):
+            self.slider.setValue(to_place(tau))
+            self.box.set_value(float(f"{tau:.4g}"))
+
+    def _recolour(self) -> None:
+        self._swatch.setStyleSheet(f"color: {theme.run_colour(self.index)}")
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(theme.INSIDE)
+        grid.setVerticalSpacing(theme.SPACE)
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(self._swatch)
+        head.addWidget(self.name, 1)
+        tau = QLabel("tau")
+        theme.set_role(tau, "secondary")
+        head.addWidget(tau)
+        head.addWidget(self.box)
+        head.addWidget(self.to_trained)
+        head.addWidget(self.to_best)
+        grid.addLayout(head, 0, 0)
+        grid.addWidget(self.slider, 1, 0)
+
+
+class _Slider(QSlider):
+    """A slider that scrolling past does not move."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+def to_tau(place: int) -> float:
+    """The temperature at a place of the slider; equal steps are equal factors."""
+    return float(f"{LOW * (HIGH / LOW) ** (place / STEPS):.3g}")
+
+
+def to_place(tau: float) -> int:
+    """The place of the slider nearest to a temperature."""
+    return round(STEPS * min(max(math.log(tau / LOW) / math.log(HIGH / LOW), 0.0), 1.0))

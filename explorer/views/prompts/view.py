@@ -1,0 +1,346 @@
+"""The Prompts view: fetches class vectors, and shows the calibration bench or the playground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStackedWidget, QTabBar, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
+from explorer.views.classify.suites import suite_of
+from explorer.views.prompts.asking import Asking, Reading, Wish
+from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
+from explorer.views.prompts.method import METHOD
+from explorer.views.prompts.playground import Playground
+from explorer.views.view import Context, View
+from explorer.widgets.image_strip import PICTURE
+from trainer import catalog
+from trainer.catalog import PromptSuite
+from trainer.charts.prompts import PromptRun
+from trainer.messages import EmbedImages, Failure
+
+TABS: Final = (("calibration", "Calibration"), ("playground", "Templates"))
+MOST_SAMPLES: Final = 50
+REMEMBER_MS: Final = 400
+NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Their zero-shot classifiers then appear here."
+
+
+class PromptsView(View):
+    """Temperatures and templates of zero-shot classification."""
+
+    title = "Prompts"
+    question = "Do the probabilities mean what they say, and what does each template do to each class?"
+    icon = "type"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.questions = Questions()
+        self._name_questions()
+        self.asking = Asking(context, self)
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.calibration = CalibrationPane(context.background, self.pictures)
+        self.playground = Playground(context.background, self.pictures)
+        self._reading: Reading | None = None
+        self._vectors: dict[tuple[int, int, str], np.ndarray] = {}
+        self._asked_images: set[tuple[int, int, str]] = set()
+        self._sample_path = ""
+        self.tabs = QTabBar(objectName="prompts-tabs", accessibleName="Calibration or templates")
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.stack = QStackedWidget()
+        for (_, words), pane in zip(TABS, (self.calibration, self.playground), strict=True):
+            self.tabs.addTab(words)
+            self.stack.addWidget(pane)
+        self.status = QLabel()
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.status, "small")
+        self.progress = QProgressBar(objectName="prompts-progress", visible=False)
+        self.progress.setRange(0, 100)
+        self.progress.setFixedWidth(120)
+        self.progress.setTextVisible(False)
+        self.cancel = QPushButton("Cancel", objectName="prompts-cancel", visible=False)
+        self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
+        self._again = QAction("Ask the models again", self, objectName="prompts-again", triggered=self._ask_again)
+        self._lay_out()
+        self._connect()
+        self._restore()
+
+    def command(self) -> list[str] | None:
+        reading = self._reading
+        if reading is None or reading.calibration is None or reading.prompts is None:
+            return None
+        shown = reading.calibration.runs
+        kind = TABS[self.tabs.currentIndex()][0]
+        words = ["export", "calibration" if kind == "calibration" else "prompts"]
+        words += ["--runs", *(str(run.run) for run in shown)]
+        if self.context.selection.step is not None:
+            words += ["--step", str(self.context.selection.step)]
+        words += ["--dataset", shown[0].dataset, "--split", shown[0].split, *self._word_arguments(reading)]
+        if kind == "calibration":
+            return [*words, "--tau", *(f"{tau:.12g}" for tau in self.calibration.chosen_taus)]
+        if len(set(self.playground.weights)) > 1:
+            words += ["--weights", *(f"{weight:g}" for weight in self.playground.weights)]
+        return words
+
+    def details(self) -> QWidget | None:
+        """The labels and templates."""
+        return self.questions
+
+    def actions_for_palette(self) -> list[QAction]:
+        actions = []
+        for place, (name, words) in enumerate(TABS):
+            action = QAction(f"Prompts: {words}", self, objectName=f"prompts-action-{name}")
+            action.triggered.connect(lambda _=False, i=place: self.tabs.setCurrentIndex(i))
+            actions.append(action)
+        return [*actions, self._again]
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        if not selection.runs:
+            self.asking.cancel()
+            self._reading = None
+            self.show_no_run("type", NO_RUN)
+            return
+        self.show_content()
+        if self.questions.suite == OF_THE_RUN:
+            self._fill_from_run()
+        self._ask()
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _ask(self, *, again: bool = False) -> None:
+        selection, questions = self.context.selection, self.questions
+        if len(questions.labels) < 2 or not questions.templates:
+            if questions.suite != OF_THE_RUN:
+                self._tell("Write at least two labels and one template.")
+            return
+        wish = Wish(selection.runs, selection.step, selection.dataset, questions.labels, questions.templates)
+        if self.asking.want(wish, again=again):
+            self._tell("Asking the models…", busy=True)
+        elif self._reading is not None:
+            self._show_samples()
+
+    def _ask_again(self) -> None:
+        self._ask(again=True)
+
+    def _show(self, reading: Reading) -> None:
+        self._reading = reading
+        selection = self.context.selection
+        self._tell(" ".join(reading.problems.values()))
+        if reading.calibration is None:
+            self.show_empty(
+                "triangle-alert", "These images cannot be classified", " ".join(reading.problems.values()), self._again
+            )
+            return
+        self.show_content()
+        both = (selection.run_a, selection.run_b if selection.run_b != selection.run_a else None)
+        self.calibration.show_runs(reading.calibration, [reading.calibrated(run) for run in both])
+        self.playground.show_runs(reading.prompts, [reading.prompted(run) for run in both])
+        kept = self.context.settings.value("prompts/weights", {})
+        if isinstance(kept, dict):
+            self.playground.restore_weights(kept.get("templates", ()), kept.get("weights", ()))
+        self._show_samples()
+
+    # -- the image whose bars are shown ------------------------------------------------------------------------
+
+    def _show_samples(self) -> None:
+        paths = self._sample_paths()
+        if self._sample_path not in paths:
+            self._sample_path = paths[0] if paths else ""
+        place = paths.index(self._sample_path) if paths else -1
+        self.calibration.show_samples([Path(path).name for path in paths], place)
+        self._show_sample()
+
+    def _sample_paths(self) -> list[str]:
+        """Dropped images, then those of selected pairs, then the first of the snapshot."""
+        paths = [str(path) for path in self.context.selection.queries]
+        run = self._any_run()
+        if run is not None:
+            chosen = np.flatnonzero(np.isin(run.rows, self.context.selection.pairs))[:MOST_SAMPLES]
+            paths += [run.paths[place] for place in chosen.tolist()]
+            if not paths:
+                paths = list(run.paths[:MOST_SAMPLES])
+        return list(dict.fromkeys(paths))[: 2 * MOST_SAMPLES]
+
+    def _show_sample(self) -> None:
+        reading, path = self._reading, self._sample_path
+        if reading is None or reading.calibration is None or not path:
+            self.calibration.show_sample(None)
+            return
+        cosines = {}
+        for run in reading.calibration.runs:
+            vector = self._vector(reading.prompted(run.run), path)
+            if vector is not None:
+                cosines[run.run] = run.class_vectors @ vector
+        self.calibration.show_sample(Sample(Path(path).name, path, cosines))
+
+    def _vector(self, run: PromptRun | None, path: str) -> np.ndarray | None:
+        """The image's embedding; asked for where it is no image of the snapshot."""
+        if run is None:
+            return None
+        if path in run.paths:
+            return run.image[run.paths.index(path)].astype(np.float64)
+        key = (run.run, run.step, path)
+        if key not in self._vectors and key not in self._asked_images:
+            self._asked_images.add(key)
+            self.context.asker.ask(
+                EmbedImages(run=run.run, images=(path,), step=run.step),
+                done=lambda answer, key=key: self._embedded(key, answer),
+                failed=lambda failure: self._image_failed(failure),
+                owner=self,
+            )
+        return self._vectors.get(key)
+
+    def _embedded(self, key: tuple[int, int, str], answer: dict[str, Any]) -> None:
+        if answer["images"]:
+            self._vectors[key] = np.load(answer["array"])[0].astype(np.float64)
+            self._show_sample()
+        else:
+            self._tell(" ".join(answer["unreadable"].values()))
+
+    def _image_failed(self, failure: Failure) -> None:
+        if failure.kind != "cancelled":
+            self._tell(f"{failure.message} {failure.next}".strip())
+
+    def _any_run(self) -> PromptRun | None:
+        return self._reading.prompts.runs[0] if self._reading and self._reading.prompts else None
+
+    def _sample_chosen(self, place: int) -> None:
+        paths = self._sample_paths()
+        if 0 <= place < len(paths):
+            self._sample_path = paths[place]
+            self._show_sample()
+
+    # -- words -------------------------------------------------------------------------------------------------
+
+    def _word_arguments(self, reading: Reading) -> list[str]:
+        wish = reading.wish
+        for name, suite in catalog.prompt_suites().items():
+            if (suite.classes, suite.templates) == (wish.labels, wish.templates):
+                return ["--suite", name]
+        return ["--labels", *wish.labels, "--templates", *wish.templates]
+
+    def _fill_from_run(self) -> None:
+        self.context.background.run(
+            self, suite_of, self.context.workspace, self.context.selection.run_a, done=self._fill, key="suite"
+        )
+
+    def _fill(self, suite: PromptSuite | None) -> None:
+        if self.questions.suite != OF_THE_RUN:
+            return
+        if suite is None:
+            self._tell("The data of run A has no classes to fill in; write labels of your own.")
+        else:
+            self.questions.fill(suite)
+
+    def _suite_wanted(self, name: str) -> None:
+        if name == OF_THE_RUN:
+            self._fill_from_run()
+        elif name in (suites := catalog.prompt_suites()):
+            self.questions.fill(suites[name])
+
+    def _words_changed(self) -> None:
+        self._remembering.start()
+        if self.isVisible() and self.context.selection.runs:
+            self._ask()
+
+    def _remember(self) -> None:
+        settings, questions = self.context.settings, self.questions
+        settings.set("prompts/suite", questions.suite)
+        if questions.suite == OWN:
+            settings.set("prompts/labels", questions.labels_edit.toPlainText())
+            settings.set("prompts/templates", questions.templates_edit.toPlainText())
+        reading = self._reading
+        if reading is not None:
+            weights = {"templates": list(reading.wish.templates), "weights": list(self.playground.weights)}
+            settings.set("prompts/weights", weights)
+
+    def _restore(self) -> None:
+        settings = self.context.settings
+        self.questions.show_suites(list(catalog.prompt_suites()))
+        suite = settings.value("prompts/suite", OF_THE_RUN)
+        self.questions.choose(suite if isinstance(suite, str) else OF_THE_RUN)
+        if self.questions.suite == OWN:
+            written = [settings.value(f"prompts/{what}", "") for what in ("labels", "templates")]
+            self.questions.write(*(text if isinstance(text, str) else "" for text in written))
+        elif self.questions.suite != OF_THE_RUN:
+            self._suite_wanted(self.questions.suite)
+        place = settings.value("prompts/tab", 0)
+        self.tabs.setCurrentIndex(place if place in range(len(TABS)) else 0)
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _tell(self, words: str, *, busy: bool = False) -> None:
+        self.status.setText(words)
+        self.progress.setVisible(busy)
+        self.cancel.setVisible(busy)
+        self.progress.setRange(0, 0 if busy else 100)
+
+    def _progressed(self, share: float, note: str) -> None:
+        self.progress.setRange(0, 100)
+        self.progress.setValue(round(100 * share))
+        self.status.setText(f"Asking the models: {note}")
+
+    def _cancelled(self) -> None:
+        self.asking.cancel()
+        self._tell("Cancelled. Ask the models again from the palette, or change the words.")
+
+    def _on_tab(self, place: int) -> None:
+        self.stack.setCurrentIndex(place)
+        self.context.settings.set("prompts/tab", place)
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _on_snapshot(self, run: int) -> None:
+        if self.context.selection.step is None and run in self.context.selection.runs and self.isVisible():
+            self._ask(again=True)
+
+    def _pairs_changed(self) -> None:
+        if self.isVisible() and self._reading is not None:
+            self._show_samples()
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self._refresh_if_seen)
+        for signal in (selection.queries_changed, selection.pairs_changed):
+            signal.connect(self._pairs_changed)
+        self.context.jobs.snapshots_changed.connect(self._on_snapshot)
+        self.questions.changed.connect(self._words_changed)
+        self.questions.suite_wanted.connect(self._suite_wanted)
+        self.asking.read.connect(self._show)
+        self.asking.progressed.connect(self._progressed)
+        self.cancel.clicked.connect(self._cancelled)
+        self.calibration.sample_chosen.connect(self._sample_chosen)
+        self.playground.weights_changed.connect(self._remembering.start)
+        self.tabs.currentChanged.connect(self._on_tab)
+
+    def _name_questions(self) -> None:
+        parts: Sequence[tuple[QWidget, str]] = (
+            (self.questions, "questions"),
+            (self.questions.suites, "suites"),
+            (self.questions.labels_edit, "labels"),
+            (self.questions.templates_edit, "templates"),
+        )
+        for widget, name in parts:
+            widget.setObjectName(f"prompts-{name}")
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.INSIDE)
+        bar.addWidget(self.tabs)
+        bar.addWidget(self.status, 1)
+        bar.addWidget(self.progress)
+        bar.addWidget(self.cancel)
+        self.body.addLayout(bar)
+        self.body.addWidget(self.stack, 1)
