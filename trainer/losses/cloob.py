@@ -20,6 +20,8 @@ def cloob(
 ) -> Float[Tensor, ""]:
     """The sum of InfoLOOB over the retrieved images and InfoLOOB over the retrieved texts, each times tau.
 
+    `info_loob(U_x, U_y) + info_loob(V_y, V_x)`, U being what images x and texts y retrieve from the images, and V
+    what they retrieve from the texts.
     `2 ln(n - 1) / inv_tau` when all cosines are equal; bounded below by `-2 + 2 ln(n - 1) / inv_tau - 2 / (n - 1)`.
     Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022,
     https://arxiv.org/abs/2110.11316

@@ -19,12 +19,12 @@ def info_loob(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean over anchors of the leave-one-out bound, times tau as in CLOOB.
+    """Mean over anchors of the leave-one-out bound `ln sum_{j != i} exp(S_ij) - S_ii`, times tau as in CLOOB.
 
-    Often negative: that is normal. `ln(n - 1) / inv_tau` when all cosines are equal. The factor tau keeps the
-    size of the gradient independent of the temperature. Poole et al., On Variational Bounds of Mutual Information,
-    2019, https://arxiv.org/abs/1905.06922; Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform
-    CLIP, 2022, https://arxiv.org/abs/2110.11316
+    S is `inv_tau anchors samples^T`. Often negative: that is normal. `ln(n - 1) / inv_tau` when all cosines are
+    equal. The factor tau keeps the size of the gradient independent of the temperature. Poole et al., On Variational
+    Bounds of Mutual Information, 2019, https://arxiv.org/abs/1905.06922; Fuerst et al., CLOOB: Modern Hopfield
+    Networks with InfoLOOB Outperform CLIP, 2022, https://arxiv.org/abs/2110.11316
 
     Args:
         anchors: Unit rows that look for their match.

@@ -21,6 +21,8 @@ def info_loob_pair(
 ) -> Float[Tensor, ""]:
     """The sum of InfoLOOB from images to texts and from texts to images, each times tau.
 
+    `tau mean_i(ln sum_{j != i} exp(S_ij) + ln sum_{j != i} exp(S_ji) - 2 S_ii)`, S the cosines times `inv_tau`.
+
     Ablation "InfoLOOB" of Fuerst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316
 
     Args:

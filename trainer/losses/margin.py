@@ -14,8 +14,8 @@ from trainer.losses.samplers import Sampler, distances, negatives, positive_pair
 def margin(
     embeddings: Float[Tensor, "n d"],
     labels: Int[Tensor, " n"],
-    beta: float | Float[Tensor, ""] | Float[Tensor, " classes"] = 1.2,
     *,
+    beta: float | Float[Tensor, ""] | Float[Tensor, " classes"] = 1.2,
     alpha: float = 0.2,
     sampler: Sampler = "distance-weighted",
     generator: torch.Generator | None = None,

@@ -17,22 +17,22 @@ def proto_nce(
     query: Float[Tensor, "n d"],
     key: Float[Tensor, "n d"],
     queue: Float[Tensor, "q d"],
-    prototypes: Sequence[Float[Tensor, "k d"]] = (),
-    assignments: Sequence[Int[Tensor, " n"]] = (),
-    concentrations: Sequence[Float[Tensor, " k"]] = (),
+    prototypes: Sequence[Float[Tensor, "k d"]],
+    assignments: Sequence[Int[Tensor, " n"]],
+    concentrations: Sequence[Float[Tensor, " k"]],
     *,
     inv_tau: float = 5.0,
 ) -> Float[Tensor, ""]:
     """InfoNCE of each query's key against the queue, plus the mean over clusterings of the prototype term.
 
-    Without clusterings (before the warm-up ends) it is MoCo's InfoNCE. Li et al., Prototypical Contrastive
+    Without clusterings it is MoCo's InfoNCE. Li et al., Prototypical Contrastive
     Learning of Unsupervised Representations, 2021, https://arxiv.org/abs/2005.04966, equation 11.
 
     Args:
         query: Unit rows of the encoder.
         key: Unit rows of the momentum encoder; row k shows the same image.
         queue: Unit rows of earlier keys, the negatives.
-        prototypes: For each clustering, its unit centroids.
+        prototypes: For each clustering, its unit centroids; none before the warm-up ends.
         assignments: For each clustering, the centroid of each query.
         concentrations: For each clustering, the density estimate phi of its centroids.
         inv_tau: Inverse temperature of the instance term.

@@ -19,9 +19,10 @@ def sigmoid(
     groups: Int[Tensor, " n"] | None = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Sum over all pairs of the sigmoid loss, divided by the number of images.
+    """Sum over all pairs of the logistic loss of whether they match, divided by the number of images.
 
-    Zhai et al., Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
+    `-1/n sum_ij ln sigmoid(z_ij (scale x_i . y_j + bias))`, z being 1 for a match and -1 for all others. Zhai et al.,
+    Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
 
     Args:
         image: Unit-length image embeddings.

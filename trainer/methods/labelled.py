@@ -80,7 +80,7 @@ class MarginImages(Labelled):
         """Positives within the boundary, one negative each beyond it."""
         choice = self._choice
         return margin(
-            *embedded, self.labels_of(batch), self.beta, alpha=choice.alpha, sampler=choice.sampler,
+            *embedded, self.labels_of(batch), beta=self.beta, alpha=choice.alpha, sampler=choice.sampler,
             generator=self.generator(batch),
         )  # fmt: skip
 

@@ -80,7 +80,7 @@ class PclViews(TwoViews):
         self._keys = key.detach()
         inv_tau = self._choice.inv_tau
         if not self.clustered:
-            return proto_nce(query, self._keys, self.queue, inv_tau=inv_tau)
+            return proto_nce(query, self._keys, self.queue, (), (), (), inv_tau=inv_tau)
         found = [self._level(level) for level in range(self._choice.clusterings)]
         prototypes, concentrations, assignments = zip(*found, strict=True)
         own = [assigned[batch.rows] for assigned in assignments]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_clip.loss import ClipLoss
 
-from trainer.losses import info_nce
+from trainer.losses import info_nce, info_nce_one_way
 
 
 def naive(image, text, inv_tau) -> float:
@@ -37,6 +37,8 @@ def test_gradient(unit_rows):
 
 def test_golden_values_of_the_toy_batch(toy):
     image, text = toy
+    assert info_nce_one_way(image, text, 1.0).item() == pytest.approx(0.780475, abs=5e-7)
+    assert info_nce_one_way(text, image, 1.0).item() == pytest.approx(0.779673, abs=5e-7)
     assert info_nce(image, text, 1.0).item() == pytest.approx(0.780074, abs=5e-7)
     cosine_image, cosine_text = F.normalize(image, dim=1), F.normalize(text, dim=1)
     assert info_nce(cosine_image, cosine_text, 1.0).item() == pytest.approx(0.712431, abs=5e-7)

@@ -26,16 +26,17 @@ def naive(rows, labels, beta, alpha) -> float:
 def test_equals_double_loop(unit_rows, beta):
     rows, labels = unit_rows(9, 4, 0), torch.arange(9) % 3
     per_class = torch.tensor(beta, dtype=torch.float64)
-    loss = margin(rows, labels, per_class, alpha=0.2, sampler="hard")
+    loss = margin(rows, labels, beta=per_class, alpha=0.2, sampler="hard")
     assert loss.item() == pytest.approx(naive(rows, labels, beta, 0.2), abs=1e-12)
     if len(set(beta)) == 1:
-        assert margin(rows, labels, beta[0], alpha=0.2, sampler="hard").item() == pytest.approx(loss.item(), abs=1e-12)
+        same = margin(rows, labels, beta=beta[0], alpha=0.2, sampler="hard")
+        assert same.item() == pytest.approx(loss.item(), abs=1e-12)
 
 
 def test_gradient_reaches_the_boundary_of_each_class(unit_rows):
     rows, labels = unit_rows(6, 4, 0).requires_grad_(), torch.tensor([0, 0, 1, 1, 2, 2])
     beta = torch.tensor([1.1, 1.2, 1.3], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda r, b: margin(r, labels, b, sampler="hard"), (rows, beta))
+    assert torch.autograd.gradcheck(lambda r, b: margin(r, labels, beta=b, sampler="hard"), (rows, beta))
 
 
 def test_never_nan_with_distance_weighting_at_the_antipode():

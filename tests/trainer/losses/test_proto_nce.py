@@ -36,7 +36,7 @@ def clusterings(unit_rows):
 def test_equals_double_loop_with_and_without_prototypes(unit_rows, clusterings):
     query, key, queue = unit_rows(5, 4, 0), unit_rows(5, 4, 1), unit_rows(7, 4, 2)
     expected = naive(query, key, queue, [], 5.0)
-    assert proto_nce(query, key, queue, inv_tau=5.0).item() == pytest.approx(expected, abs=1e-12)
+    assert proto_nce(query, key, queue, (), (), (), inv_tau=5.0).item() == pytest.approx(expected, abs=1e-12)
     loss = proto_nce(query, key, queue, *zip(*clusterings, strict=True), inv_tau=5.0)
     assert loss.item() == pytest.approx(naive(query, key, queue, clusterings, 5.0), abs=1e-12)
 

@@ -1,0 +1,56 @@
+"""How the losses are called: parameters in a fixed order, allowed by position; those with a default by name only."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from trainer import losses
+
+CALLS = {
+    "info_nce": "image text inv_tau",
+    "info_loob": "anchors samples inv_tau",
+    "hopfield_retrieval": "state stored beta",
+    "cloob": "image text inv_tau beta",
+    "hopfield_info_nce": "image text inv_tau beta",
+    "info_loob_pair": "image text inv_tau",
+    "convirt": "image text inv_tau image_weight",
+    "sigmoid": "image text scale bias",
+    "dhn_nce": "image text inv_tau beta_image beta_text",
+    "nt_xent": "view_a view_b inv_tau",
+    "nt_logistic": "view_a view_b inv_tau",
+    "margin_triplet": "view_a view_b margin",
+    "contrastive_margin": "embeddings labels",
+    "triplet": "embeddings labels",
+    "margin": "embeddings labels",
+    "one_vs_all_logistic": "logits bag_of_words",
+    "multiclass_logistic": "logits bag_of_words",
+    "skip_gram": "centre context negatives",
+    "proto_nce": "query key queue prototypes assignments concentrations",
+    "simsiam": "prediction_a prediction_b projection_a projection_b",
+    "byol": "prediction_a prediction_b target_a target_b",
+}
+BY_NAME = {"dhn_nce": {"detach_weights": False}, "margin": {"sampler": "distance-weighted"}}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_loss_is_called_as_documented(name):
+    parameters = inspect.signature(getattr(losses, name)).parameters.values()
+    by_position = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    by_name = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert [p.name for p in by_position] == CALLS[name].split()
+    assert all(p.default is p.empty for p in by_position)
+    assert len(by_position) + len(by_name) == len(parameters)
+    assert all(default is not inspect.Parameter.empty for default in by_name.values())
+    assert BY_NAME.get(name, {}).items() <= by_name.items()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_loss_says_its_shapes_and_its_source(name):
+    loss = getattr(losses, name)
+    tensors = [p.annotation for p in inspect.signature(loss).parameters.values() if "Tensor" in str(p.annotation)]
+    assert tensors
+    assert all("[Tensor, " in str(annotation) for annotation in tensors)
+    assert any(word in loss.__doc__ for word in ("https://", "Hadsell")), "the paper"
+    assert any(word in loss.__doc__.lower() for word in ("equation", "figure", "table 2", "`")), "the formula"
