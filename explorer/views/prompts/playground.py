@@ -247,8 +247,9 @@ class Playground(QWidget):
             weights = np.round(above / above.max(), 3) if above.max() > 0 else np.ones(len(above))
             self.set_weights(weights.tolist())
 
-    def _matrix_chosen(self, row: int, _column: int) -> None:
-        self._row = row
+    def _matrix_chosen(self, row: int, column: int) -> None:
+        # Who changes weights wants to see what becomes of the ensemble.
+        self._row = WEIGHTED if column == WEIGHT else row
         self._show_confusion()
 
     def _run_chosen(self, place: int) -> None:

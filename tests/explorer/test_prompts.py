@@ -1,0 +1,287 @@
+"""The Prompts and Inspect views through their real widgets, the models replaced by vectors made here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from explorer.views.inspect import InspectView
+from explorer.views.prompts import PromptsView
+from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
+from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
+from explorer.views.view import Context
+from trainer.charts.class_task import ClassTexts, write_class_texts
+from trainer.charts.snapshots import choose_snapshot
+from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency
+from trainer.store import Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+
+class FakeAsker(QObject):
+    """Class vectors: the mean text of each class, turned away a little more by each further template."""
+
+    state_changed = Signal(str, str)
+
+    def __init__(self, workspace: Workspace, folder: Path) -> None:
+        super().__init__()
+        self.workspace, self.folder = workspace, folder
+        self.asked: list[Question] = []
+        self.cancelled: list[int] = []
+        self.answering = True
+        self.failing: Failure | None = None
+
+    def ask(self, question: Question, *, done: Any, failed: Any, progress: Any = None, owner: Any = None) -> int:
+        self.asked.append(question)
+        if self.failing is not None:
+            QTimer.singleShot(0, self, lambda: failed(self.failing))
+        elif self.answering:
+            QTimer.singleShot(0, self, lambda: done(self.answer(question)))
+        elif progress is not None:
+            QTimer.singleShot(0, self, lambda: progress(0.4, "working"))
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+    def answer(self, question: Question) -> dict[str, Any]:
+        if isinstance(question, EmbedClasses):
+            return {"file": str(self.classes(question))}
+        if isinstance(question, EmbedImages):
+            file = self.folder / "image.npy"
+            np.save(file, np.eye(8, dtype=np.float32)[:1])
+            return {"array": str(file), "images": list(question.images), "unreadable": {}}
+        assert isinstance(question, Saliency)
+        maps = np.zeros((len(question.runs), question.grid, question.grid), np.float32)
+        maps[0, 1, 2], maps[-1, 3, 0] = 0.5, 0.25
+        np.save(self.folder / "maps.npy", maps)
+        np.save(self.folder / "seen.npy", np.full((16, 16, 3), 90, np.uint8))
+        names = {"array": str(self.folder / "maps.npy"), "image": str(self.folder / "seen.npy")}
+        return {**names, "cosines": [0.3] * len(maps), "steps": [20] * len(maps)}
+
+    def classes(self, question: EmbedClasses) -> Path:
+        chosen = choose_snapshot(self.workspace, self.workspace.run(question.run), step=question.step)
+        snapshot, rng = read_snapshot(chosen.folder), np.random.default_rng(0)
+        label = np.array(snapshot.items.label)
+        means = np.array([snapshot.text[label == name].sum(axis=0) for name in question.labels])
+        vectors = np.stack([means + 0.3 * t * rng.normal(size=means.shape) for t in range(len(question.templates))])
+        file = self.folder / f"classes-{question.run}.npy"
+        texts = ClassTexts(question.run, chosen.step, 12.0, question.labels, question.templates, vectors)
+        write_class_texts(file, texts)
+        return file
+
+
+@pytest.fixture
+def context(make_context: Callable[[], Context], two_runs: tuple[int, int], tmp_path: Path) -> Context:
+    made = make_context()
+    made.asker.close()
+    context = dataclasses.replace(made, asker=FakeAsker(made.workspace, tmp_path))
+    context.jobs.poll()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    return context
+
+
+@pytest.fixture
+def prompts(qtbot: QtBot, context: Context) -> PromptsView:
+    context.settings.set("prompts/suite", "own")
+    context.settings.set("prompts/labels", "ring, star, heart, cross")
+    context.settings.set("prompts/templates", "a photo of a {}\na drawing of a {}\n{}")
+    view = PromptsView(context)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.questions)
+    view.resize(1100, 720)
+    view.show()
+    qtbot.waitUntil(lambda: view.calibration.reliability.shown[1] is not None)
+    return view
+
+
+def label(view: PromptsView, name: str) -> str:
+    return view.findChild(QObject, f"prompts-{name}").text()
+
+
+def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: PromptsView) -> None:
+    pane = prompts.calibration
+    assert label(prompts, "tau-a-trained") == label(prompts, "tau-a-shown") == "0.0833"
+    before, bars = pane.reliability.shown[0], pane.bars.columns[0]
+    slider = pane.taus[0].slider
+    slider.setFocus()
+    QTest.keyClick(slider, Qt.Key.Key_End)
+    assert pane.taus[0].tau == 1.0
+    # The bars follow at once; the diagram's new numbers come from a thread.
+    assert max(pane.bars.columns[0].shares) < max(bars.shares)
+    assert sum(pane.bars.columns[0].shares) == pytest.approx(1)
+    qtbot.waitUntil(lambda: pane.reliability.shown[0].inv_tau == 1.0)
+    assert pane.reliability.shown[0].confidence < before.confidence
+    assert label(prompts, "tau-a-shown") == "1"
+    assert label(prompts, "tau-a-trained") == "0.0833"
+    assert pane.bars.columns[1].shares == prompts.calibration.bars.columns[1].shares
+    QTest.mouseClick(pane.taus[0].to_best, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: label(prompts, "nll-a-shown") == label(prompts, "nll-a-best"))
+    assert float(label(prompts, "nll-a-shown")) <= float(label(prompts, "nll-a-trained"))
+    command = prompts.command()
+    assert command[:5] == ["export", "calibration", "--runs", "1", "2"]
+    assert float(command[command.index("--tau") + 1]) == pytest.approx(pane.taus[0].tau)
+
+
+def test_a_tau_can_be_typed_and_nonsense_is_marked(prompts: PromptsView) -> None:
+    control = prompts.calibration.taus[1]
+    control.box.setFocus()
+    control.box.selectAll()
+    QTest.keyClicks(control.box, "0.5")
+    assert control.tau == 0.5
+    assert control.slider.value() == to_place(0.5)
+    control.box.selectAll()
+    QTest.keyClicks(control.box, "7")
+    assert control.tau == 0.5
+    assert control.box.property("state") == "bad"
+
+
+@pytest.mark.parametrize("place", [0, 1, 77, 300, STEPS])
+def test_places_of_the_slider_and_temperatures_are_one_another(place: int) -> None:
+    assert to_place(to_tau(place)) == place
+
+
+def test_a_weight_changes_the_ensemble_its_confusion_and_the_command(qtbot: QtBot, prompts: PromptsView) -> None:
+    prompts.tabs.setCurrentIndex(1)
+    ground = prompts.playground
+    assert ground.shown_mixture is ground.run.mean
+    for row in (FIRST_TEMPLATE, FIRST_TEMPLATE + 1):
+        type_into(ground.matrix, row, WEIGHT, "0")
+    assert ground.weights == (0, 0, 1)
+    qtbot.waitUntil(lambda: ground.shown_mixture is not ground.run.mean)
+    assert ground.shown_mixture.accuracy == pytest.approx(ground.run.overall[2])
+    np.testing.assert_array_equal(ground.confusion.data_shown.values, ground.shown_mixture.confusion)
+    assert prompts.command()[-4:] == ["--weights", "0", "0", "1"]
+    type_into(ground.matrix, FIRST_TEMPLATE + 2, WEIGHT, "0")  # would leave nothing
+    assert ground.weights == (0, 0, 1)
+    assert "above 0" in ground.summary.text()
+    QTest.mouseClick(ground.equal, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: ground.shown_mixture is ground.run.mean)
+    assert "--weights" not in prompts.command()
+
+
+def test_a_row_shows_that_templates_confusion_and_a_cell_its_images(qtbot: QtBot, prompts: PromptsView) -> None:
+    prompts.tabs.setCurrentIndex(1)
+    ground = prompts.playground
+    QTest.mouseClick(ground.run_buttons.buttons()[1], Qt.MouseButton.LeftButton)
+    run = ground.run
+    assert run.name == "bad"
+    click(ground.matrix, FIRST_TEMPLATE + 2, 1)
+    assert ground.shown_mixture.accuracy == pytest.approx(run.overall[2])
+    click(ground.confusion, 1, 3)
+    expected = np.flatnonzero((run.truth == 1) & (ground.shown_mixture.predicted == 3))
+    assert [item.path for item in ground.strip.items] == [run.paths[place] for place in expected]
+    assert f"star taken for cross: {len(expected)} of {np.sum(run.truth == 1)} images" in ground.images_title.text()
+
+
+def test_words_are_kept_and_labels_that_are_no_classes_are_named(
+    qtbot: QtBot, prompts: PromptsView, context: Context
+) -> None:
+    prompts.questions.write("walrus, otter", "a {}")
+    qtbot.waitUntil(lambda: prompts.is_empty)
+    assert prompts.command() is None
+    prompts.questions.write("ring, star", "a {}")
+    qtbot.waitUntil(lambda: not prompts.is_empty)
+    qtbot.waitUntil(lambda: context.settings.value("prompts/labels") == "ring, star")
+    assert "--labels" in prompts.command()
+
+
+def test_a_dropped_image_is_embedded_and_its_bars_shown(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
+    context.selection.queries = ["/somewhere/cat.png"]
+    qtbot.waitUntil(lambda: prompts.calibration.samples.currentText() == "cat.png")
+    qtbot.waitUntil(lambda: all(column.shares for column in prompts.calibration.bars.columns))
+    assert sum(isinstance(question, EmbedImages) for question in context.asker.asked) == 2
+
+
+def test_cancel_ends_the_question_and_says_so(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
+    context.asker.answering = False
+    prompts.questions.write("ring, star, heart", "a {}")
+    qtbot.waitUntil(prompts.cancel.isVisible)
+    qtbot.waitUntil(lambda: len(prompts.asking._open) == 2)
+    QTest.mouseClick(prompts.cancel, Qt.MouseButton.LeftButton)
+    assert len(context.asker.cancelled) == 2
+    assert "Cancelled" in prompts.status.text()
+    assert not prompts.cancel.isVisible()
+
+
+# -- Inspect ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inspect(qtbot: QtBot, context: Context) -> InspectView:
+    view = InspectView(context)
+    qtbot.addWidget(view)
+    view.resize(1100, 720)
+    view.show()
+    qtbot.waitUntil(lambda: bool(view.strip.items) and bool(view.captions.currentText()))
+    return view
+
+
+def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect: InspectView) -> None:
+    assert inspect.captions.currentText() == "a red ring, 0"  # its own
+    assert inspect.command() is None
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: inspect.chart is not None)
+    chart = inspect.chart
+    assert [run.name for run in chart.runs] == ["good", "bad"]
+    assert inspect.maps[1].overlay.cells[1, 2] == pytest.approx(0.5)
+    assert inspect.maps[3].overlay.cells[1, 2] == pytest.approx(-12)  # one cell of 144 by its root mean square
+    assert inspect.maps[3].overlay.cells[3, 0] == pytest.approx(12)
+    room = inspect.maps[1]._room()
+    cell = room.left() + 2.5 * room.width() / 12, room.top() + 1.5 * room.height() / 12
+    assert "row 2, column 3 of 12: +0.5000" in inspect.maps[1].words_at(*cell)
+    command = inspect.command()
+    assert command[:3] == ["saliency", "1", "2"]
+    assert command[command.index("--caption") + 1] == "a red ring, 0"
+
+
+def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
+    line = inspect.captions.lineEdit()
+    line.selectAll()
+    QTest.keyClicks(line, "a  cat")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: inspect.chart is not None)
+    assert context.settings.value("inspect/captions") == ["a cat"]
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert len(context.asker.asked) == 1
+    QTest.mouseClick(inspect.methods.buttons()[1], Qt.MouseButton.LeftButton)
+    assert inspect.chart is None
+    assert inspect.show_button.isEnabled()
+
+
+def test_cancel_stops_and_a_failure_is_told(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
+    context.asker.answering = False
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "working" in inspect.status.text())
+    assert inspect.progress.isVisible()
+    QTest.mouseClick(inspect.cancel, Qt.MouseButton.LeftButton)
+    assert context.asker.cancelled == [1]
+    assert not inspect.progress.isVisible()
+    context.asker.failing = Failure("unreadable", "The file is gone.", "Choose another.")
+    QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: inspect.status.text() == "The file is gone. Choose another.")
+
+
+def click(table: Any, row: int, column: int) -> None:
+    index = table.model().index(row, column)
+    table.scrollTo(index)
+    place: QPoint = table.visualRect(index).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def type_into(table: Any, row: int, column: int, text: str) -> None:
+    click(table, row, column)
+    QTest.keyClick(table, Qt.Key.Key_F2)
+    editor = [found for found in table.findChildren(QLineEdit) if found.isVisible()][-1]
+    editor.selectAll()
+    QTest.keyClicks(editor, text)
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    QApplication.processEvents()
