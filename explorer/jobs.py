@@ -22,6 +22,8 @@ from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from explorer.background import Background
 from trainer import catalog, config, launch
+from trainer.config.ablation import PRESET as ABLATION
+from trainer.config.ablation import four_way
 from trainer.problem import Problem
 from trainer.store import RunRow, ScalarRow, Workspace
 
@@ -126,6 +128,17 @@ class Jobs(QObject):
     def start_demo(self) -> None:
         """Creates the two demo runs; the first starts now, the second when no run is active any more."""
         self._write(partial(_create_demo, self._workspace), partial(self._announce_start, None))
+
+    def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
+        """Queues the four objectives of CLOOB's ablation at each co-occurrence; one trains after the other.
+
+        Args:
+            levels: Values of `data.cooccurrence`, as far as the data has it.
+            template: All but the objective; None for the preset of the demo's CLIP.
+        """
+        self._write(
+            partial(_create_ablation, self._workspace, tuple(levels), template), partial(self._announce_start, None)
+        )
 
     def stop(self, runs: Sequence[int]) -> None:
         """Asks the trainers of `runs` to end after the step they are in, with a checkpoint."""
@@ -405,6 +418,19 @@ def _create_demo(workspace: Workspace) -> int:
     The poll that follows starts it. Only polls start queued runs: one comes after the other, so none is started twice.
     """
     created = [workspace.create_run(run, status="queued", preset=preset) for preset, run in demo_runs()]
+    return created[0]
+
+
+def _create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
+    """Queues the runs of the ablation; the first one's id. The poll that follows starts it."""
+    template = template or catalog.preset("clip-scenes")
+    created = []
+    for level in levels:
+        data = template.data
+        if isinstance(data, config.Scenes):
+            data = dataclasses.replace(data, cooccurrence=level)
+        for run in four_way(dataclasses.replace(template, data=data)):
+            created.append(workspace.create_run(run, status="queued", preset=ABLATION))
     return created[0]
 
 

@@ -39,5 +39,7 @@ VIEWS: Final[tuple[Place, ...]] = (
     Place("classify", "Classify", "image", "ClassifyView", "Look"),
     Place("map", "Map", "chart-scatter", "MapView", "Look"),
     Place("similarity", "Similarity", "chart-column", "SimilarityView", "Measure"),
+    Place("hopfield", "Hopfield", "orbit", "HopfieldView", "Measure"),
+    Place("explaining", "Explaining away", "layers", "ExplainingView", "Measure"),
     Place("losslab", "Loss lab", "flask-conical", "LossLabView", "Learn"),
 )

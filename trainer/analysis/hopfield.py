@@ -83,7 +83,7 @@ def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray
 
 
 @dataclass(frozen=True)
-class Path:
+class Trail:
     """What happens to a state that is updated again and again: `states[0]` is the query itself.
 
     Attributes:
@@ -120,7 +120,7 @@ def updates(
     most: int = 50,
     tolerance: float = 1e-5,
     progress: Progress | None = None,
-) -> Path:
+) -> Trail:
     """The states that `xi <- X^T softmax(beta X xi)` runs through, until one stays where it is.
 
     CLOOB makes one such update and normalises its result; here nothing is normalised, because only then the energy
@@ -144,7 +144,7 @@ def updates(
         after = ((weights / total).astype(stored.dtype) @ stored).astype(np.float64)
         converged = float(np.linalg.norm(after - xi)) < tolerance
         xi = after
-    return Path(np.array(states), np.array(energies), np.array(numbers), converged)
+    return Trail(np.array(states), np.array(energies), np.array(numbers), converged)
 
 
 def fixed_point_kind(number: float, n: int) -> Kind:

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts.lab.pieces import Curve, LabChart, Plot, Table
 from trainer.charts.lab.settings import knobs, words
 from trainer.figures.files import Rows
-from trainer.figures.style import INK, OKABE_ITO, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
+from trainer.figures.style import HAIRLINE, INK, OKABE_ITO, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +23,10 @@ TONES: Final = {
     "fourth": OKABE_ITO[7],
     "quiet": "#8A93A0",
     "bad": "#C02B35",
+    "run_a": OKABE_ITO[0],
+    "run_b": OKABE_ITO[1],
 }
-"""Never the first two of Okabe and Ito, which mean runs A and B."""
+"""The first two of Okabe and Ito mean runs A and B, and nothing else."""
 
 
 @in_style
@@ -42,9 +44,9 @@ def draw(chart: LabChart) -> Figure:
         for column, piece in enumerate(line):
             place = grid[number, :] if len(line) == 1 and _wide(piece) else grid[number, column]
             axes = figure.add_subplot(place)
-            _draw_table(axes, piece) if isinstance(piece, Table) else _draw_plot(axes, piece)
+            draw_table(axes, piece) if isinstance(piece, Table) else draw_plot(axes, piece)
     figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
-    footnote(figure, "\n".join(_broken(chart.source.split(" "), " ")))
+    footnote(figure, "\n".join(broken(chart.source.split(" "), " ")))
     return figure
 
 
@@ -61,21 +63,23 @@ def _rows(chart: LabChart) -> Iterator[tuple[Any, ...]]:
         yield chart.panel, "number", fact.words, None, fact.value
     for plot in chart.plots:
         for curve in plot.curves:
-            yield from ((chart.panel, plot.key, curve.name, x, y) for x, y in _points(curve))
+            yield from ((chart.panel, plot.key, curve.name, x, y) for x, y in points(curve))
         for name, height in zip(plot.names, plot.bars, strict=True):
             yield chart.panel, plot.key, name, None, height
         for dot in plot.dots:
             yield chart.panel, plot.key, " ".join(filter(None, (dot.name, dot.label))), dot.x, dot.y
     for table in chart.tables:
-        yield from ((chart.panel, table.key, *cell) for cell in _cells(table))
+        yield from ((chart.panel, table.key, *cell) for cell in cells_of(table))
 
 
-def _points(curve: Curve) -> Iterator[tuple[float, float]]:
+def points(curve: Curve) -> Iterator[tuple[float, float]]:
+    """Every point of a curve; the middles of the bins of a stepped one."""
     x = (curve.x[1:] + curve.x[:-1]) / 2 if curve.stepped else curve.x
     return zip(x.tolist(), curve.y.tolist(), strict=True)
 
 
-def _cells(table: Table) -> Iterator[tuple[str, str, float]]:
+def cells_of(table: Table) -> Iterator[tuple[str, str, float]]:
+    """Names of row and column, and the number, of every cell."""
     for name, values in zip(table.rows, table.values.tolist(), strict=True):
         yield from ((name, column, value) for column, value in zip(table.columns, values, strict=True))
     if table.right:
@@ -88,14 +92,14 @@ def _head(chart: LabChart) -> list[str]:
     known = [k for k in knobs(type(chart.settings)) if k.kind != "cells"]
     held = [f"{k.label} = {_short(getattr(chart.settings, k.name))}" for k in known]
     facts = [f"{fact.words}: {fact.text}" for fact in chart.facts]
-    return [f"Loss lab: {chart.title}", *_broken(held, " · "), *_broken(facts, " · ")]
+    return [f"Loss lab: {chart.title}", *broken(held, " · "), *broken(facts, " · ")]
 
 
 def _short(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,.6g}".replace("-", "−")
 
 
-def _broken(parts: list[str], between: str, most: int = 132) -> list[str]:
+def broken(parts: list[str], between: str, most: int = 132) -> list[str]:
     """The parts in lines of at most about `most` letters, no part broken."""
     lines = [parts[0]]
     for part in parts[1:]:
@@ -125,13 +129,16 @@ def _height(piece: Plot | Table) -> float:
     return 3.0 if piece.equal else 2.5
 
 
-def _draw_plot(axes: Axes, plot: Plot) -> None:
+def draw_plot(axes: Axes, plot: Plot) -> None:
+    """Curves, bars, dots and shaded ranges, with title and legend."""
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
         at_end = region.high >= plot.x.high
         place = region.high if at_end else (region.low + region.high) / 2
         style = {"transform": axes.get_xaxis_transform(), "ha": "right" if at_end else "center", "fontsize": 7}
         axes.text(place, 0.97, region.name, color=TONES["bad"], va="top", **style)
+    if plot.cloud is not None:
+        axes.scatter(*plot.cloud.T, s=2, color=HAIRLINE, linewidths=0, zorder=0.5)
     for curve in plot.curves:
         style = {"color": TONES[curve.tone], "linewidth": 0.65 * curve.width, "label": curve.name or None}
         if curve.stepped:
@@ -140,9 +147,10 @@ def _draw_plot(axes: Axes, plot: Plot) -> None:
             axes.plot(curve.x, curve.y, linestyle=(0, (4, 2)) if curve.dashed else "-", **style)
     if plot.bars:
         axes.bar(range(len(plot.bars)), plot.bars, color=TONES["first"], width=0.7)
-        axes.set_xticks(range(len(plot.bars)), plot.names)
         for place, height in enumerate(plot.bars):
             axes.text(place, height, f"{height:.3f}", ha="center", va="bottom", fontsize=6.5, color=QUIET)
+    if plot.names:
+        axes.set_xticks(range(len(plot.names)), plot.names)
     _draw_dots(axes, plot)
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
@@ -192,7 +200,8 @@ def _scale(axes: Axes, plot: Plot) -> None:
         axes.set_axis_off()
 
 
-def _draw_table(axes: Axes, table: Table) -> None:
+def draw_table(axes: Axes, table: Table) -> None:
+    """The shaded cells with their names."""
     axes.set_title(table.title)
     axes.set_axis_off()
     columns = len(table.columns) + bool(table.right)
@@ -200,7 +209,7 @@ def _draw_table(axes: Axes, table: Table) -> None:
     axes.set_xlim(-1, columns - 0.45)
     axes.set_ylim(lines - 0.3, -1.1)
     for (row, column), value in np.ndenumerate(table.values):
-        share = min(abs(float(value)) / table.top, 1.0) if table.top else 0.0
+        share = min(abs(float(value)) / table.top, 1.0) if table.top and value == value else 0.0
         frame = INK if (row, column) in table.marked else "white"
         axes.add_patch(_cell(row, column, TONES["first"], 0.05 + 0.5 * share, frame))
         _write(axes, row, column, _number(value, table.digits), INK)
@@ -231,4 +240,4 @@ def _write(axes: Axes, row: float, column: float, text: str, colour: str, *, sid
 
 
 def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{value:.{digits}f}".replace("-", "−") if value == value else "–"

@@ -93,7 +93,7 @@ class _Cells(QWidget):
 
     def _paint_cell(self, painter: QPainter, row: int, column: int, value: float) -> None:
         table = self._matrix.table
-        share = min(abs(value) / table.top, 1.0) if table.top else 0.0
+        share = min(abs(value) / table.top, 1.0) if table.top and value == value else 0.0
         ground = QColor(tone_colour("first"))
         ground.setAlphaF(PALEST + (DEEPEST - PALEST) * share)
         marked = (row, column) in table.marked
@@ -122,7 +122,7 @@ class _Cells(QWidget):
         return QRectF(self._heading() + column * self._width(), 0, self._width(), HEAD_PX)
 
     def _number(self, value: float) -> str:
-        return f"{value:.{self._matrix.table.digits}f}".replace("-", "−")
+        return f"{value:.{self._matrix.table.digits}f}".replace("-", "−") if value == value else "–"
 
     def _write(
         self,

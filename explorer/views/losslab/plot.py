@@ -25,6 +25,8 @@ def tone_colour(tone: pieces.Tone) -> QColor:
     """The colour of a series in the theme as it is now."""
     if tone in _CLASSES:
         return QColor(theme.class_colours(8)[_CLASSES[tone]])
+    if tone in ("run_a", "run_b"):
+        return theme.colour(tone)
     return theme.colour("bad" if tone == "bad" else "outline")
 
 
@@ -45,7 +47,7 @@ class LabPlot(Plot):
         self._curves: list[pg.PlotCurveItem] = []
         self._regions: list[tuple[pg.LinearRegionItem, pg.TextItem]] = []
         self._signs: list[pg.TextItem] = []
-        self._dots = self._bars = self._cursor = None
+        self._dots = self._bars = self._cursor = self._cloud = None
         super().__init__(parent)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
         self.setMouseTracking(True)
@@ -112,10 +114,12 @@ class LabPlot(Plot):
         self._regions = [self._new_region(region) for region in piece.regions]
         self._curves = [self._new_curve(curve) for curve in piece.curves]
         self._bars = pg.BarGraphItem(x=[], height=[], width=0.7, brush=tone_colour("first"), pen=None)
+        self._cloud = pg.ScatterPlotItem(pxMode=True, size=4, pen=None, brush=theme.colour("unselected"))
+        self._cloud.setZValue(-6)
         self._dots = pg.ScatterPlotItem(pxMode=True)
         self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.colour("text"), width=1, style=_DASHES))
         self._cursor.setZValue(-5)
-        for item in (self._bars, self._dots, self._cursor):
+        for item in (self._cloud, self._bars, self._dots, self._cursor):
             self.addItem(item, ignoreBounds=True)
         written = len(piece.bars) + sum(bool(dot.label) for dot in piece.dots)
         self._signs = [pg.TextItem(color=theme.colour("secondary"), anchor=(0.5, 0.5)) for _ in range(written)]
@@ -151,6 +155,8 @@ class LabPlot(Plot):
             label.setAnchor((1, 0) if at_end else (0.5, 0))
             label.setPos(region.high if at_end else (region.low + region.high) / 2, _at(piece.y, piece.y.high))
         self._bars.setOpts(x=list(range(len(piece.bars))), height=list(piece.bars))
+        if piece.cloud is not None:
+            self._cloud.setData(*piece.cloud.T)
         self._fill_dots(piece)
         self._cursor.setVisible(math.isfinite(piece.cursor))
         if math.isfinite(piece.cursor):
@@ -220,7 +226,7 @@ class PlotCard(QWidget):
         marks = {"disc": "disc", "ring": "disc", "diamond": "diamond"}
         for dot in piece.dots:
             entry = LegendEntry(dot.name, tone_colour(dot.tone).name(), marks[dot.mark])
-            if entry not in entries:
+            if dot.name and entry not in entries:
                 entries.append(entry)
         self.legend.show_entries(entries)
         self.legend.setVisible(len(entries) > 1)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-Tone = Literal["first", "second", "third", "fourth", "quiet", "bad"]
-"""What colours a series: never the blue and orange of runs A and B. `bad` is for what must not be done."""
+Tone = Literal["first", "second", "third", "fourth", "quiet", "bad", "run_a", "run_b"]
+"""What colours a series: the blue and orange of runs A and B only for a run's own. `bad` is what must not be done."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Plot:
         bars: Heights of the categories `names`; empty in a plot of curves.
         equal: Both axes have one scale.
         note: A quiet remark beside the title.
+        cloud: Many small quiet points behind everything; None for none.
     """
 
     key: str
@@ -89,6 +90,7 @@ class Plot:
     names: tuple[str, ...] = ()
     equal: bool = False
     note: str = ""
+    cloud: Float[np.ndarray, "n 2"] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,311 @@
+"""A board of `trainer.charts.board` on the screen: a card for each piece, redrawn in place as settings change."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.losslab.matrix import Matrix
+from explorer.views.losslab.plot import PlotCard
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.pickers import Badge
+from explorer.widgets.picture_row import PictureRow, Shown
+from trainer.charts.board import Board, Grid, Numbers, Piece, Strip
+from trainer.charts.lab.pieces import Plot, Table
+
+PLOT_PX = 210
+COLUMN_PX = 92
+
+
+class BoardPane(QScrollArea):
+    """Shows a board; scrolls where it does not fit.
+
+    Signals:
+        row_chosen: Key of a heat map, and what its clicked row stands for.
+        pair_chosen: The pair of a clicked picture, a row of the snapshot.
+        plot_dragged: Key of a plot, and where on its axes the pointer is pressed.
+    """
+
+    row_chosen = Signal(str, int)
+    pair_chosen = Signal(int)
+    plot_dragged = Signal(str, float, float)
+
+    def __init__(self, pictures: Pictures, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, widgetResizable=True, objectName=f"{name}-board")
+        self._name, self._pictures = name, pictures
+        self.board: Board | None = None
+        self.cards: dict[str, QWidget] = {}
+        self._shape: object = None
+        self.notes = QLabel()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def show_board(self, board: Board) -> None:
+        """Shows the board; cards that are there already only get new data."""
+        self.board = board
+        shape = tuple(tuple((type(piece), piece.key) for piece in row) for row in board.rows)
+        if shape != self._shape:
+            self._shape = shape
+            self._rebuild(board)
+        for piece in board.pieces:
+            self.cards[piece.key].show_piece(piece)
+        self.notes.setText("\n".join(board.notes))
+
+    def _new_notes(self) -> QLabel:
+        self.notes = _label("small")
+        self.notes.setObjectName(f"{self._name}-notes")
+        self.notes.setWordWrap(True)
+        return self.notes
+
+    def _rebuild(self, board: Board) -> None:
+        self.cards = {}
+        inside = QWidget()
+        theme.set_role(inside, "surface")
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, theme.INSIDE, 0)
+        column.setSpacing(theme.BETWEEN)
+        for row in board.rows:
+            line = QHBoxLayout()
+            line.setSpacing(theme.AROUND)
+            grows = False
+            for piece in row:
+                card = self.cards[piece.key] = self._card(piece)
+                grows |= isinstance(piece, Plot | Grid)
+                line.addWidget(card, 0 if isinstance(piece, Numbers) and len(row) > 1 else 1)
+            column.addLayout(line, 1 if grows else 0)
+        column.addWidget(self._new_notes())
+        column.addStretch(0)
+        self.setWidget(inside)
+
+    def _card(self, piece: Piece) -> QWidget:
+        name = f"{self._name}-{piece.key}"
+        if isinstance(piece, Plot):
+            card: QWidget = _PlotPiece(self._name, piece.key)
+            card.plot.dragged.connect(lambda x, y, key=piece.key: self.plot_dragged.emit(key, x, y))
+        elif isinstance(piece, Table):
+            card = _TablePiece(name)
+        elif isinstance(piece, Grid):
+            card = GridCard(name)
+            card.chosen.connect(lambda row, key=piece.key: self.row_chosen.emit(key, row))
+        elif isinstance(piece, Strip):
+            card = StripCard(name, self._pictures)
+            card.chosen.connect(self.pair_chosen)
+        else:
+            card = NumbersCard(name)
+        return card
+
+
+class _PlotPiece(PlotCard):
+    def __init__(self, panel: str, key: str) -> None:
+        super().__init__(panel, key)
+        self.setObjectName(f"{panel}-{key}")
+        self.plot.setMinimumHeight(PLOT_PX - 60)
+        self.setMinimumHeight(PLOT_PX)
+
+    def show_piece(self, piece: Plot) -> None:
+        """Shows the plot."""
+        self.show_plot(piece)
+
+
+class _TablePiece(Matrix):
+    def show_piece(self, piece: Table) -> None:
+        """Shows the table."""
+        self.show_table(piece)
+
+
+class GridCard(QWidget):
+    """A heat map under its title; beside the title stands what is under the pointer.
+
+    Signals:
+        chosen: What the clicked row stands for.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.grid: Grid | None = None
+        self.title, self.note = _title(), ElidedLabel()
+        theme.set_role(self.note, "small")
+        self.map = GridMap()
+        self.map.setObjectName(f"{name}-map")
+        self.setMinimumHeight(PLOT_PX + 60)
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(head)
+        column.addWidget(self.map, 1)
+        self.map.pointed.connect(self._tell)
+        self.map.chosen.connect(self._choose)
+
+    def show_piece(self, piece: Grid) -> None:
+        """Shows the heat map."""
+        self.grid = piece
+        self.title.setText(piece.title)
+        self.map.setAccessibleName(f"{piece.title}: {piece.unit}")
+        marked = round(piece.y_ticks[0][0]) if piece.y_ticks else -1
+        self.map.show_heat(
+            Heat(
+                piece.values,
+                piece.low,
+                piece.high,
+                piece.log,
+                piece.x_label,
+                piece.y_label,
+                piece.x_ticks,
+                piece.cursor,
+                marked,
+            )
+        )
+        self._tell(-1, -1)
+
+    def _tell(self, row: int, column: int) -> None:
+        grid = self.grid
+        if grid is None:
+            return
+        if row < 0:
+            self.note.setText(grid.note)
+            return
+        where = [names[at] for names, at in ((grid.rows, row), (grid.columns, column)) if names]
+        self.note.setText(f"{grid.unit} {grid.values[row, column]:.3g} · {' × '.join(where)}".replace("-", "−"))
+
+    def _choose(self, row: int) -> None:
+        if self.grid is not None and row < len(self.grid.row_ids):
+            self.chosen.emit(self.grid.row_ids[row])
+
+
+class StripCard(QWidget):
+    """Pictures under a title.
+
+    Signals:
+        chosen: The pair of the clicked picture.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, name: str, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.strip: Strip | None = None
+        self.title, self.note = _title(), ElidedLabel()
+        theme.set_role(self.note, "small")
+        self._swatch = QLabel()
+        self.row = PictureRow(pictures.get)
+        self.row.setObjectName(f"{name}-row")
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        self.badges = (Badge("A", 0), Badge("B", 1))
+        for badge in self.badges:
+            head.addWidget(badge)
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(head)
+        column.addWidget(self.row)
+        pictures.arrived.connect(self.row.picture_arrived)
+        self.row.chosen.connect(self._choose)
+
+    def show_piece(self, piece: Strip) -> None:
+        """Shows the pictures."""
+        self.strip = piece
+        self.title.setText(piece.title)
+        self.note.setText(piece.note)
+        for badge, tone in zip(self.badges, ("run_a", "run_b"), strict=True):
+            badge.setVisible(piece.tone == tone)
+        self.row.setAccessibleName(piece.title)
+        self.row.setVisible(bool(piece.cells))
+        self.row.show_pictures([Shown(c.path, c.words, c.caption, c.share, c.strong) for c in piece.cells], piece.tone)
+
+    def _choose(self, place: int) -> None:
+        if self.strip is not None:
+            self.chosen.emit(self.strip.cells[place].row)
+
+
+class NumbersCard(QFrame):
+    """Measures in rows, a column of aligned figures for each run."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.numbers: Numbers | None = None
+        self.title = _title()
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(theme.BETWEEN)
+        self._grid.setVerticalSpacing(theme.SPACE)
+        self._shape: object = None
+        self._cells: dict[tuple[int, int], QLabel] = {}
+        self._heads: list[QLabel] = []
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addWidget(self.title)
+        column.addLayout(self._grid)
+        column.addStretch()
+
+    def show_piece(self, piece: Numbers) -> None:
+        """Shows the numbers."""
+        self.numbers = piece
+        self.title.setText(piece.title)
+        shape = (len(piece.columns), piece.badges, tuple((line.words, line.strong) for line in piece.lines))
+        if shape != self._shape:
+            self._shape = shape
+            self._build(piece)
+        for label, words in zip(self._heads, piece.columns, strict=True):
+            label.setText(words)
+            label.setToolTip(words)
+        for (row, column), label in self._cells.items():
+            label.setText(piece.lines[row].text(column))
+        self.setAccessibleName(piece.title)
+
+    def text(self, words: str, column: int = 0) -> str:
+        """What stands beside these words."""
+        row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
+        return self._cells[row, column].text()
+
+    def _build(self, piece: Numbers) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            item.widget().deleteLater()
+        self._cells, self._heads = {}, []
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for column in range(len(piece.columns)):
+            head = ElidedLabel() if piece.badges else _label("small")
+            if not piece.badges:
+                head.setWordWrap(True)
+            theme.set_role(head, "small")
+            head.setAlignment(right)
+            head.setMinimumWidth(COLUMN_PX)
+            self._heads.append(head)
+            self._grid.addWidget(head, 0, column + 1)
+        self._grid.setColumnStretch(len(piece.columns) + 1, 1)
+        for row, line in enumerate(piece.lines):
+            name = _label("secondary")
+            name.setText(line.words)
+            name.setToolTip(line.hint)
+            self._grid.addWidget(name, row + 1, 0)
+            for column in range(len(piece.columns)):
+                cell = _label("strong" if line.strong else "")
+                cell.setAlignment(right)
+                cell.setToolTip(line.hint)
+                self._cells[row, column] = cell
+                self._grid.addWidget(cell, row + 1, column + 1)
+
+
+def _label(role: str) -> QLabel:
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    if role:
+        theme.set_role(label, role)
+    return label
+
+
+def _title() -> QLabel:
+    return _label("strong")

@@ -1,0 +1,174 @@
+"""The view of spectra, saturation, batches and probes, and the button of the four-way ablation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from explorer import theme
+from explorer.views.board_view import BoardView, Work
+from explorer.views.explaining.method import METHOD
+from explorer.views.losslab.knobs import Slide
+from explorer.views.view import Context
+from explorer.widgets.pickers import Choice, Picker
+from trainer.charts.board import Board
+from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis
+from trainer.charts.lab.settings import Knob
+from trainer.config.ablation import PRESET
+from trainer.store import Workspace
+
+SIZE: Final = Knob("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
+NUMBER: Final = Knob("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
+KNOB_PX: Final = 230
+LEVELS: Final = (
+    Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
+    Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colours and grounds: four runs."),
+    Choice((0.0, 0.8), "both: 0 and 0.8", "Eight runs, one after the other."),
+)
+
+
+class ExplainingView(BoardView):
+    """What runs A and B encode, in how many directions, and what their objectives still push."""
+
+    title = "Explaining away"
+    question = "What does each run encode, and how hard does it still learn?"
+    icon = "layers"
+    method = METHOD
+    prefix = "explaining"
+    panels: ClassVar[dict[str, tuple[str, str]]] = {
+        "spectrum": ("Spectrum", "In how many directions do the embeddings vary?"),
+        "saturation": ("Saturation", "How much of the gradient is left once matches are recognised?"),
+        "batch": ("Batch", "Which negatives push an anchor, and which of them may be right?"),
+        "attributes": ("Attributes", "Which attributes can be read off each run, and which are explained away?"),
+    }
+
+    def __init__(self, context: Context) -> None:
+        self._anchor = 0
+        self.size, self.number = Slide(SIZE, "explaining"), Slide(NUMBER, "explaining")
+        self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
+        self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
+        self.state = QLabel(objectName="explaining-state")
+        self._tools: dict[str, Sequence[QWidget]] = {}
+        super().__init__(context)
+        self.levels.show_choices(LEVELS, (0.0,))
+        theme.set_role(self.start, "primary")
+        theme.keep_icon(self.start, "play", role="accent_text")
+        theme.set_role(self.state, "secondary")
+        self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB alike, one after the other")
+        self._tools = {"batch": (self.size, self.number), "attributes": (self.start, self.levels, self.state)}
+        line = QHBoxLayout()
+        line.setSpacing(theme.BETWEEN)
+        self.tools.addLayout(line)
+        for widget in (self.size, self.number):
+            widget.setFixedWidth(KNOB_PX)
+        for widgets in self._tools.values():
+            for widget in widgets:
+                line.addWidget(widget)
+        line.addStretch()
+        self.show_tools()
+        for slide in (self.size, self.number):
+            slide.changed.connect(self._on_batch)
+        self.start.clicked.connect(self.start_ablation)
+        self.panes.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
+        context.jobs.run_ended.connect(self._on_ended)
+        context.jobs.runs_changed.connect(lambda _rows: self._tell_ablation())
+        self._tell_ablation()
+
+    @property
+    def asked(self) -> Asked:
+        """What the controls say now."""
+        selection = self.context.selection
+        dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
+        batch = {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
+        return Asked(step=selection.step, dataset=dataset, split=split, **batch)
+
+    def question_now(self) -> object:
+        done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()
+        return self.context.selection.runs, self.panel, self.asked, done
+
+    def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return read, (self.context.workspace, self.context.selection.runs, self.asked, self.panel, work)
+
+    def take(self, answer: Board) -> None:
+        super().take(answer)
+        if answer.facts is not None:
+            self._anchor = answer.facts.anchor
+
+    def command(self) -> list[str] | None:
+        board, asked = self.board, self.asked
+        runs = self.context.selection.runs
+        if board is None or self.is_empty or not (runs or self._ablation()):
+            return None
+        named = runs or tuple(row.id for row in self._ablation())[-1:]
+        words = ["export", "diagnosis", "--runs", *map(str, named)]
+        if asked.step is not None:
+            words += ["--step", str(asked.step)]
+        if asked.dataset:
+            words += ["--dataset", asked.dataset, "--split", str(asked.split)]
+        words += ["--panel", board.panel]
+        if board.panel == "batch":
+            words += ["--size", str(asked.size), "--number", str(asked.number), "--anchor", str(asked.anchor)]
+        return words
+
+    def actions_for_palette(self) -> list[QAction]:
+        action = QAction("Run the four-way ablation", self, objectName="explaining-action-ablation")
+        action.triggered.connect(self.start_ablation)
+        return [*super().actions_for_palette(), action]
+
+    def works_without_runs(self) -> bool:
+        return self.panel == "attributes" and bool(self._ablation())
+
+    def no_run_words(self) -> str:
+        return (
+            "Choose run A, and run B beside it, in the bar above. Their spectra, batches and probes then appear here."
+        )
+
+    def choose_anchor(self, place: int) -> None:
+        """Shows the negatives of this anchor of the batch."""
+        self._anchor = place
+        self.refresh_if_seen()
+
+    def start_ablation(self) -> None:
+        """Queues four runs (eight with both co-occurrences); they fill the Attributes panel as they finish."""
+        self.tabs.setCurrentIndex(list(self.panels).index("attributes"))
+        self.start.setEnabled(False)
+        self.state.setText("Queueing …")
+        self.context.jobs.start_ablation(self.levels.key or (0.0,))
+
+    def show_tools(self) -> None:
+        for panel, widgets in self._tools.items():
+            for widget in widgets:
+                widget.setVisible(panel == self.panel)
+
+    def _ablation(self) -> list[Any]:
+        return [row for row in self.context.jobs.runs if row.preset == PRESET]
+
+    def _tell_ablation(self) -> None:
+        rows = self._ablation()
+        waiting = [row for row in rows if row.active]
+        self.start.setEnabled(not waiting)
+        if waiting:
+            now = next((row for row in waiting if row.status != "queued"), waiting[0])
+            steps = f", step {now.step:,} of {now.total_steps:,}" if now.total_steps else ""
+            self.state.setText(f"{now.name}: {now.status}{steps} · {len(waiting)} of the ablation to go")
+        elif rows:
+            finished = sum(row.status == "finished" for row in rows)
+            self.state.setText(f"{finished} runs of the ablation are finished")
+        else:
+            self.state.setText("Four trainings of about two minutes each on two cores")
+
+    def _on_batch(self) -> None:
+        self._anchor = min(self._anchor, int(self.size.value) - 1)
+        self.refresh_if_seen()
+
+    def _on_ended(self, row: Any) -> None:
+        if getattr(row, "preset", "") == PRESET and self.panel == "attributes":
+            self.refresh_if_seen()
+
+
+def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Work) -> Board:
+    """The board; pure, for a thread."""
+    return diagnosis(workspace, runs, asked, panel, progress=work)

@@ -1,0 +1,182 @@
+"""What asks: a pair found by its caption, a picture that is dropped or chosen, or words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QStringListModel, Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPainterPath, QPaintEvent, QPixmap
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QCompleter,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.widgets.elided_label import ElidedLabel
+
+SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+PICTURE: Final = 52
+
+
+class QueryBar(QFrame):
+    """The query's picture and words, its modality, and a field that finds pairs by their captions.
+
+    Signals:
+        pair_chosen: A pair, by its row in the snapshot.
+        image_chosen: A picture file asks.
+        words_chosen: A sentence asks.
+        side_chosen: `image` or `text` of the pair asks.
+    """
+
+    pair_chosen = Signal(int)
+    image_chosen = Signal(str)
+    words_chosen = Signal(str)
+    side_chosen = Signal(str)
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="hopfield-query")
+        self._pictures, self._path = pictures, ""
+        self._captions: list[str] = []
+        self.setAcceptDrops(True)
+        self.picture = _Picture()
+        self.caption, self.about = ElidedLabel(), ElidedLabel()
+        theme.set_role(self.caption, "strong")
+        theme.set_role(self.about, "small")
+        self.sides = {side: QPushButton(side.capitalize(), checkable=True) for side in ("image", "text")}
+        self._group = QButtonGroup(self)
+        for side, button in self.sides.items():
+            button.setObjectName(f"hopfield-asks-{side}")
+            button.setAccessibleName(f"Ask with the {side} of the pair")
+            button.setToolTip(f"Ask with the {side} of the pair")
+            self._group.addButton(button)
+            button.clicked.connect(lambda _=False, s=side: self.side_chosen.emit(s))
+        self.search = QLineEdit(objectName="hopfield-search", accessibleName="Find a pair by its caption")
+        self.search.setPlaceholderText("Find a caption, or write words and press Enter")
+        self.search.setClearButtonEnabled(True)
+        self._model = QStringListModel(self)
+        self._completer = QCompleter(self._model, self)
+        self._completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        self._completer.setMaxVisibleItems(12)
+        self.search.setCompleter(self._completer)
+        self.browse = QPushButton("Image…", objectName="hopfield-browse")
+        self.browse.setToolTip("Ask with a picture file; or drop one here")
+        theme.keep_icon(self.browse, "image-plus")
+        self._lay_out()
+        self._completer.activated.connect(self._chosen)
+        self.search.returnPressed.connect(self._entered)
+        self.browse.clicked.connect(self._browse)
+        pictures.arrived.connect(self._on_picture)
+
+    def show_captions(self, captions: list[str]) -> None:
+        """What can be found."""
+        if captions is not self._captions:
+            self._captions = captions
+            self._model.setStringList(list(dict.fromkeys(captions)))
+
+    def show_query(self, path: str, caption: str, about: str, side: str, *, pair: bool) -> None:
+        """What asks now; the modality can be chosen only for a pair."""
+        self._path = path
+        self.caption.setText(caption)
+        self.about.setText(about)
+        for name, button in self.sides.items():
+            button.setEnabled(pair)
+            button.setChecked(name == side)
+        self.picture.show_pixmap(self._pictures.get(path) if path else None)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if image_in(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = image_in(event)
+        if path:
+            event.acceptProposedAction()
+            self.image_chosen.emit(path)
+
+    def _on_picture(self, path: str) -> None:
+        if path == self._path:
+            self.picture.show_pixmap(self._pictures.get(path))
+
+    def _chosen(self, caption: str) -> None:
+        if caption in self._captions:
+            self.pair_chosen.emit(self._captions.index(caption))
+
+    def _entered(self) -> None:
+        words = self.search.text().strip()
+        if words in self._captions:
+            self.pair_chosen.emit(self._captions.index(words))
+        elif words:
+            self.words_chosen.emit(words)
+
+    def _browse(self) -> None:
+        names = " ".join(f"*{suffix}" for suffix in SUFFIXES)
+        path, _ = QFileDialog.getOpenFileName(self, "Ask with a picture", "", f"Images ({names})")
+        if path:
+            self.image_chosen.emit(path)
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addStretch()
+        words.addWidget(self.caption)
+        words.addWidget(self.about)
+        words.addStretch()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.picture)
+        row.addLayout(words, 2)
+        for button in self.sides.values():
+            row.addWidget(button)
+        row.addWidget(self.search, 3)
+        row.addWidget(self.browse)
+
+
+class _Picture(QWidget):
+    def __init__(self) -> None:
+        super().__init__(accessibleName="The query's picture")
+        self._pixmap: QPixmap | None = None
+        self.setFixedSize(PICTURE, PICTURE)
+        theme.theme().changed.connect(self.update)
+
+    def show_pixmap(self, pixmap: QPixmap | None) -> None:
+        self._pixmap = pixmap
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        clip = QPainterPath()
+        clip.addRoundedRect(0, 0, PICTURE, PICTURE, 4, 4)
+        painter.setClipPath(clip)
+        painter.fillRect(self.rect(), theme.colour("sunken"))
+        if self._pixmap is None or self._pixmap.isNull():
+            theme.icon("type", 20, "disabled").paint(painter, self.rect())
+        else:
+            scaled = self._pixmap.scaled(
+                PICTURE,
+                PICTURE,
+                Qt.AspectRatioMode.KeepAspectRatioByExpanding,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+            painter.drawPixmap((PICTURE - scaled.width()) // 2, (PICTURE - scaled.height()) // 2, scaled)
+
+
+def image_in(event: QDropEvent) -> str:
+    """The first picture file of a drag; empty if there is none."""
+    for url in event.mimeData().urls():
+        path = Path(url.toLocalFile())
+        if url.isLocalFile() and path.suffix.casefold() in SUFFIXES and path.is_file():
+            return str(path)
+    return ""

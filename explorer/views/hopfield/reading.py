@@ -1,0 +1,94 @@
+"""Reads the stored patterns of both runs, keeps them while the slider moves, and answers; pure, for a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from explorer.views.board_view import Work
+from trainer.charts.board import Board, Grid
+from trainer.charts.hopfield import Asked, Patterns, board, patterns
+from trainer.charts.lab.pieces import Plot
+from trainer.problem import Problem
+from trainer.store import Workspace
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A board, the patterns it is of, and why a run has none.
+
+    Attributes:
+        key: What decides which patterns are stored.
+        asked: What the board answers.
+        panel: Of the board.
+        problems: Sentences about runs that cannot be shown beside those that can.
+    """
+
+    key: tuple[object, ...]
+    asked: Asked
+    panel: str
+    patterns: tuple[Patterns, ...]
+    board: Board
+    problems: tuple[str, ...] = ()
+
+
+def key_of(runs: Sequence[int], asked: Asked) -> tuple[object, ...]:
+    """What decides which patterns are stored."""
+    return (tuple(runs), asked.step, asked.dataset, asked.split, asked.stored, asked.only, asked.pairs)
+
+
+def read(
+    workspace: Workspace,
+    runs: Sequence[int],
+    places: Mapping[int, int],
+    asked: Asked,
+    panel: str,
+    vectors: Mapping[int, np.ndarray],
+    kept: Reading | None,
+    work: Work,
+) -> Reading:
+    """The answer; `kept` saves reading patterns that are known, and a phase diagram that only moves its line.
+
+    Raises:
+        Problem: No run can be shown.
+    """
+    key = key_of(runs, asked)
+    if kept is not None and kept.key == key:
+        gathered, problems = kept.patterns, list(kept.problems)
+        if panel == kept.panel == "phase" and replace(kept.asked, beta=asked.beta, query=asked.query) == asked:
+            return replace(kept, asked=asked, board=moved(kept, asked))
+    else:
+        found, problems = [], []
+        for run in runs:
+            work(0.0, "Reading embeddings")
+            try:
+                found.append(patterns(workspace, run, asked, places[run]))
+            except Problem as problem:
+                problems.append(str(problem))
+        if not found:
+            raise Problem(" ".join(problems))
+        gathered = tuple(found)
+    return Reading(
+        key, asked, panel, gathered, board(gathered, asked, panel, vectors=vectors, progress=work), tuple(problems)
+    )
+
+
+def moved(kept: Reading, asked: Asked) -> Board:
+    """The phase diagram with its line at another beta."""
+    fresh = {}
+    column = _column(asked.beta)
+    for piece in kept.board.pieces:
+        if isinstance(piece, Grid):
+            fresh[piece.key] = replace(piece, cursor=column)
+        elif isinstance(piece, Plot):
+            fresh[piece.key] = replace(piece, cursor=asked.beta)
+    head = (kept.board.head[0], kept.board.head[1].rpartition("beta = ")[0] + f"beta = {asked.beta:g}")
+    return replace(kept.board, head=head, rows=tuple(tuple(fresh[p.key] for p in row) for row in kept.board.rows))
+
+
+def _column(beta: float) -> float:
+    from trainer.charts.hopfield import BETAS
+
+    return float(np.interp(np.log(beta), np.log(BETAS), np.arange(len(BETAS))))

@@ -1,0 +1,290 @@
+"""The Hopfield lab's view: what asks, what is stored, and beta under the hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from PySide6.QtWidgets import QHBoxLayout, QLabel
+
+from explorer import theme
+from explorer.views.board_view import BoardView, Work
+from explorer.views.hopfield.method import METHOD
+from explorer.views.hopfield.query import QueryBar
+from explorer.views.hopfield.reading import Reading, read
+from explorer.views.losslab.knobs import Slide
+from explorer.views.view import Context
+from explorer.widgets.pickers import Choice, Picker
+from trainer.charts.hopfield import Asked
+from trainer.charts.lab.settings import Knob
+from trainer.messages import EmbedImages, EmbedTexts, Failure
+
+BETA: Final = Knob("beta", "Beta β", "Inverse temperature of the retrieval.", "number", 8.0, 0.1, 100.0, log=True)
+BETA_PX: Final = 360
+PICKER_PX: Final = 180
+MOST_CLASSES: Final = 200
+ALL, SELECTED = "all", "selected"
+
+
+class HopfieldView(BoardView):
+    """Retrievals among the embeddings of runs A and B."""
+
+    title = "Hopfield"
+    question = "What does a retrieval with this beta average?"
+    icon = "orbit"
+    method = METHOD
+    prefix = "hopfield"
+    panels: ClassVar[dict[str, tuple[str, str]]] = {
+        "retrieval": ("Retrieval", "Which stored patterns does this query average, and where do its updates end?"),
+        "pair": ("Pair", "What do the four retrievals of a pair average, and what becomes of its cosine?"),
+        "phase": ("Phase", "How many patterns does each query average at each beta?"),
+        "batch": ("Batch size", "How much of itself does a pattern retrieve, the more are stored?"),
+        "spectrum": ("Spectrum", "What does the retrieval do to the covariance?"),
+    }
+
+    def __init__(self, context: Context) -> None:
+        self._query, self._side, self._external = 0, "image", ""
+        self._external_image = False
+        self._vectors: dict[int, np.ndarray] = {}
+        self._open: list[int] = []
+        self._reading: Reading | None = None
+        self.beta = Slide(BETA, "hopfield")
+        self.beta.setFixedWidth(BETA_PX)
+        self.stored = Picker(name="hopfield-stored", words="Modality that is stored", width=92)
+        self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)
+        for picker in (self.stored, self.which):
+            picker.setMaximumWidth(PICKER_PX)
+        super().__init__(context)
+        self.query = QueryBar(self.pictures)
+        self.beta.show_value(min(max(float(context.settings.value("hopfield/beta", 8.0)), 0.1), 100.0))
+        self.stored.show_choices((Choice("images", "Images"), Choice("texts", "Texts")), "images")
+        self._show_which([])
+        self._lay_out_tools()
+        self.beta.changed.connect(self._on_beta)
+        self.stored.picked.connect(lambda _key: self.refresh_if_seen())
+        self.which.picked.connect(lambda _key: self.refresh_if_seen())
+        self.query.pair_chosen.connect(self.ask_with_pair)
+        self.query.side_chosen.connect(self._on_side)
+        self.query.image_chosen.connect(self.ask_with_image)
+        self.query.words_chosen.connect(self.ask_with_words)
+        self.panes.pair_chosen.connect(self.ask_with_pair)
+        self.panes.row_chosen.connect(lambda _key, row: self._on_row(row))
+        self.panes.plot_dragged.connect(self._on_drag)
+        context.selection.pairs_changed.connect(self._on_pairs)
+        context.selection.runs_changed.connect(self._embed_again)
+
+    # -- what is asked -----------------------------------------------------------------------------------------
+
+    @property
+    def asked(self) -> Asked:
+        """What the controls say now."""
+        selection = self.context.selection
+        dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
+        which = self.which.key or ALL
+        return Asked(
+            step=selection.step,
+            dataset=dataset,
+            split=split,
+            stored=self.stored.key or "images",
+            only=which.removeprefix("class ") if which.startswith("class ") else "",
+            pairs=tuple(selection.pairs.tolist()) if which == SELECTED else (),
+            query=self._query,
+            asks=self._side,
+            beta=float(self.beta.value),
+            words=self._words() if self.panel == "retrieval" else "",
+        )
+
+    def _words(self) -> str:
+        return Path(self._external).name if self._external_image else f"“{self._external}”" if self._external else ""
+
+    def question_now(self) -> object:
+        vectors = tuple(sorted((run, vector.tobytes()) for run, vector in self._vectors.items()))
+        return self.context.selection.runs, self.panel, self.asked, vectors
+
+    def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        selection = self.context.selection
+        places = {run: 0 if run == selection.run_a else 1 for run in selection.runs}
+        kept = self._reading
+        return read, (
+            self.context.workspace,
+            selection.runs,
+            places,
+            self.asked,
+            self.panel,
+            dict(self._vectors),
+            kept,
+            work,
+        )
+
+    def take(self, answer: Reading) -> None:
+        self._reading = answer
+        super().take(answer.board)
+        if answer.problems:
+            self.warnings.setText("\n".join(answer.problems))
+            self.warnings.show()
+        items = answer.patterns[0].items
+        self.query.show_captions(items.caption)
+        self._show_which(items.label)
+        self._show_query()
+
+    def command(self) -> list[str] | None:
+        if self._reading is None or self.is_empty:
+            return None
+        asked, patterns = self._reading.asked, self._reading.patterns
+        words = ["export", "hopfield", "--runs", *(str(run.run) for run in patterns)]
+        if asked.step is not None:
+            words += ["--step", str(asked.step)]
+        words += ["--dataset", patterns[0].dataset, "--split", patterns[0].split, "--panel", self._reading.panel]
+        words += ["--stored", asked.stored, *(["--only", asked.only] if asked.only else [])]
+        words += ["--pairs", *map(str, asked.pairs)] if asked.pairs else []
+        if self._external and self._reading.panel == "retrieval":
+            words += ["--query-image" if self._external_image else "--query-text", self._external]
+        else:
+            words += ["--query", str(asked.query), "--asks", asked.asks]
+        return [*words, "--beta", f"{asked.beta:g}"]
+
+    def no_run_words(self) -> str:
+        return "Choose run A, and run B beside it, in the bar above. What their retrievals average then appears here."
+
+    # -- what asks ---------------------------------------------------------------------------------------------
+
+    def ask_with_pair(self, row: int) -> None:
+        """Lets a pair of the snapshot ask."""
+        self._forget_external()
+        self._query = row
+        self._show_query()
+        self.refresh_if_seen()
+
+    def _forget_external(self) -> None:
+        self._external, self._external_image, self._vectors = "", False, {}
+
+    def ask_with_image(self, path: str) -> None:
+        """Lets a picture file ask: both runs embed it first."""
+        self._external, self._external_image = path, True
+        self._embed()
+
+    def ask_with_words(self, words: str) -> None:
+        """Lets a sentence ask: both runs embed it first."""
+        self._external, self._external_image = words, False
+        self._embed()
+
+    def _embed_again(self) -> None:
+        if self._external:
+            self._embed()
+
+    def _embed(self) -> None:
+        self._vectors = {}
+        self.tabs.setCurrentIndex(0)
+        self._show_query()
+        self.status.setText("Embedding the query …")
+        for number in self._open:
+            self.context.asker.cancel(number)
+        step = self.context.selection.step
+        self._open = []
+        for run in self.context.selection.runs:
+            image = self._external_image
+            question = (
+                EmbedImages(run=run, images=(self._external,), step=step)
+                if image
+                else EmbedTexts(run=run, texts=(self._external,), step=step)
+            )
+            self._open.append(
+                self.context.asker.ask(
+                    question,
+                    done=lambda answer, run=run, words=self._external: self._embedded(run, words, answer),
+                    failed=lambda failure, words=self._external: self._not_embedded(words, failure),
+                    owner=self,
+                )
+            )
+
+    def _embedded(self, run: int, words: str, answer: dict[str, Any]) -> None:
+        if words != self._external:
+            return
+        if unreadable := answer.get("unreadable"):
+            self._not_embedded(words, Failure("unreadable", next(iter(unreadable.values()))))
+            return
+        file = Path(answer["array"])
+        self._vectors[run] = np.load(file)[0].astype(np.float64)
+        file.unlink(missing_ok=True)
+        if set(self.context.selection.runs) <= set(self._vectors):
+            self.status.setText("")
+            self.refresh_if_seen()
+
+    def _not_embedded(self, words: str, failure: Failure) -> None:
+        if words == self._external and failure.kind != "cancelled":
+            self._forget_external()
+            self._show_query()
+            self.failed.emit(failure.message, failure.next)
+            self.status.setText("")
+            self.refresh_if_seen()
+
+    def _show_query(self) -> None:
+        if self._external:
+            path = self._external if self._external_image else ""
+            caption = Path(path).name if path else f"“{self._external}”"
+            about = "your picture asks" if path else "your words ask"
+            if self.panel in ("pair", "phase", "batch", "spectrum"):
+                about += "; the other panels take pairs"
+            self.query.show_query(path, caption, about, "image" if path else "text", pair=False)
+        elif self._reading is not None and self._query < len(self._reading.patterns[0].items):
+            items = self._reading.patterns[0].items
+            about = f"the {self._side} of pair {self._query} asks"
+            self.query.show_query(items.path[self._query], items.caption[self._query], about, self._side, pair=True)
+
+    # -- the person moves something ----------------------------------------------------------------------------
+
+    def _on_beta(self) -> None:
+        self.context.settings.set("hopfield/beta", self.beta.value)
+        self.refresh_if_seen()
+
+    def _on_side(self, side: str) -> None:
+        self._side = side
+        self._show_query()
+        self.refresh_if_seen()
+
+    def _on_row(self, row: int) -> None:
+        self.ask_with_pair(row)
+        self.tabs.setCurrentIndex(0)
+
+    def _on_drag(self, key: str, x: float, _y: float) -> None:
+        if key == "medians":
+            self.beta.show_value(float(f"{min(max(x, BETA.low), BETA.high):.3g}"))
+            self._on_beta()
+
+    def _on_pairs(self) -> None:
+        pairs = self.context.selection.pairs
+        self._show_which(self._reading.patterns[0].items.label if self._reading else [])
+        if len(pairs):
+            self._forget_external()
+            self._query = int(pairs[0])
+        self._show_query()
+        self.refresh_if_seen()
+
+    def _show_which(self, labels: list[str]) -> None:
+        n = len(self.context.selection.pairs)
+        choices = [Choice(ALL, "All pairs")]
+        if n:
+            choices.append(Choice(SELECTED, f"{n:,} selected"))
+        classes = sorted(set(labels) - {""})[:MOST_CLASSES]
+        choices += [Choice(f"class {name}", f"Class {name}") for name in classes]
+        wanted = self.which.key or ALL
+        there = {choice.key for choice in choices}
+        # Before the first answer the classes are not known: what was chosen stays chosen.
+        self.which.show_choices(choices, wanted if wanted in there else ALL)
+
+    def _lay_out_tools(self) -> None:
+        words = QLabel("Stored")
+        theme.set_role(words, "secondary")
+        words.setBuddy(self.stored)
+        stores = QHBoxLayout()
+        stores.setSpacing(theme.INSIDE)
+        for widget in (words, self.stored, self.which):
+            stores.addWidget(widget)
+        stores.addSpacing(theme.AROUND)
+        stores.addWidget(self.beta)
+        stores.addStretch()
+        self.tools.setSpacing(theme.INSIDE)
+        self.tools.addWidget(self.query)
+        self.tools.addLayout(stores)

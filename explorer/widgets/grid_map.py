@@ -1,0 +1,194 @@
+"""A heat map in a fixed frame: colours by value, words under the pointer, a row chosen by a click or the arrow keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
+BAR = 10
+
+
+@dataclass(frozen=True)
+class Heat:
+    """What is drawn; row 0 is on top.
+
+    Attributes:
+        low, high: Ends of the colours; `log`: they move in equal factors.
+        x_ticks: Column and words.
+        cursor: Column of a dashed line; NaN for none.
+        marked: Row in a frame; -1 for none.
+    """
+
+    values: Float[np.ndarray, "rows columns"]
+    low: float
+    high: float
+    log: bool
+    x_label: str
+    y_label: str
+    x_ticks: tuple[tuple[float, str], ...] = ()
+    cursor: float = float("nan")
+    marked: int = -1
+
+
+class GridMap(QWidget):
+    """Paints a `Heat`.
+
+    Signals:
+        pointed: Row and column under the pointer; -1, -1 for none.
+        chosen: The row that was clicked, or moved to with the arrow keys.
+    """
+
+    pointed = Signal(int, int)
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.heat: Heat | None = None
+        self._image = QImage()
+        self._at = (-1, -1)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(150, 150)
+        theme.theme().changed.connect(self.update)
+
+    def show_heat(self, heat: Heat) -> None:
+        """Draws this."""
+        self.heat = heat
+        self._image = _picture(shares(heat))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, 260)
+
+    def frame(self) -> QRectF:
+        """Where the cells are, in pixels of the widget."""
+        return QRectF(LEFT, TOP, max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1))
+
+    def cell_at(self, place: QPointF) -> tuple[int, int]:
+        """Row and column at a place of the widget; -1, -1 outside."""
+        frame = self.frame()
+        if self.heat is None or not frame.contains(place):
+            return -1, -1
+        rows, columns = self.heat.values.shape
+        row = int((place.y() - frame.top()) / frame.height() * rows)
+        return min(row, rows - 1), min(int((place.x() - frame.left()) / frame.width() * columns), columns - 1)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        at = self.cell_at(event.position())
+        if at != self._at:
+            self._at = at
+            self.pointed.emit(*at)
+            self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._at = (-1, -1)
+        self.pointed.emit(-1, -1)
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        row, _ = self.cell_at(event.position())
+        if row >= 0:
+            self.chosen.emit(row)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        if self.heat is None or event.key() not in steps:
+            super().keyPressEvent(event)
+            return
+        row = min(max(self.heat.marked + steps[Qt.Key(event.key())], 0), len(self.heat.values) - 1)
+        self.chosen.emit(row)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if self.heat is None:
+            return
+        painter = QPainter(self)
+        frame = self.frame()
+        painter.drawImage(frame, self._image)
+        self._paint_axes(painter, frame, self.heat)
+        self._paint_bar(painter, frame, self.heat)
+        self._paint_marks(painter, frame, self.heat)
+
+    def _paint_axes(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.colour("secondary"))
+        columns = heat.values.shape[1]
+        for at, words in heat.x_ticks:
+            x = frame.left() + (at + 0.5) / columns * frame.width()
+            room = QRectF(x - 30, frame.bottom() + 2, 60, 15)
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), words)
+        below = QRectF(frame.left(), frame.bottom() + (17 if heat.x_ticks else 3), frame.width(), 16)
+        painter.drawText(below, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), heat.x_label)
+        painter.save()
+        painter.translate(2, frame.center().y())
+        painter.rotate(-90)
+        side = QRectF(-frame.height() / 2, 0, frame.height(), 16)
+        painter.drawText(side, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), heat.y_label)
+        painter.restore()
+
+    def _paint_bar(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+        bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
+        painter.drawImage(bar, _picture(np.linspace(1, 0, 128)[:, None]))
+        painter.setPen(theme.colour("secondary"))
+        for value, side in ((heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)):
+            room = QRectF(bar.right() + 4, frame.top(), RIGHT - BAR - 14, frame.height())
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), written(value))
+
+    def _paint_marks(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+        rows, columns = heat.values.shape
+        high, wide = frame.height() / rows, frame.width() / columns
+        if heat.cursor == heat.cursor:
+            painter.setPen(QPen(QColor(theme.LIGHT.surface), 1.5, Qt.PenStyle.DashLine))
+            x = frame.left() + (heat.cursor + 0.5) * wide
+            painter.drawLine(QPointF(x, frame.top()), QPointF(x, frame.bottom()))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if heat.marked >= 0:
+            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.drawRect(
+                QRectF(frame.left() - 1, frame.top() + heat.marked * high - 1, frame.width() + 2, high + 2)
+            )
+        row, column = self._at
+        if row >= 0:
+            painter.setPen(QPen(QColor(theme.LIGHT.surface), 1))
+            painter.drawRect(QRectF(frame.left() + column * wide, frame.top() + row * high, wide, high))
+        if self.hasFocus():
+            painter.setPen(QPen(theme.colour("focus"), 1))
+            painter.drawRect(frame.adjusted(-1, -1, 1, 1))
+
+
+def written(value: float) -> str:
+    """An end of the scale in few letters: `1,024`, `16.9`, `0.0001`."""
+    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace("-", "−")
+
+
+def shares(heat: Heat) -> Float[np.ndarray, "rows columns"]:
+    """Where each cell stands between both ends of the scale, 0 to 1; NaN stays."""
+    values, low, high = heat.values, heat.low, heat.high
+    if heat.log:
+        values, low, high = np.log(np.maximum(values, low)), np.log(low), np.log(high)
+    return np.clip((values - low) / max(high - low, 1e-12), 0, 1)
+
+
+def _picture(share: Float[np.ndarray, "rows columns"]) -> QImage:
+    """The shares in viridis, a pixel a cell; NaN is grey."""
+    colours = _viridis()[np.nan_to_num(share * 255).astype(np.int64)]
+    colours[np.isnan(share)] = 128
+    rgb = np.ascontiguousarray(colours)
+    return QImage(rgb.data, rgb.shape[1], rgb.shape[0], 3 * rgb.shape[1], QImage.Format.Format_RGB888).copy()
+
+
+@cache
+def _viridis() -> UInt8[np.ndarray, "256 3"]:
+    import pyqtgraph as pg
+
+    return pg.colormap.get("viridis").getLookupTable(nPts=256)[:, :3].astype(np.uint8)

@@ -1,0 +1,178 @@
+"""Explaining away in its real widgets: panels, sliders, anchors, and the ablation from its real button."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+
+from explorer import jobs as jobs_module
+from explorer.views.board_view import Cancelled, Work
+from explorer.views.explaining import ExplainingView
+from trainer import catalog, config
+from trainer.charts.diagnosis import PANELS, Asked, diagnosis
+from trainer.config.ablation import FOUR, PRESET
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int]) -> ExplainingView:
+    context = make_context()
+    shown = ExplainingView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1100, 760)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    settle(qtbot, shown)
+    return shown
+
+
+def settle(qtbot, view: ExplainingView) -> None:
+    qtbot.waitUntil(lambda: not view.busy and view.board is not None, timeout=8000)
+
+
+def go_to(qtbot, view: ExplainingView, panel: str) -> None:
+    view.tabs.setCurrentIndex(PANELS.index(panel))
+    settle(qtbot, view)
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_every_panel_shows_the_commands_numbers(qtbot, view: ExplainingView, panel: str, two_runs: tuple[int, int]):
+    from trainer.figures.board import numbers
+
+    go_to(qtbot, view, panel)
+    expected = diagnosis(view.context.workspace, two_runs, Asked(), panel)
+    assert [p.key for p in view.board.pieces] == [p.key for p in expected.pieces]
+    assert str(numbers(view.board)) == str(numbers(expected))
+    assert view.panes.notes.text() == "\n".join(expected.notes)
+    words = view.command()
+    assert words[:5] == ["export", "diagnosis", "--runs", *map(str, two_runs)]
+    assert words[words.index("--panel") + 1] == panel
+
+
+def test_sliders_of_the_batch(qtbot, view: ExplainingView):
+    go_to(qtbot, view, "batch")
+    view.size.slider.setValue(0)
+    settle(qtbot, view)
+    first = view.board.facts.rows
+    assert len(first) == 4
+    view.number.slider.setValue(3)
+    settle(qtbot, view)
+    assert view.board.facts.rows != first
+    assert view.command()[-6:] == ["--size", "4", "--number", "3", "--anchor", "0"]
+
+
+def test_a_click_on_a_row_shows_its_negatives(qtbot, view: ExplainingView):
+    go_to(qtbot, view, "batch")
+    card = view.panes.cards["infoloob-1"]
+    frame = card.map.frame()
+    rows = len(card.grid.values)
+    place = QPointF(frame.center().x(), frame.top() + 6.5 / rows * frame.height())
+    qtbot.mouseClick(card.map, Qt.MouseButton.LeftButton, pos=place.toPoint())
+    settle(qtbot, view)
+    assert view.board.facts.anchor == 6
+    strip = view.board.piece("negatives-1")
+    weights = card.grid.values[6]
+    assert strip.cells[0].row == view.board.facts.rows[6]
+    assert strip.cells[1].share == pytest.approx(float(weights.max()))
+    card.map.setFocus()
+    qtbot.keyClick(card.map, Qt.Key.Key_Down)
+    settle(qtbot, view)
+    assert view.board.facts.anchor == 7
+
+
+def test_hovering_a_cell_tells_its_weight(qtbot, view: ExplainingView):
+    go_to(qtbot, view, "batch")
+    card = view.panes.cards["logits-0"]
+    card.map.pointed.emit(2, 5)
+    assert card.note.text().startswith(f"logit {card.grid.values[2, 5]:.3g}".replace("-", "−"))
+    assert card.grid.rows[2] in card.note.text()
+
+
+def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int, int]):
+    folder = view.context.workspace.snapshots(two_runs[0])[-1].folder
+    flat = np.zeros((48, 32), np.float32)
+    flat[:, 0] = 1
+    flat[:24, 1] = 0.1
+    import json
+
+    np.save(folder / "image.npy", flat)
+    np.save(folder / "text.npy", flat)
+    card = json.loads((folder / "snapshot.json").read_text())
+    (folder / "snapshot.json").write_text(json.dumps(card | {"d": 32}))
+    view.ask_again()
+    settle(qtbot, view)
+    assert view.warnings.isVisible()
+    assert "the images of good vary in 1 of 32 directions only" in view.warnings.text()
+
+
+def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
+    work = Work()
+    work(0.5, "half")
+    work.wanted = False
+    with pytest.raises(Cancelled):
+        work(0.6, "more")
+    view.ask_again()
+    view._show_work(True)
+    qtbot.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    assert not view.busy
+    assert not view.cancel.isVisible()
+    assert view.status.text().startswith("Cancelled")
+    go_to(qtbot, view, "saturation")
+    assert view.board.panel == "saturation"
+
+
+def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monkeypatch):
+    started: list[int] = []
+    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda _workspace, run: started.append(run))
+    go_to(qtbot, view, "attributes")
+    view.levels.setCurrentIndex(2)
+    qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
+    ours = lambda: [run for run in view.context.workspace.runs() if run.preset == PRESET]  # noqa: E731
+    qtbot.waitUntil(lambda: len(ours()) == 8, timeout=8000)
+    objectives = [choice.kind for _, choice in FOUR]
+    assert [run.objective for run in ours()] == objectives * 2
+    configs = [view.context.workspace.config_of(run.id) for run in ours()]
+    assert [run.data.cooccurrence for run in configs] == [0.0] * 4 + [0.8] * 4
+    assert {run.optimiser for run in configs} == {catalog.preset("clip-scenes").optimiser}
+    qtbot.waitUntil(lambda: bool(started) and not view.start.isEnabled(), timeout=8000)
+    assert set(started) == {ours()[0].id}
+    qtbot.waitUntil(lambda: "8 of the ablation to go" in view.state.text(), timeout=8000)
+    qtbot.waitUntil(lambda: not view.context.background.busy, timeout=8000)
+
+
+def tiny(run: config.Run) -> config.Run:
+    """A run of seconds."""
+    return dataclasses.replace(
+        run,
+        data=config.Scenes(train_pairs=64, heldout_pairs=16, cooccurrence=0.8),
+        model=dataclasses.replace(
+            run.model, image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, embed_dim=16
+        ),
+        optimiser=dataclasses.replace(run.optimiser, batch_size=32, epochs=1, warmup_steps=1),
+        watching=dataclasses.replace(run.watching, evaluate_every=100, snapshots=2),
+        device="cpu",
+    )
+
+
+def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: ExplainingView, monkeypatch):
+    """The real queue and the real training; only the process is this one, and the runs are tiny."""
+    from trainer.fit import fit
+
+    preset = catalog.preset
+    monkeypatch.setattr(jobs_module.catalog, "preset", lambda name: tiny(preset(name)))
+    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run: fit(workspace, run))
+    go_to(qtbot, view, "attributes")
+    before = view.board
+    qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
+    ours = lambda: [run for run in view.context.workspace.runs() if run.preset == PRESET]  # noqa: E731
+    qtbot.waitUntil(lambda: [run.status for run in ours()] == ["finished"] * 4, timeout=60_000)
+    view.context.jobs.poll()
+    qtbot.waitUntil(lambda: "4 runs of the ablation are finished" in view.state.text(), timeout=8000)
+    view.ask_again()
+    names = [f"{words}, co-occurrence 0" for words, _ in FOUR]
+    qtbot.waitUntil(lambda: view.board is not before and not view.busy, timeout=20_000)
+    assert [line.words for line in view.board.piece("runs").lines][2:] == names
+    assert view.start.isEnabled()
+    qtbot.waitUntil(lambda: not view.context.background.busy, timeout=8000)
