@@ -205,9 +205,9 @@ def _standings(
 ) -> dict[str, np.ndarray]:
     if any(part is None for s in (first, second) for part in (s.image, s.text)):
         return {}
-    captions = [first.items.caption[row] for row in at_a]
-    groups, values = groups_of(captions), {}
+    values: dict[str, np.ndarray] = {}
     for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
+        groups = groups_of([snapshot.items.caption[row] for row in rows])
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
         by_image = standing(image, text, groups, told.stage(f"captions in {side.upper()}"))
         by_text = standing(text, image, groups, told.stage(f"images in {side.upper()}"))

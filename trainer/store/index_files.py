@@ -66,7 +66,7 @@ def open_index(file: Path) -> Index:
     """
     try:
         index = _usearch().Index.restore(str(file), view=True)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise SearchIndexError(
             f"The search index {file} cannot be read: {error}. Delete it; it is built again."
         ) from error

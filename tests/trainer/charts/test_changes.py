@@ -1,0 +1,208 @@
+"""What changed, mispairs, likeness, hubs and search, from snapshots, against plain numpy."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+from trainer.analysis.hubness import csls_offsets, skewness
+from trainer.analysis.spaces import jaccard, linear_cka, neighbour_rows, procrustes_residuals, rsa
+from trainer.charts import ChartError
+from trainer.charts.changes import MEASURES, changes, map_values
+from trainer.charts.hubness import hubness
+from trainer.charts.likeness import likeness
+from trainer.charts.mispairs import mispairs
+from trainer.charts.search import search
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Items, Workspace, read_snapshot, write_snapshot
+
+N = 240
+
+
+def snapshot(workspace: Workspace, run: int, step: int | None = None):
+    return read_snapshot(choose_snapshot(workspace, workspace.run(run), step=step).folder)
+
+
+def test_every_measure_is_the_plain_one(charted: Workspace):
+    told: list[float] = []
+    found = changes(charted, (1, None), (2, None), k=5, progress=lambda share, _: told.append(share))
+    assert told == sorted(told)
+    assert set(found.values) == set(MEASURES)
+    a, b = snapshot(charted, 1), snapshot(charted, 2)
+    for side, s in (("a", a), ("b", b)):
+        cosine = s.image.astype(np.float64) @ s.text.astype(np.float64).T
+        same = np.array([[x == y for y in s.items.caption] for x in s.items.caption])
+        for name, table in (("image_rank", cosine), ("text_rank", cosine.T)):
+            best = np.where(same, table, -np.inf).max(1)
+            rank = 1 + ((table >= best[:, None] - 1e-12) & ~same).sum(1)
+            assert found.values[f"{name}_{side}"].tolist() == rank.tolist()
+        wrong = np.where(same, np.nan, cosine)
+        margin = (np.where(same, cosine, -np.inf).max(1) - np.nanmax(wrong, 1)) / np.nanstd(wrong, 1)
+        np.testing.assert_allclose(found.values[f"margin_{side}"], margin, rtol=1e-4, atol=1e-5)
+    near = [neighbour_rows(s.image, 5) for s in (a, b)]
+    np.testing.assert_array_equal(found.values["overlap"], jaccard(*near))
+    np.testing.assert_allclose(found.values["residual"], procrustes_residuals(b.image, a.image))
+    labels = np.array(a.items.label)
+    names = sorted(set(labels))
+    verdicts = []
+    for s in (a, b):
+        means = np.stack([s.text[labels == name].mean(0) for name in names])
+        verdicts.append((s.image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1))
+    assert found.values["verdict"].tolist() == (verdicts[0] == verdicts[1]).tolist()
+    assert f"{N} pairs of scenes, renderings" in found.note
+
+
+def test_a_run_against_itself_has_not_changed(charted: Workspace):
+    found = changes(charted, (1, 80), (1, 80))
+    assert (found.values["overlap"] == 1).all()
+    assert (found.values["image_rank_change"] == 0).all()
+    assert found.values["residual"].max() < 1e-4
+    other = changes(charted, (1, 0), (1, None))
+    assert (other.a.step, other.b.step) == (0, 240)
+    assert other.values["overlap"].mean() < 1
+
+
+def test_only_items_of_both_are_compared_by_their_ids(charted: Workspace, tmp_path: Path):
+    shutil.copytree(charted.folder, tmp_path / "w")
+    workspace = Workspace(tmp_path / "w")
+    whole = snapshot(workspace, 2)
+    rows = np.random.default_rng(0).permutation(N)[:100]
+    items = whole.items
+    kept = Items(
+        items.id[rows],
+        *([column[row] for row in rows] for column in (items.path, items.caption, items.label, items.split)),
+    )
+    about = {"step": 240, "dataset": "scenes", "split": "renderings", "model": "b"}
+    write_snapshot(tmp_path / "part", image=whole.image[rows], text=whole.text[rows], items=kept, **about)
+    chosen = choose_snapshot(workspace, workspace.run(2))
+    shutil.rmtree(chosen.folder)
+    (tmp_path / "part").rename(chosen.folder)
+    found = changes(workspace, (2, 160), (2, None))
+    assert found.rows.tolist() == sorted(rows.tolist())
+    assert "140 of A are not in B" in found.note
+    values = map_values(found)["overlap"]
+    assert len(values) == N
+    assert np.isnan(values).sum() == 140
+    np.testing.assert_array_equal(values[found.rows], found.values["overlap"])
+
+
+def test_mispairs_are_the_worst_of_both_or_of_one(charted: Workspace):
+    found = changes(charted, (1, 80), (2, 80))
+    split = mispairs(found, share=0.1)
+    sets = [set(places.tolist()) for places in (split.both, split.only_a, split.only_b)]
+    assert sum(map(len, sets)) == len(set.union(*sets))
+    bad = np.sqrt(found.values["image_rank_a"] * found.values["text_rank_a"])
+    worst = {i for i in range(N) if sum(b < bad[i] for b in bad) / N >= 0.9 and bad[i] > 1}
+    assert sets[0] | sets[1] == worst
+    assert split.expected == pytest.approx(len(worst) * (len(sets[0]) + len(sets[2])) / N)
+    order = np.minimum(*[[(b < x).mean() for x in b] for b in (split.badness_a, split.badness_b)])[split.both]
+    assert (np.diff(order) <= 1e-12).all()
+    with pytest.raises(ChartError, match="between 0 and 1"):
+        mispairs(found, share=1.0)
+
+
+def test_likeness_is_pairwise(charted: Workspace):
+    found = likeness(charted, [1, 2], steps=2, k=4)
+    assert [(s.run, s.step, s.modality) for s in found.spaces] == [
+        (r, s, m) for m in ("image", "text") for r in (1, 2) for s in (0, 240)
+    ]
+    vectors = [getattr(snapshot(charted, s.run, s.step), s.modality) for s in found.spaces]
+    for i, j in ((0, 1), (1, 3), (2, 7)):
+        assert found.matrices["cka"][i, j] == pytest.approx(linear_cka(vectors[i], vectors[j]))
+        assert found.matrices["rsa"][i, j] == pytest.approx(rsa(vectors[i], vectors[j]))
+        near = [neighbour_rows(vectors[x], 4) for x in (i, j)]
+        assert found.matrices["neighbours"][i, j] == pytest.approx(jaccard(*near).mean())
+    for matrix in found.matrices.values():
+        np.testing.assert_allclose(matrix, matrix.T)
+        np.testing.assert_allclose(np.diag(matrix), 1)
+    assert likeness(charted, [1], steps=1).spaces[0].step == 240
+
+
+def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
+    found = hubness(charted, 1, k=5)
+    s = snapshot(charted, 1)
+    image, text = s.image.astype(np.float64), s.text.astype(np.float64)
+    cosine = text @ image.T
+    r_text, r_image = csls_offsets(text, image, 5)
+    csls = 2 * cosine - r_text[:, None] - r_image[None, :]
+    same = np.array([[x == y for y in s.items.caption] for x in s.items.caption])
+    for scores, counts, recall in (
+        (cosine, found.occurrences, found.recall),
+        (csls, found.occurrences_csls, found.recall_csls),
+    ):
+        first = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+        # Equal captions embed to equal texts, and float32 may part what is equal in float64: counts may differ by few.
+        assert np.abs(np.bincount(first.ravel(), minlength=N) - counts).sum() <= 0.01 * first.size
+        best = np.where(same, scores, -np.inf).max(1)
+        place = 1 + ((scores >= best[:, None]) & ~same).sum(1)
+        assert recall[1] == pytest.approx((place <= 1).mean(), abs=2 / N)
+    assert found.skewness == skewness(found.occurrences)
+    assert found.occurrences.sum() == 5 * N
+
+
+@pytest.mark.parametrize("target", ["image", "text"])
+def test_search_is_sorting(charted: Workspace, target: str):
+    s = snapshot(charted, 2)
+    query = s.text[17]
+    found = search(charted, 2, query, target=target, k=12)
+    stored = getattr(s, target)
+    assert found.rows.tolist() == np.argsort(-(stored @ query), kind="stable")[:12].tolist()
+    np.testing.assert_allclose(found.cosines, (stored @ query)[found.rows], rtol=1e-6)
+    assert not found.by_index
+    hubs = search(charted, 2, query, target=target, k=12, csls=True)
+    other = s.text if target == "image" else s.image
+    offsets = np.sort(stored @ other.T, axis=1)[:, -10:].mean(1)
+    expected = (stored @ query) - offsets / 2
+    np.testing.assert_allclose(hubs.scores, np.sort(expected)[::-1][:12], atol=1e-5)
+    with pytest.raises(ChartError, match="different models"):
+        search(charted, 2, query[:-1])
+
+
+def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, capsys):
+    space = ["--workspace", str(charted.folder)]
+    out = tmp_path / "c.csv"
+    assert main(["export", "changes", "--runs", "1", "2", "--k", "5", "--out", str(out), *space]) == 0
+    rows = list(csv.DictReader(out.open()))
+    found = changes(charted, (1, None), (2, None), k=5)
+    assert [int(row["image_rank_b"]) for row in rows] == found.values["image_rank_b"].tolist()
+    assert sum(row["mispair"] == "both" for row in rows) == len(mispairs(found).both)
+    for kind, extra in (("changes", []), ("likeness", ["--steps", "2"]), ("hubness", [])):
+        file = tmp_path / f"{kind}.svg"
+        assert main(["export", kind, "--runs", "1", "2", *extra, "--out", str(file), *space]) == 0
+        assert "clip-scenes" in file.read_text()
+    assert main(["export", "changes", "--runs", "1", "2", "1", "--out", str(out), *space]) == 2
+    capsys.readouterr()
+
+
+def test_the_kinds_that_a_command_names_are_those_of_the_charts():
+    from trainer.charts.likeness import LIKENESSES
+    from trainer.commands.export.likeness import MEASURES as NAMED
+
+    assert tuple(LIKENESSES) == NAMED
+
+
+def test_an_index_finds_what_sorting_finds(tmp_path: Path):
+    pytest.importorskip("usearch")
+    from trainer.bench.search import made_up, measure, recall
+    from trainer.store import index_files
+
+    vectors, asked = made_up(3_000, 64, seed=0), made_up(20, 64, seed=0, draw=1)
+    file = tmp_path / "cache" / "i.usearch"
+    shares: list[float] = []
+    index_files.build_index(vectors, file, lambda share, _note: shares.append(share))
+    index = index_files.open_index(file)
+    found = [index_files.search_index(index, vectors, query, 10) for query in asked]
+    truth = np.argsort(-(asked @ vectors.T), axis=1)[:, :10]
+    assert recall(np.array([rows for rows, _ in found]), truth) >= 0.98
+    np.testing.assert_allclose(found[0][1], (vectors @ asked[0])[found[0][0]], rtol=1e-5)
+    assert shares == [0.0]
+    rows = list(measure(2_000, dimension=32, questions=5, libraries=("usearch",)))
+    assert [row.way for row in rows] == ["bare product", "exact", "usearch"]
+    file.write_bytes(b"no index")
+    with pytest.raises(index_files.SearchIndexError, match="Delete it"):
+        index_files.open_index(file)
