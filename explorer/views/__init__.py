@@ -38,8 +38,10 @@ VIEWS: Final[tuple[Place, ...]] = (
     Place("runs", "Runs", "activity", "RunsView", "Train"),
     Place("classify", "Classify", "image", "ClassifyView", "Look"),
     Place("map", "Map", "chart-scatter", "MapView", "Look"),
+    Place("inspect", "Inspect", "scan-search", "InspectView", "Look"),
     Place("similarity", "Similarity", "chart-column", "SimilarityView", "Measure"),
     Place("hopfield", "Hopfield", "orbit", "HopfieldView", "Measure"),
     Place("explaining", "Explaining away", "layers", "ExplainingView", "Measure"),
+    Place("prompts", "Prompts", "type", "PromptsView", "Measure"),
     Place("losslab", "Loss lab", "flask-conical", "LossLabView", "Learn"),
 )
