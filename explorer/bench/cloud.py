@@ -34,7 +34,7 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
     xy *= width.astype(np.float32)[cluster]
     xy += centre.astype(np.float32)[cluster]
     strays = rng.integers(0, n, n // 1000)
-    xy[strays] = rng.uniform(-14, 14, (len(strays), 2))
+    xy[strays] = rng.standard_normal((len(strays), 2)) * 7
     text = rng.random(n, dtype=np.float32) < 0.5 if texts else np.zeros(n, bool)
     return Cloud(xy, cluster, text, _palette())
 

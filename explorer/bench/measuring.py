@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 
 from explorer import theme
 from explorer.bench.cloud import Cloud, cloud
-from explorer.widgets.point_map import PointMap, raster
+from explorer.widgets.point_map import PointMap, layer, raster
 from explorer.widgets.point_map.loading import load_kernels
 
 MOUSE_MS: Final = 8
@@ -111,8 +111,8 @@ def _first_frame(shown: WatchedMap, data: Cloud) -> dict[str, Any]:
         _until(lambda: "frame" in marks and shown.paints[-1] > marks["frame"])
     first = next(paint for paint in shown.paints if paint > marks["frame"]) - began
     _until_still(shown)
-    grid, layer = shown.layer.grid, shown.layer
-    arrays = [grid.order, grid.start, grid.counts, grid.x, grid.y, layer._arranged[1].ink]
+    grid = shown.layer.grid
+    arrays = [grid.order, grid.start, grid.counts, grid.x, grid.y, shown.layer._arranged[1].ink]
     return {
         "index_s": _round(marks["index"] - began),
         "first_frame_s": _round(first),
@@ -158,14 +158,24 @@ def _moved(shown: WatchedMap, seconds: float) -> dict[str, Any]:
         "frame_cpu_ms": _round(1000 * float(np.median(cpu))),
         "share_of_frames_sampled": _round(sampled / max(len(cpu), 1)),
     }
+    return answer | _every_point(shown, seconds)
+
+
+def _every_point(shown: WatchedMap, seconds: float) -> dict[str, Any]:
+    """The same drag without a budget: every point is read for every picture."""
     shown.fit()
     _until_still(shown)
-    drawing = Drawing()
-    with drawing.watched():
-        for _ in range(5):
-            shown.layer._redraw()
-            _until_still(shown)
-    return answer | {"frame_of_every_point_cpu_ms": _round(1000 * float(np.median(drawing.cpu)))}
+    budget, layer.MOVING_POINTS = layer.MOVING_POINTS, len(shown.layer.grid)
+    drawing, began = Drawing(), time.perf_counter()
+    try:
+        with drawing.watched():
+            _panning(shown, seconds)
+    finally:
+        layer.MOVING_POINTS = budget
+    return {
+        "every_point_frames_per_s": _round(len(drawing.cpu) / (time.perf_counter() - began)),
+        "every_point_frame_cpu_ms": _round(1000 * float(np.median(drawing.cpu))),
+    }
 
 
 def _asked(shown: WatchedMap, data: Cloud) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class PointGrid:
         window = self.window(x - reach[0], y - reach[1], x + reach[0], y + reach[1])
         if kernels := loaded_kernels():
             slack = float((self.cell * self.side / reach).sum()) * 2.0**-22
-            mask = np.empty(0, bool) if allowed is None else allowed
+            mask = np.empty(0, bool) if allowed is None else writable(allowed, bool)
             points = (self.x, self.y, *map(float, self.low))
             place, radii = (float(x), float(y)), (float(reach[0]), float(reach[1]))
             cells = (self.start, self.side, self.levels)
@@ -151,7 +151,7 @@ class PointGrid:
         Where the line crosses itself, what it encloses twice is inside (the nonzero rule): a lasso that overshoots
         its start leaves no hole. Cells that no edge touches are decided whole; only the others are tested by point.
         """
-        polygon = np.ascontiguousarray(polygon, np.float64)
+        polygon = writable(polygon, np.float64)
         if len(polygon) < 3 or not len(self.order):
             return np.empty(0, np.int64)
         corners = (polygon - self.low) / self.cell
@@ -257,9 +257,18 @@ def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"])
 
 
 def _floats(xy: np.ndarray) -> Float[np.ndarray, "n 2"]:
-    """The places as they are, without a copy, if they are floats in rows; else as 64-bit floats."""
+    """The places as they are, without a copy, if they are floats in rows and not read-only; else as 64-bit floats."""
     xy = np.asarray(xy)
-    return np.ascontiguousarray(xy, xy.dtype if xy.dtype in (np.float32, np.float64) else np.float64)
+    return writable(xy, xy.dtype if xy.dtype in (np.float32, np.float64) else np.float64)
+
+
+def writable(array: np.ndarray, kind: np.typing.DTypeLike) -> np.ndarray:
+    """The array in rows and of this type; copied if it is not, or may not be written to.
+
+    The kernels are compiled for arrays that may be written to; others would have them compiled again, in the window.
+    """
+    array = np.ascontiguousarray(array, kind)
+    return array if array.flags.writeable else array.copy()
 
 
 def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:

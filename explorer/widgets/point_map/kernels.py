@@ -308,6 +308,22 @@ def stamp(picture, points, cells, window, view, state, brush, palette):
 
 
 @compiled
+def stamp_some(picture, points, some, view, brush, palette):
+    """Draws the points at these places of the order as marks in their colours: a small selection over a density."""
+    x, y, ink = points
+    left, top, across, down = view
+    height, width = picture.shape[0], picture.shape[1]
+    reach = (brush[0] + brush[2]) * 1.2533 + 1.0
+    for i in some:
+        px = (x[i] - left) * across
+        py = (top - y[i]) * down
+        if -reach <= px <= width + reach and -reach <= py <= height + reach:
+            colour = ink[i] & COLOUR_BITS
+            red, green, blue = palette[colour, 0], palette[colour, 1], palette[colour, 2]
+            _stamp_one(picture, px, py, red, green, blue, ink[i] & DIAMOND_BIT != 0, brush)
+
+
+@compiled
 def _splat(bright, faint, points, begin, end, view, linear, weight, states):
     """Adds the points of a stretch to the pixels they fall on. Returns sum and pixels of both layers.
 

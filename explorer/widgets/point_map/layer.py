@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import raster
-from explorer.widgets.point_map.grid import PointGrid
+from explorer.widgets.point_map.grid import PointGrid, writable
 from explorer.widgets.point_map.loading import are_cached, load_kernels, loaded_kernels
 from explorer.widgets.point_map.raster import Look, Points, Request, Sight, States
 from explorer.widgets.point_map.scene import Scene
@@ -113,7 +113,7 @@ class PointLayer(pg.GraphicsObject):
         self._arranged = self._frame = None
         self._count = len(xy)
         colour = np.zeros(len(xy), np.uint16)
-        self._look = Look(colour, np.ascontiguousarray(diamond, bool), np.zeros((1, 3), np.uint8))
+        self._look = Look(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self.move_points(xy)
 
@@ -137,15 +137,15 @@ class PointLayer(pg.GraphicsObject):
         """
         if len(palette) > raster.MOST_COLOURS:
             raise ValueError(f"{len(palette)} colours; a map has at most {raster.MOST_COLOURS}")
-        colours = np.ascontiguousarray(colour).astype(np.uint16, copy=False)
-        self._look = Look(colours, self._look.diamond, np.asarray(palette, np.uint8))
+        colours = writable(colour, np.uint16)
+        self._look = Look(colours, self._look.diamond, writable(palette, np.uint8))
         self._arrange()
 
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
     ) -> None:
         """Greys out all but the `lit` points (None: all are lit) and leaves out all but the `shown` ones."""
-        self._states = States(*(None if mask is None else np.ascontiguousarray(mask, bool) for mask in (lit, shown)))
+        self._states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
         self._arrange()
 
     def set_ground(self, *, halo: QColor, grey: QColor) -> None:
@@ -217,6 +217,11 @@ class PointLayer(pg.GraphicsObject):
     def is_density(self) -> bool:
         """Whether the points that are shown are a density, not marks."""
         return self._frame is not None and not self._frame.marks
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the picture that is shown has fewer pixels than the screen, because a large map moves."""
+        return self._frame is not None and self._sight is not None and self._frame.sight.width < self._sight.width
 
     @property
     def still(self) -> bool:

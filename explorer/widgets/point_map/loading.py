@@ -75,14 +75,33 @@ def _mark() -> str:
     import importlib.util
 
     spec = importlib.util.find_spec(MODULE)
-    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
-    versions = f"{importlib.metadata.version('numba')} {sys.version} {spec.origin if spec else ''}"
-    return f"point-map-{sha256(source + versions.encode()).hexdigest()[:16]}.done"
+    # The time too: by it numba tells whether what it kept is of this source.
+    changed = Path(spec.origin).stat().st_mtime_ns if spec and spec.origin else 0
+    what = f"{importlib.metadata.version('numba')} {sys.version} {spec and spec.origin} {changed}"
+    return f"point-map-{sha256(what.encode()).hexdigest()[:16]}.done"
+
+
+class _Absent:
+    """Lets one module seem absent, to this thread only, while it is on `sys.meta_path`."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._thread = name, threading.get_ident()
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Refuses the one module; knows nothing of others."""
+        if name == self._name and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{name} is not wanted here", name=name)
 
 
 def _load(folder: Path) -> ModuleType:
-    import numba
-
+    # numba asks for SciPy's BLAS, which no kernel of ours uses, and whose start holds the GIL for 0.1 s.
+    absent = _Absent("scipy.linalg")
+    sys.meta_path.insert(0, absent)
+    try:
+        import numba
+        import numba.np.arraymath
+    finally:
+        sys.meta_path.remove(absent)
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
         module = importlib.import_module(MODULE)

@@ -16,6 +16,7 @@ from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import Marks
+from explorer.widgets.point_map.note import Note
 from explorer.widgets.point_map.view_box import MapBox, Tool
 
 PICK_PX: Final = 14
@@ -54,6 +55,7 @@ class PointMap(pg.GraphicsView):
         self.setCentralItem(self.box)
         self.box.addItem(self.layer, ignoreBounds=True)
         self.box.addItem(self.marks, ignoreBounds=True)
+        self.note = Note(self.layer, self)
         self._hovered: tuple[int, ...] = ()
         self._selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
@@ -79,6 +81,7 @@ class PointMap(pg.GraphicsView):
         self._motion.stop()
         self._selected = self._isolated = self._shown = None
         self.set_hovered()
+        self.note.expect(len(xy))
         self.layer.set_points(xy, diamond=diamond)
         self.layer.set_colours(colour, palette)
         self._follows_fit = True
@@ -123,6 +126,17 @@ class PointMap(pg.GraphicsView):
         """Rings these points; two are joined by a line. Hidden points get no ring."""
         self._hovered = points
         self._place_rings()
+
+    @property
+    def drawn_words(self) -> str:
+        """What the corner says of the picture: that not every point is drawn while the map moves; empty if all are."""
+        return self.note.words
+
+    @property
+    def view_rect(self) -> tuple[float, float, float, float]:
+        """Left, bottom, right, top of the part of the layout that is looked at."""
+        view = self.box.viewRect()
+        return view.left(), view.top(), view.right(), view.bottom()
 
     # Asking -----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ MOST_STAMPS: Final = 120_000
 MOST_PLAIN_STAMPS: Final = 20_000
 """Visible points past which marks become density: with the kernels, and with numpy alone."""
 MOST_SINGLED_OUT: Final = 300_000
-"""Selected points up to which each is drawn even where others are sampled."""
+"""Selected points up to which each is drawn even where others are sampled; up to 20,000 of them are marks then."""
 
 _COLOUR_BITS: Final = 0x1FFF
 _DIAMOND_BIT: Final = 0x2000
@@ -212,6 +212,20 @@ class _Task:
         points = self.request.points
         return [state for state, there in ((DIMMED, points.dimmed), (PLAIN, points.plain)) if there]
 
+    @property
+    def marked(self) -> bool:
+        """Whether the points in colour are so few that they are marks, though the dimmed ones are a density."""
+        some = self.request.points.some
+        return some is not None and len(some) <= MOST_PLAIN_STAMPS
+
+    @property
+    def brush_of_few(self) -> tuple[float, ...]:
+        """How these are drawn: as large as so few points are, with a rim, so that they stand out from the crowd."""
+        request, ratio = self.request, self.request.pixel_ratio
+        pixels = int(request.sight.width * request.sight.height / ratio**2)
+        size = min(radius(len(request.points.some), pixels), 3.0)
+        return (size * ratio, 0.9, 0.9 * ratio, *map(float, request.halo))
+
     def brush(self, state: int) -> tuple[float, ...]:
         request, sight = self.request, self.request.sight
         ratio = request.pixel_ratio
@@ -258,12 +272,12 @@ def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, n
     bright, faint, rows = _sums(sight.height, sight.width, faint=points.dimmed)
     told = np.zeros(4)
     sampled = task.depth < task.request.grid.levels
-    single = points.some is not None and sampled
+    single = points.some is not None and (sampled or task.marked)
     states = (points.dimmed << DIMMED) | ((points.plain and not single) << PLAIN)
     cells = (*task.cells, task.request.grid.counts)
     linear = points.linear
     kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, told)
-    if single:
+    if single and (not task.marked or task.request.wants_density):
         kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, told)
     return bright, faint, rows, told
 
@@ -276,7 +290,11 @@ def _spread(pixels: np.ndarray, task: _Task, kernels: ModuleType) -> np.ndarray 
         peak = _peak(told[2], told[3])
         grey = tuple(float(part) for part in task.request.grey[::-1])
         kernels.tone_grey(pixels, faint, 0.2, peak, _curve(peak), grey)
-    if points.plain:
+    if task.marked:
+        if task.request.wants_density:
+            bright[:] = 0
+        kernels.stamp_some(pixels, task.points, points.some, task.view, task.brush_of_few, points.palette)
+    elif points.plain:
         peak = _peak(told[0], told[1])
         kernels.tone(pixels, bright, rows, 0.35, peak, _curve(peak), _ENCODED)
     _keep(task, bright, faint)
@@ -336,8 +354,9 @@ def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray
         of_state = ink >> _STATE_SHIFT == state
         colours = palette[ink[of_state] & _COLOUR_BITS if state == PLAIN else np.full(of_state.sum(), -1)]
         x, y = px[of_state], py[of_state]
-        if marks:
-            size, opacity, halo, *halo_colour = task.brush(state)
+        few = state == PLAIN and task.marked and not marks
+        if marks or few:
+            size, opacity, halo, *halo_colour = task.brush_of_few if few else task.brush(state)
             diamond = ink[of_state] & _DIAMOND_BIT != 0
             brush = Brush(size, opacity, halo, tuple(halo_colour[::-1]))
             lay_over(pixels, Marks(x, y, colours[:, ::-1], diamond), brush)
@@ -350,7 +369,7 @@ def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray
         sums = weight * np.stack([*parts, np.bincount(pixel, minlength=height * width)], axis=1)
         if state == PLAIN and task.request.wants_density:
             density = sums[:, 3].reshape(height, width).astype(np.float32)
-        if not marks:
+        if not marks and not few:
             _lay_density(pixels, sums.reshape(height, width, 4), 0.2 if state == DIMMED else 0.35)
     return density
 

@@ -26,4 +26,4 @@ def run_each(kernels: ModuleType) -> None:
         points = raster.arrange(grid, look, raster.States(lit=lit), kernels)
         for most in (0, 9):
             sight = raster.Sight(0, 0, 1, 1, 8, 8)
-            raster.render(raster.Request(grid, points, sight, most_stamps=most), kernels)
+            raster.render(raster.Request(grid, points, sight, most_stamps=most, wants_density=True), kernels)

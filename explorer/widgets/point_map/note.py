@@ -1,0 +1,82 @@
+"""One line in a map's corner: how many of its points are drawn while it moves, or how far sorting them is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QObject, QRectF, Qt, QTimer
+from PySide6.QtGui import QFont, QPainter
+
+from explorer.theme import INSIDE, SMALL_PX, SPACE, colour
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.scene import Scene
+
+PATIENCE_MS: Final = 500
+"""Sorting is not spoken of before this: a million points take less."""
+
+
+class Note(QObject):
+    """Says what the picture is not: whole, or there.
+
+    Attributes:
+        words: What it says; empty when every point is drawn.
+    """
+
+    def __init__(self, layer: PointLayer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._layer = layer
+        self._share = 0.0
+        self.words = ""
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+        self._patience.timeout.connect(self._say_sorting)
+        layer.add_overlay(self.paint)
+        layer.framed.connect(self._on_frame)
+        layer.indexed.connect(self._on_indexed)
+        layer.sorting.connect(self._on_sorting)
+
+    def expect(self, points: int) -> None:
+        """So many points were set; if they are not sorted soon, the note says that they are being sorted."""
+        self._points, self._share = points, 0.0
+        self._patience.start()
+
+    def paint(self, painter: QPainter, scene: Scene) -> None:
+        """Writes the words into the lower left corner, on a chip of the ground's colour."""
+        if not self.words:
+            return
+        font = QFont(painter.font())
+        font.setPixelSize(SMALL_PX)
+        painter.setFont(font)
+        wide = painter.fontMetrics().horizontalAdvance(self.words)
+        tall = painter.fontMetrics().height()
+        x, y = scene.corner[0] + INSIDE, scene.corner[1] + scene.height - INSIDE - tall - SPACE
+        chip = QRectF(x, y, wide + 2 * INSIDE, tall + SPACE)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour("raised"))
+        painter.drawRoundedRect(chip, SPACE, SPACE)
+        painter.setPen(colour("secondary"))
+        painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, self.words)
+
+    def _on_frame(self) -> None:
+        frame = self._layer.frame
+        if frame is None or frame.drawn == frame.visible:
+            self._say("Half the resolution while the map moves" if self._layer.is_coarse else "")
+        else:
+            self._say(f"{frame.drawn:,} of {frame.visible:,} points drawn while the map moves")
+
+    def _on_sorting(self, share: float) -> None:
+        self._share = share
+        if self.words and not self._patience.isActive() and self._layer.frame is None:
+            self._say_sorting()
+
+    def _on_indexed(self) -> None:
+        self._patience.stop()
+        self._say("")
+
+    def _say_sorting(self) -> None:
+        self._say(f"Sorting {self._points:,} points: {self._share:.0%}")
+
+    def _say(self, words: str) -> None:
+        if words != self.words:
+            self.words = words
+            self._layer.update()

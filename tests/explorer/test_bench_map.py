@@ -1,0 +1,51 @@
+"""`explorer bench map` prints what it measured, and measures a real map."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from explorer.bench.cloud import cloud
+from explorer.bench.map import TARGETS, missed
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict:
+    command = [sys.executable, "-m", "explorer", "bench", "map", "--points", "30000", "--seconds", "0.4", "--json"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "QT_QPA_PLATFORM": "offscreen"}, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_target_is_measured(measured: dict):
+    (answer,) = measured["maps"]
+    assert answer["points"] == 30_000
+    assert set(TARGETS) <= set(answer)
+    assert all(answer[name] > 0 for name in TARGETS)
+    assert answer["uhd_width_at_rest"] == 3840
+    assert answer["uhd_width_while_moving"] == 1920
+    assert answer["stock_points"] == 30_000
+    assert 0 < answer["lasso_points"] < 30_000
+
+
+def test_what_is_missed_is_said():
+    reached = {name: target for name, (target, _how) in TARGETS.items()} | {"points": 1_000_000}
+    assert missed(reached) == []
+    assert missed(reached | {"sharp_frames_per_s": 20.0}) == ["sharp_frames_per_s 20.0 is not >= 30"]
+    assert missed(reached | {"sharp_frames_per_s": 20.0, "points": 10_000_000}) == []
+    assert missed(reached | {"lasso_ms": 31.0}) == ["lasso_ms 31.0 is not <= 30"]
+
+
+def test_the_same_seed_makes_the_same_cloud():
+    first, second, other = cloud(3000), cloud(3000), cloud(3000, seed=1)
+    assert np.array_equal(first.xy, second.xy)
+    assert not np.array_equal(first.xy, other.xy)
+    assert first.cluster.max() < len(first.palette)
+    assert np.isfinite(first.xy).all()
