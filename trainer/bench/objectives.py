@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from trainer import catalog, config
+from trainer.analysis.neighbours import NEIGHBOURS
+from trainer.data.scenes import COLOURS, GROUNDS, RELATIONS, SHAPES
 from trainer.fit import fit
 from trainer.store import RunRow, Workspace
 
@@ -134,12 +136,22 @@ def results(
     return [before, *found]
 
 
-def markdown(rows: Sequence[Result]) -> str:
-    """The table as the README shows it: percent, mean and standard deviation over the seeds."""
+def markdown(rows: Sequence[Result], *, epochs: int = EPOCHS) -> str:
+    """The block of the README: what was done, and the table in percent, mean and standard deviation over the seeds."""
+    run = planned(kinds()[0], 0, epochs=epochs)
+    heldout = run.data.heldout_pairs
+    chances = [1 / heldout, 5 / heldout, *(1 / len(words) for words in (COLOURS, SHAPES, GROUNDS, RELATIONS))]
     names = RECALLS | ATTRIBUTES
     lines = [
+        f"Every objective after the same {run.data.train_pairs * epochs:,} pairs of Scenes ({epochs} epochs, batches "
+        f"of {run.optimiser.batch_size}), in percent of {heldout:,} new renderings: recall from image to text, and "
+        f"how often a vote of the {NEIGHBOURS} nearest training pairs gets an attribute right. Mean and standard "
+        "deviation over the seeds. Labelled objectives are told the colour. word2vec sees captions only: its neighbours are "
+        "captions, in which the words stand.",
+        "",
         f"| objective | {' | '.join(names.values())} | seeds |",
         f"|---|{'---:|' * (len(names) + 1)}",
+        f"| chance | {' | '.join(f'{100 * chance:.1f}' for chance in chances)} | |",
     ]
     for row in rows:
         cells = [_cell(row.values.get(name)) for name in names]

@@ -32,5 +32,5 @@ def run(args: argparse.Namespace) -> int:
             for row in train(args.workspace, objectives, args.seeds, epochs=args.epochs):
                 print(f"{row.name}: {row.status}, {row.metric} {row.last}", flush=True)
     rows = results(args.workspace, objectives, args.seeds, epochs=args.epochs)
-    print(json.dumps([asdict(row) for row in rows], indent=2) if args.json else markdown(rows))
+    print(json.dumps([asdict(row) for row in rows], indent=2) if args.json else markdown(rows, epochs=args.epochs))
     return 0
