@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="counts, ten example pairs, and every problem")
     which = show.add_mutually_exclusive_group(required=True)
     which.add_argument("--preset", metavar="NAME", help="the data of a preset")
+    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognised")
     which.add_argument("--folder", metavar="DIR", help="images with .txt captions beside them")
-    which.add_argument("--table", metavar="FILE", help="CSV or TSV of image paths and captions")
+    which.add_argument("--table", metavar="FILE", help="table of images and captions")
     which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
     show.add_argument("--image-column", default=config.Table.image_column, help="default: %(default)s")
     show.add_argument("--caption-column", default=config.Table.caption_column, help="default: %(default)s")
@@ -96,6 +97,8 @@ def _chosen(args: argparse.Namespace) -> config.Data:
         return preset(args.preset).data
     if args.config:
         return config.read(args.config).data
+    if args.data:
+        return config.recognise(args.data)
     if args.folder:
         return config.Folder(path=str(Path(args.folder).expanduser().absolute()))
     return config.Table(
@@ -115,6 +118,7 @@ def _as_json(splits: DataSplits) -> dict:
         "suite": splits.suite.name if splits.suite else None,
         "used": splits.report.used,
         "problems": [{"path": path, "reason": reason} for path, reason in splits.report.problems],
+        "remarks": [{"path": path, "remark": remark} for path, remark in splits.report.remarks],
     }
 
 
@@ -125,12 +129,21 @@ def _print_splits(splits: DataSplits) -> None:
     print("\nThe first training pairs:")
     for path, caption in _examples(splits.train):
         print(f"  {path}\n      {caption[:110]}")
-    problems = splits.report.problems
-    print(f"\n{splits.report.used:,} pairs used, {len(problems):,} problems" + (":" if problems else "."))
-    for path, reason in problems[:_PROBLEMS]:
-        print(f"  {path}: {reason}")
-    if len(problems) > _PROBLEMS:
-        print(f"  and {len(problems) - _PROBLEMS:,} more; --json lists them all.")
+    report = splits.report
+    found = report.used + len(report.problems)
+    print(f"\n{found:,} pairs found: {report.used:,} used, {len(report.problems):,} not.")
+    _print_some("Not used", report.problems)
+    _print_some("Used, but odd", report.remarks)
+
+
+def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
+    if not lines:
+        return
+    print(f"{title}:")
+    for path, words in lines[:_PROBLEMS]:
+        print(f"  {path}: {words}")
+    if len(lines) > _PROBLEMS:
+        print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
 
 
 def _examples(pairs: Pairs) -> list[tuple[str, str]]:

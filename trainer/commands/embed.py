@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _paths(args: argparse.Namespace) -> list[str]:
-    from trainer.data.images import SUFFIXES
+    from trainer.pictures import SUFFIXES
 
     if args.folder is None:
         return list(args.images or ())

@@ -25,8 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
     parser.add_argument("--name", help="name of the new run (default: the preset's)")
     place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--data", metavar="PATH", help="train on a folder, table or tar of whatever layout; it is recognised"
+    )
     place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions beside them")
-    place.add_argument("--table", metavar="FILE", help="train on a CSV or TSV of image paths and captions")
+    place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimiser.batch_size=64; repeatable"
     )
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.config import ConfigError
 
     workspace: Workspace = args.workspace
-    changes = args.set or args.name or args.folder or args.table
+    changes = args.set or args.name or args.folder or args.table or args.data
     if bool(args.run) == bool(args.preset or args.config):
         raise ConfigError("Name a run that exists, or make a new one with --preset or --config: exactly one of these.")
     if args.run and changes:
@@ -75,6 +78,8 @@ def configured(args: argparse.Namespace) -> config.Run:
     from trainer import catalog, config
 
     run = catalog.preset(args.preset) if args.preset else config.read(args.config)
+    if args.data:
+        run = replace(run, data=config.recognise(args.data))
     if args.folder:
         run = replace(run, data=config.Folder(path=args.folder))
     if args.table:
@@ -86,17 +91,9 @@ def configured(args: argparse.Namespace) -> config.Run:
         if not equals:
             raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
         run = config.replace(run, field.strip(), value.strip())
-    run = replace(run, data=_anchored(run.data))
+    run = replace(run, data=config.absolute(run.data))
     config.check(run)
     return run
-
-
-def _anchored(data: config.Data) -> config.Data:
-    """The data with absolute paths: a detached or resumed trainer may work in another folder."""
-    from dataclasses import replace
-
-    paths = {name: getattr(data, name, "") for name in ("path", "heldout_path")}
-    return replace(data, **{name: str(Path(path).expanduser().absolute()) for name, path in paths.items() if path})
 
 
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:

@@ -6,28 +6,46 @@ one line in `trainer.methods`. Nothing here imports torch.
 """
 
 from trainer.config.checking import check, problems
-from trainer.config.data import Data, Folder, Scenes, Table
+from trainer.config.data import (
+    ClassFolder,
+    Data,
+    Folder,
+    HubDataset,
+    Named,
+    Scenes,
+    Shards,
+    Table,
+    absolute,
+    data_name,
+)
 from trainer.config.fields import ConfigError, field_type
 from trainer.config.model import Model, TinyTowers
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
+from trainer.config.recognition import recognise
 from trainer.config.run import SECTIONS, Optimiser, Run, Watching, choices
 
 __all__ = [
     "SECTIONS",
+    "ClassFolder",
     "ConfigError",
     "Data",
     "Folder",
+    "HubDataset",
     "Model",
+    "Named",
     "Optimiser",
     "Run",
     "Scenes",
+    "Shards",
     "Table",
     "TinyTowers",
     "Watching",
+    "absolute",
     "check",
     "choices",
+    "data_name",
     "difference",
     "field_type",
     "flatten",
@@ -35,6 +53,7 @@ __all__ = [
     "from_toml",
     "problems",
     "read",
+    "recognise",
     "replace",
     "to_toml",
     *_objectives,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from trainer.config.data import Folder, Table
+from typing import Final
+
+from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
 from trainer.config.objectives import Labelled, Pcl, Word2Vec
 from trainer.config.run import SECTIONS, Run
+
+_NOUNS: Final = {Folder: "folder", ClassFolder: "folder", Table: "table", Shards: "tars", HubDataset: "data set"}
 
 
 def check(run: Run) -> None:
@@ -19,10 +23,7 @@ def check(run: Run) -> None:
     check_fields(run, "run")
     if not run.name.strip() or any(c in run.name for c in "/\\:\0\n\r\t"):
         raise ConfigError(f"name {run.name!r}: give the run a name without slashes, colons or line breaks.")
-    if isinstance(run.data, Folder | Table) and not run.data.path.strip():
-        raise ConfigError(
-            f"data.path is empty: choose the {'folder' if isinstance(run.data, Folder) else 'table'} to train on."
-        )
+    _check_data(run.data)
     model = run.model
     if model.text_width % model.text_heads:
         raise ConfigError(
@@ -34,6 +35,16 @@ def check(run: Run) -> None:
     if model.image_tower == "resnet" and model.image_size % 32:
         raise ConfigError(f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.")
     _check_objective(run)
+
+
+def _check_data(data: Data) -> None:
+    """Checks that the data are named, and that a caption has room for the class."""
+    for name in ("path", "name"):
+        if not getattr(data, name, "given").strip():
+            raise ConfigError(f"data.{name} is empty: choose the {_NOUNS[type(data)]} to train on.")
+    template = getattr(data, "template", "{}")
+    if template.count("{}") != 1:
+        raise ConfigError(f"data.template {template!r} needs one {{}} where the name of the class goes.")
 
 
 def _check_objective(run: Run) -> None:

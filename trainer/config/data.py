@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from trainer.config.fields import option
@@ -50,16 +51,128 @@ class Folder:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A CSV or TSV file with a column of image paths and one of captions."""
+    """A CSV, TSV, JSONL or Parquet file with a column of images and one of captions."""
 
     kind: ClassVar[str] = "table"
-    label: ClassVar[str] = "Table of paths and captions"
+    label: ClassVar[str] = "Table of images and captions"
 
-    path: str = option("", "Table", "CSV or TSV; relative image paths are taken from the table's folder.")
-    image_column: str = option("filepath", "Image column", "Header of the column with the image paths.")
-    caption_column: str = option("title", "Caption column", "Header of the column with the captions.")
-    separator: Literal["auto", ",", "tab", ";"] = option("auto", "Separator", "What stands between two columns.")
+    path: str = option("", "Table", "CSV, TSV, JSONL or Parquet; relative image paths begin at the table's folder.")
+    image_column: str = option(
+        "filepath", "Image column", "Column with the image paths; in Parquet it may hold the images themselves."
+    )
+    caption_column: str = option("title", "Caption column", "Column with the captions.")
+    separator: Literal["auto", ",", "tab", ";"] = option(
+        "auto", "Separator", "What stands between two columns of a CSV.", advanced=True
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    heldout_path: str = option(
+        "",
+        "Held-out table",
+        "Another table of the same form to validate on; empty: a share of the first.",
+        advanced=True,
+    )
 
 
-Data = Scenes | Folder | Table
+@dataclass(frozen=True, kw_only=True)
+class ClassFolder:
+    """A folder with a folder of images per class; captions are made of the classes' names."""
+
+    kind: ClassVar[str] = "classes"
+    label: ClassVar[str] = "Folder per class"
+
+    path: str = option("", "Folder", "One folder a class, its images at any depth; or folders train and test of those.")
+    template: str = option("a photo of a {}.", "Caption", "{} stands for the name of the class.")
+    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    heldout_path: str = option(
+        "",
+        "Held-out folder",
+        "Another folder of the same form to validate on; empty: its folder test or val, or a share of the first.",
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shards:
+    """Tar files in the WebDataset layout: members that share a name and differ in their ending are one pair."""
+
+    kind: ClassVar[str] = "webdataset"
+    label: ClassVar[str] = "WebDataset tars"
+
+    path: str = option(
+        "", "Tars", "A folder of .tar files, or their names: shards/{000..150}.tar; parts are joined by ::."
+    )
+    template: str = option("a photo of a {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name.")
+    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    heldout_path: str = option(
+        "",
+        "Held-out tars",
+        "Other tars to validate on; empty: the folder test or val beside train, or a share of the first.",
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A data set that torchvision knows by name; downloaded once."""
+
+    kind: ClassVar[str] = "torchvision"
+    label: ClassVar[str] = "Data set by name"
+
+    name: Literal[
+        "CIFAR10",
+        "CIFAR100",
+        "MNIST",
+        "FashionMNIST",
+        "Flowers102",
+        "GTSRB",
+        "Country211",
+        "StanfordCars",
+    ] = option("CIFAR10", "Data set", "Trained on its training split, validated on its test split.")
+    root: str = option("", "Folder", "Where it lies or is downloaded to; empty: in the workspace.", advanced=True)
+    template: str = option("a photo of a {}.", "Caption", "{} stands for the name of the class.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubDataset:
+    """A data set of the Hugging Face hub, or one that was saved to a folder."""
+
+    kind: ClassVar[str] = "huggingface"
+    label: ClassVar[str] = "Hugging Face data set"
+
+    name: str = option("", "Data set", "owner/name on the hub, or a folder that save_to_disk wrote.")
+    subset: str = option("", "Subset", "Its configuration, if it has several.", advanced=True)
+    image_column: str = option("image", "Image column", "Column with the images.")
+    caption_column: str = option(
+        "text", "Caption column", "Column with the captions; a list gives its first. A class column makes captions."
+    )
+    split: str = option("train", "Training split", "Its name on the hub.", advanced=True)
+    heldout_split: str = option("", "Held-out split", "Its name; empty: a share of the first.", advanced=True)
+    heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
+    template: str = option("a photo of a {}.", "Caption", "Of classes; {} is the name.", advanced=True)
+
+
+Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset
+
+
+def data_name(data: Data) -> str:
+    """What the person calls it: the name of the data set, or of the folder, table or tars."""
+    if isinstance(data, Scenes):
+        return data.label
+    if isinstance(data, Named | HubDataset):
+        return data.name.strip("/").rpartition("/")[2] or data.label
+    first = data.path.partition("::")[0]
+    name = Path(first).name
+    if isinstance(data, Shards) and "{" in name:
+        name = Path(first).parent.name
+    return (Path(name).stem if isinstance(data, Table | Shards) else name) or data.label
+
+
+def absolute(data: Data) -> Data:
+    """The data with absolute paths: a detached or resumed trainer may work in another folder."""
+    paths = {name: getattr(data, name, "") for name in ("path", "heldout_path", "root")}
+    return replace(data, **{name: _absolute(path) for name, path in paths.items() if path.strip()})
+
+
+def _absolute(path: str) -> str:
+    parts = [str(Path(part).expanduser().absolute()) for part in path.split("::")]
+    return "::".join(parts)

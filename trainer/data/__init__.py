@@ -3,9 +3,9 @@
 Imports no torch itself, so that the processes that draw and decode start quickly; `tokenizer` and `augment` do.
 """
 
-from trainer.data.images import UnreadableImage, open_image, read_image
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs
 from trainer.data.splits import load, scenes_folder
+from trainer.pictures import UnreadableImage, open_image, read_image
 
 __all__ = [
     "DataError",

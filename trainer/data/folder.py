@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from trainer.data.images import SUFFIXES
 from trainer.data.pairs import DataError, Source
+from trainer.pictures import SUFFIXES
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
@@ -27,7 +27,7 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    for image in _images(root):
+    for image in images_below(root):
         relative = image.relative_to(root).as_posix()
         try:
             found.append(Source(image, relative, _caption(image.with_suffix(".txt"))))
@@ -38,7 +38,8 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
     return found, problems
 
 
-def _images(root: Path) -> list[Path]:
+def images_below(root: Path) -> list[Path]:
+    """The files named as images at any depth of a folder, sorted by path; what is hidden is passed over."""
     return sorted(_walk(root), key=lambda image: image.relative_to(root).as_posix())
 
 

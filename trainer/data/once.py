@@ -12,16 +12,20 @@ from trainer.data.pairs import DataError
 from trainer.store.life import AliveLock
 
 
-def written_once(folder: Path, write: Callable[[Path], None], waiting: Callable[[], None]) -> Path:
+def written_once(
+    folder: Path, write: Callable[[Path], None], waiting: Callable[[], None], *, keep_unfinished: bool = False
+) -> Path:
     """`folder`, filled by `write` unless it already is.
 
-    `write` fills a temporary folder beside it, which then takes its name: a process that dies halfway leaves
+    `write` fills a hidden folder beside it, which then takes its name: a process that dies halfway leaves
     nothing that looks whole. Two runs started together write it once; the other waits.
 
     Args:
         folder: What shall exist.
         write: Fills the (empty, existing) folder it is given.
         waiting: Called every now and then while another process writes; may raise to give up.
+        keep_unfinished: What a process that died or was cancelled had written is given to the next `write`, which
+            goes on from there.
 
     Raises:
         DataError: The disk is full or may not be written.
@@ -32,7 +36,7 @@ def written_once(folder: Path, write: Callable[[Path], None], waiting: Callable[
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.parent / f".{folder.name}.lock", waiting):
             if not folder.is_dir():
-                _write(folder, write)
+                _write(folder, write, keep_unfinished)
     except OSError as error:
         raise DataError(
             f"{folder} cannot be written: {error.strerror or error}. Free some space or choose another --workspace."
@@ -40,17 +44,19 @@ def written_once(folder: Path, write: Callable[[Path], None], waiting: Callable[
     return folder
 
 
-def _write(folder: Path, write: Callable[[Path], None]) -> None:
+def _write(folder: Path, write: Callable[[Path], None], keep_unfinished: bool) -> None:
     unfinished = folder.parent / f".{folder.name}.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    if not keep_unfinished:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(exist_ok=keep_unfinished)
     try:
         write(unfinished)
         # Else a power cut could leave the new name on empty files. One call, as there may be 30,000 of them.
         getattr(os, "sync", lambda: None)()
         os.replace(unfinished, folder)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if not keep_unfinished:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
 from trainer.catalog import PromptSuite
+from trainer.pictures import Location
 from trainer.problem import Problem
 
 
@@ -20,7 +20,8 @@ class DataError(Problem):
 class Source:
     """One pair as it lies on the disk, its image not yet decoded."""
 
-    path: Path
+    path: Location
+    """Where its image is: a file, a member of a tar, a cell of a table."""
     relative: str
     """Name of the image below the data set's folder, with forward slashes."""
     caption: str
@@ -30,11 +31,16 @@ class Source:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """How many pairs are used, and why each of the others is not."""
+    """How many pairs are used, why each of the others is not, and what was odd about some that are.
+
+    Every pair that was found is either used or has a line in `problems`.
+    """
 
     used: int
     problems: list[tuple[str, str]]
     """(path or line, reason), in the order they were met."""
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    """(path, what was put right) of pairs that are used."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Pairs:
     labels: list[str]
     """Class of each pair, "" where it has none."""
     paths: list[str]
+    """The text of each image's `Location`; of a file its path."""
     metadata: dict[str, list[str]]
     fingerprint: str
     """Hash of the decoded images, captions and labels: equal on any machine that holds the same pairs."""

@@ -9,25 +9,28 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer.data.images import UnreadableImage, read_image
 from trainer.data.once import written_once
-from trainer.data.pairs import Source
+from trainer.data.pairs import DataError, Source
 from trainer.data.workers import spread
+from trainer.pictures import Location, UnreadableImage, file_of, read_image
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
 
 _CHUNK: Final = 256
 
 _UNUSED_DAYS: Final = 30
 """After which a cache goes: every change of a data set leaves one behind."""
+
+_SPARE: Final = 64 * 2**20
+"""Bytes that are left on the disk for everything else."""
 
 Progress = Callable[[float, str], None]
 
@@ -40,6 +43,8 @@ class Prepared:
     rows: list[int]
     """Position of each image among the sources."""
     problems: list[tuple[str, str]]
+    remarks: list[tuple[str, str]]
+    """What was odd about pictures that are used, and put right."""
     fingerprint: str
     """Of the decoded images alone."""
 
@@ -47,7 +52,8 @@ class Prepared:
 def prepare(sources: Sequence[Source], *, size: int, cache: Path, progress: Progress) -> Prepared:
     """The images of `sources` at `size`, from the cache if the same files were decoded before.
 
-    The cache is known by paths, sizes, times and captions, so a changed, added or removed file makes a new one.
+    The cache is known by paths, sizes, times and captions, so a changed, added or removed file makes a new one. What
+    an interrupted run had decoded is not decoded again.
 
     Args:
         sources: In order.
@@ -56,40 +62,55 @@ def prepare(sources: Sequence[Source], *, size: int, cache: Path, progress: Prog
         progress: Told the share that is done.
 
     Raises:
-        DataError: The cache cannot be written.
+        DataError: The cache cannot be written, or there is no room for it.
     """
     folder = cache / f"{_fingerprint(sources)}-{size}"
     written_once(
         folder,
         lambda unfinished: _decode_all(sources, size, unfinished, progress),
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
+        keep_unfinished=True,
     )
     os.utime(folder)
     _remove_unused(cache)
     facts = json.loads((folder / "prepared.json").read_text(encoding="utf-8"))
     images = np.load(folder / "images.npy", mmap_mode="r")
-    problems = [(path, reason) for path, reason in facts["problems"]]
-    return Prepared(images, facts["rows"], problems, facts["fingerprint"])
+    problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
+    return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
+
+
+def bytes_needed(n: int, size: int) -> int:
+    """Size on the disk of `n` decoded images."""
+    return n * size * size * 3
 
 
 def _fingerprint(sources: Sequence[Source]) -> str:
     digest = hashlib.blake2b(f"{_VERSION}".encode(), digest_size=8)
+    states: dict[Path, str] = {}  # a tar is looked at once, not once for each of its members
     for source in sources:
-        try:
-            stat = source.path.stat()
-            state = f"{stat.st_size} {stat.st_mtime_ns}"
-        except OSError:
-            state = "missing"
-        digest.update(f"{source.path}\0{source.relative}\0{state}\0{source.caption}\0".encode("utf-8", "replace"))
+        file = file_of(source.path)
+        if file not in states:
+            states[file] = _state(file)
+        words = f"{source.path}\0{source.relative}\0{states[file]}\0{source.caption}\0"
+        digest.update(words.encode("utf-8", "replace"))
     return digest.hexdigest()
+
+
+def _state(file: Path) -> str:
+    try:
+        stat = file.stat()
+    except OSError:
+        return "missing"
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def _remove_unused(cache: Path) -> None:
     for folder in cache.glob("*-*"):
-        if not folder.name.startswith(".") and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86_400:
-            hidden = folder.with_name(f".{folder.name}.unfinished")
-            # Renamed first, for what is half removed must not look whole. Where it is in use, some systems refuse.
-            with contextlib.suppress(OSError):
+        # Where it is in use, some systems refuse; another process may be at it, too.
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86_400:
+                # Renamed first, for what is half removed must not look whole.
+                hidden = folder.with_name(f".{folder.name.strip('.')}.removed")
                 os.replace(folder, hidden)
                 shutil.rmtree(hidden, ignore_errors=True)
 
@@ -100,44 +121,96 @@ class _Part:
 
     file: Path
     first: int
-    paths: tuple[Path, ...]
+    places: tuple[Location, ...]
     size: int
 
 
-def _decode(part: _Part) -> tuple[int, dict[int, str]]:
-    """Fills the part's rows; returns how many, and the reason for each row left black."""
+@dataclass(frozen=True)
+class _Done:
+    """What became of a part: rows left black and why, and rows with something odd about them."""
+
+    first: int
+    count: int
+    reasons: dict[int, str]
+    remarks: dict[int, str]
+
+
+def _decode(part: _Part) -> _Done:
+    """Fills the part's rows."""
     images = np.load(part.file, mmap_mode="r+")
-    reasons = {}
-    for row, path in enumerate(part.paths, part.first):
+    reasons, remarks = {}, {}
+    for row, place in enumerate(part.places, part.first):
+        odd: list[str] = []
         try:
-            images[row] = read_image(path, part.size)
+            images[row] = read_image(place, part.size, odd)
         except UnreadableImage as error:
             reasons[row] = str(error)
-    return len(part.paths), reasons
+        else:
+            if odd:
+                remarks[row] = " ".join(odd)
+    images.flush()
+    return _Done(part.first, len(part.places), reasons, remarks)
 
 
 def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Progress) -> None:
-    file = folder / "images.npy"
-    _allocate(file, len(sources), size)
-    parts = [
-        _Part(file, first, tuple(source.path for source in sources[first : first + _CHUNK]), size)
+    file, journal = folder / "images.npy", folder / "decoded.jsonl"
+    parts = {
+        first: _Part(file, first, tuple(source.path for source in sources[first : first + _CHUNK]), size)
         for first in range(0, len(sources), _CHUNK)
-    ]
-    reasons: dict[int, str] = {}
-    done = 0
-    for count, failed in spread(_decode, parts):
-        reasons |= failed
-        done += count
-        progress(done / len(sources), f"Preparing images: {done:,} of {len(sources):,}")
+    }
+    finished = _begin(file, journal, len(sources), size)
+    done = sum(part.count for part in finished)
+    waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
+    with journal.open("a", encoding="utf-8") as written:
+        for part in spread(_decode, waiting):
+            finished.append(part)
+            written.write(json.dumps(asdict(part)) + "\n")
+            written.flush()
+            done += part.count
+            progress(done / len(sources), f"Preparing images: {done:,} of {len(sources):,}")
+    reasons = {int(row): words for part in finished for row, words in part.reasons.items()}
+    remarks = {int(row): words for part in finished for row, words in part.remarks.items()}
     rows = [row for row in range(len(sources)) if row not in reasons]
     if reasons:
         _keep(file, rows)
     facts = {
         "rows": rows,
         "problems": [(sources[row].relative, reasons[row]) for row in sorted(reasons)],
+        "remarks": [(sources[row].relative, remarks[row]) for row in sorted(remarks)],
         "fingerprint": _content(file),
     }
     (folder / "prepared.json").write_text(json.dumps(facts), encoding="utf-8")
+    journal.unlink()
+
+
+def _begin(file: Path, journal: Path, n: int, size: int) -> list[_Done]:
+    """The parts that an interrupted process had decoded into the file; makes the file if there is none."""
+    shape = (n, size, size, 3)
+    with contextlib.suppress(OSError, ValueError):
+        if np.load(file, mmap_mode="r").shape == shape:
+            return list(_finished(journal))
+    journal.unlink(missing_ok=True)
+    _check_room(file.parent, bytes_needed(n, size))
+    _allocate(file, n, size)
+    return []
+
+
+def _finished(journal: Path) -> Iterator[_Done]:
+    """What the journal tells, up to a line that was cut short."""
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        try:
+            yield _Done(**json.loads(line))
+        except (ValueError, TypeError):
+            return
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free - _SPARE:
+        raise DataError(
+            f"The decoded images need {needed / 2**20:,.0f} MiB and {folder} has {free / 2**20:,.0f} MiB free. "
+            "Free some space, choose a smaller model.image_size, or another --workspace."
+        )
 
 
 def _allocate(file: Path, n: int, size: int) -> None:

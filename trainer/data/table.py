@@ -1,4 +1,4 @@
-"""A CSV or TSV file with a column of image paths and one of captions."""
+"""A table with a column of images and one of captions: CSV and TSV here, JSONL and Parquet in `records`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 from trainer import config
 from trainer.data.pairs import DataError, Source
+from trainer.data.records import pair, record_sources
 
 _SEPARATORS: Final = (",", "\t", ";")
-_LABEL: Final = "label"
-"""A column of this name, if there is one, gives each pair its class."""
+_RECORDS: Final = (".jsonl", ".ndjson", ".parquet")
 
 
 def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, str]]]:
@@ -22,6 +22,8 @@ def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, st
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
     """
     path = Path(table.path).expanduser()
+    if path.suffix.lower() in _RECORDS:
+        return record_sources(table)
     lines = _lines(path, table)
     _, header = next(lines, (1, []))
     _check_header(path, header, table)
@@ -29,7 +31,7 @@ def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, st
     problems: list[tuple[str, str]] = []
     for number, cells in lines:
         try:
-            found.append(_source(path.parent, header, cells, table))
+            found.append(_source(path, header, cells, table))
         except ValueError as reason:
             problems.append((f"line {number}", str(reason)))
     if not found:
@@ -79,15 +81,8 @@ def _check_header(path: Path, header: list[str], table: config.Table) -> None:
             raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {name} to one of them.")
 
 
-def _source(root: Path, header: list[str], cells: list[str], table: config.Table) -> Source:
+def _source(path: Path, header: list[str], cells: list[str], table: config.Table) -> Source:
     if len(cells) != len(header):
         raise ValueError(f"It has {len(cells)} cells where the header names {len(header)} columns.")
     row = dict(zip(header, cells, strict=True))
-    image, caption = row.pop(table.image_column), " ".join(row.pop(table.caption_column).split())
-    if not image:
-        raise ValueError("It names no image.")
-    if not caption:
-        raise ValueError(f"The caption of {image} is empty.")
-    if "://" in image:
-        raise ValueError(f"{image} is an address; only files on this machine are read.")
-    return Source(root / Path(image).expanduser(), image, caption, row.get(_LABEL, ""), row)
+    return pair(path, row, table)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
+from trainer.pictures.location import Location, location, opened
 from trainer.problem import Problem
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -23,29 +23,39 @@ LARGEST: Final = 64_000_000
 """Pixels. Checked in the header: a small file can unfold to gigabytes."""
 
 
+_ORIENTATION: Final = 0x0112
+"""Of EXIF: how the camera was held."""
+
+
 class UnreadableImage(Problem):
     """An image file that cannot be used; the message is the reason, without the path."""
 
 
-def read_image(path: Path, size: int) -> UInt8[np.ndarray, "size size 3"]:
+def read_image(place: Location | str, size: int, remarks: list[str] | None = None) -> UInt8[np.ndarray, "size size 3"]:
     """The middle square of the first frame, upright, on white where transparent; resized bicubic.
+
+    Args:
+        place: Where the picture lies.
+        size: Side of the result, in pixels.
+        remarks: Receives a sentence for everything odd that was put right.
 
     Raises:
         UnreadableImage: The file is missing, damaged, too large, or no image of a known kind.
     """
-    image = open_image(path, smallest=size)
+    image = open_image(place, smallest=size, remarks=remarks)
     side = min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2
     box = (left, top, left + side, top + side)
     return np.array(image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0))
 
 
-def open_image(path: Path, *, smallest: int = 0) -> Image.Image:
+def open_image(place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None) -> Image.Image:
     """The first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
 
     Args:
-        path: The file.
+        place: Where the picture lies.
         smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
+        remarks: Receives a sentence for everything odd that was put right.
 
     Raises:
         UnreadableImage: As `read_image`.
@@ -53,8 +63,11 @@ def open_image(path: Path, *, smallest: int = 0) -> Image.Image:
     # A module-wide switch of Pillow that other packages turn on.
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        source = opened(location(place) if isinstance(place, str) else place)
+        with Image.open(source, formats=FORMATS) as image:
             _check_size(image)
+            if remarks is not None:
+                remarks += _oddities(image)
             if smallest:
                 image.draft("RGB", (2 * smallest, 2 * smallest))
             image.load()
@@ -79,6 +92,23 @@ def _check_size(image: Image.Image) -> None:
             f"The image has {width:,} x {height:,} pixels, more than the {LARGEST // 1_000_000} million that are read; "
             "save a smaller copy."
         )
+
+
+def _oddities(image: Image.Image) -> list[str]:
+    """What a viewer might show otherwise, a sentence each."""
+    found = []
+    if image.mode.startswith("I") or image.mode == "F":
+        depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
+        found.append(f"{depth} values are scaled to 8 bits.")
+    if image.mode == "CMYK":
+        found.append("Print colours (CMYK) are turned into screen colours.")
+    if image.has_transparency_data:
+        found.append("Transparent parts lie on white.")
+    if image.getexif().get(_ORIENTATION, 1) in range(2, 9):
+        found.append("The camera was turned; the picture is set upright.")
+    if getattr(image, "n_frames", 1) > 1:
+        found.append(f"Of {image.n_frames} frames the first is taken.")
+    return found
 
 
 def _in_rgb(image: Image.Image) -> Image.Image:

@@ -43,7 +43,7 @@ class RunTable:
                     folder=folder_name(number, run.name),
                     config=config.to_toml(run),
                     objective=run.objective.kind,
-                    data=_data_label(run.data),
+                    data=config.data_name(run.data),
                     preset=preset,
                     parent=parent,
                     status=status,
@@ -237,10 +237,3 @@ def _free_name(connection: Connection, name: str) -> str:
         count += 1
         free = f"{name} {count}"
     return free
-
-
-def _data_label(data: config.Data) -> str:
-    if isinstance(data, config.Scenes):
-        return data.label
-    path = Path(data.path)
-    return (path.name if isinstance(data, config.Folder) else path.stem) or data.label

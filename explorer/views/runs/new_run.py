@@ -45,7 +45,10 @@ FOLDED: Final = frozenset({"model", "watching"})
 
 BROWSE: Final[dict[type, dict[str, Browse]]] = {
     config.Folder: {"path": "folder", "heldout_path": "folder"},
-    config.Table: {"path": "file"},
+    config.ClassFolder: {"path": "folder", "heldout_path": "folder"},
+    config.Table: {"path": "file", "heldout_path": "file"},
+    config.Shards: {"path": "folder", "heldout_path": "folder"},
+    config.Named: {"root": "folder"},
 }
 
 MOST_COUNTED: Final = 200_000
@@ -372,6 +375,8 @@ def count_pairs(data: config.Data) -> int | None:
     """How many pairs there are to train on, about: captions or lines are counted, no image is opened. None: unknown."""
     if isinstance(data, config.Scenes):
         return data.train_pairs
+    if not isinstance(data, config.Folder | config.Table):
+        return None
     path = Path(data.path).expanduser()
     share = 1.0 if getattr(data, "heldout_path", "") else 1.0 - data.heldout_share
     if not data.path.strip() or not path.exists():

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image
 
 from trainer import config
-from trainer.data import DataError, DataSplits, load, read_image
+from trainer.data import DataError, DataSplits, load, prepared, read_image
 from trainer.data.folder import folder_sources
 from trainer.data.workers import spread
 
@@ -189,14 +190,41 @@ def test_the_fingerprint_does_not_depend_on_the_place(folder: Path, tmp_path: Pa
     assert read(config.Folder(path=str(moved)), workspace).train.fingerprint == here.fingerprint
 
 
-def test_a_stop_while_preparing_leaves_nothing(folder: Path, workspace: Path) -> None:
+def test_a_stop_while_preparing_leaves_nothing_that_looks_whole_and_loses_nothing(
+    folder: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "_CHUNK", 7)
+    decoded: list[Path] = []
+
+    def counting(place: Path, size: int, remarks: list[str]) -> np.ndarray:
+        decoded.append(place)
+        return read_image(place, size, remarks)
+
+    monkeypatch.setattr(prepared, "read_image", counting)
+
     def stop(share: float, note: str) -> None:
-        raise KeyboardInterrupt
+        if "21 of" in note:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         read(config.Folder(path=str(folder)), workspace, stop)
-    assert not inodes(workspace)
-    assert read(config.Folder(path=str(folder)), workspace).report.used == 40
+    assert all(name.startswith(".") for name in inodes(workspace))
+    splits = read(config.Folder(path=str(folder)), workspace)
+    assert splits.report.used == 40
+    assert len(decoded) == len(set(decoded)) == 40
+    for pairs in (splits.train, *splits.heldout.values()):
+        for row, path in enumerate(pairs.paths):
+            assert (pairs.images[row] == read_image(path, 32)).all()
+    assert not [name for name in inodes(workspace) if name.startswith(".")]
+
+
+def test_a_cache_without_room_is_refused_before_it_is_begun(
+    folder: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nearly_full = namedtuple("usage", "free")(prepared._SPARE + 1)
+    monkeypatch.setattr(prepared.shutil, "disk_usage", lambda folder: nearly_full)
+    with pytest.raises(DataError, match=r"need 0 MiB and .* 64 MiB free"):
+        read(config.Folder(path=str(folder), heldout_share=0.01), workspace)
 
 
 def test_caches_unused_for_a_month_go(folder: Path, workspace: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainer.data import UnreadableImage, open_image, read_image
+from trainer.pictures import UnreadableImage, open_image, read_image
 
 SIDE = 64
 RAMP = np.tile(np.linspace(0, 1, SIDE), (SIDE, 1))

@@ -1,0 +1,138 @@
+"""Data sets that torchvision knows by name: downloaded once, with progress, then pairs like any other."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from PIL import Image
+
+from trainer import config
+from trainer.catalog import prompt_suites
+from trainer.data.kept import Picture, kept
+from trainer.data.pairs import DataError, Source
+
+Progress = Callable[[float, str], None]
+
+_ARRAYS: Final = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST")
+"""Held by torchvision as one array; the others are files."""
+
+_COLOURED: Final = ("CIFAR10", "CIFAR100")
+"""Arrays of numpy; those of the grey ones are torch's."""
+
+
+def named_sources(data: config.Named, workspace_folder: Path, progress: Progress) -> dict[str, list[Source]]:
+    """The pairs of the training and the test split; captions are made of the classes' names.
+
+    Args:
+        data: Which data set, and where it lies or shall lie.
+        workspace_folder: Holds it where `data` names no folder, and the pictures of those that are one array.
+        progress: Told the share of each download; may raise to cancel.
+
+    Raises:
+        DataError: It is not there and cannot be downloaded.
+    """
+    root = Path(data.root).expanduser() if data.root.strip() else workspace_folder / "data" / "torchvision"
+    kept_at = workspace_folder / "data" / "kept"
+    return {
+        "train": _of_split(data, root, kept_at, True, progress),
+        "heldout": _of_split(data, root, kept_at, False, progress),
+    }
+
+
+def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, progress: Progress) -> list[Source]:
+    opened = _opened(data.name, root, training, progress)
+    if data.name in _ARRAYS:
+        folder = kept_at / f"{data.name}-{'train' if training else 'test'}"
+        sources, _ = kept(folder, lambda: _pictures(data.name, opened, progress))
+        return [_captioned(source, data.template) for source in sources]
+    names = _class_names(data.name, opened)
+    return [
+        Source(path, path.relative_to(root).as_posix(), data.template.replace("{}", names[target]), names[target])
+        for path, target in _files(opened)
+    ]
+
+
+def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
+    import torchvision
+
+    switch = {"train": training} if name in _ARRAYS else {"split": "train" if training else "test"}
+    known = getattr(torchvision.datasets, name)
+    try:
+        with downloads_shown(progress, name):
+            # StanfordCars has no address any more, and says so when it is asked to download what is there.
+            return known(root=str(root), download=name != "StanfordCars", **switch)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DataError(
+            f"{name} is not in {root} and could not be downloaded: {str(error).splitlines()[0]}. "
+            "Check the network, or put it there by hand and set data.root."
+        ) from error
+
+
+@contextmanager
+def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
+    """Tells `progress` how far torchvision's downloads are; what it raises cancels them."""
+    import torchvision.datasets.utils as downloads
+
+    class Bar:
+        """Stands in for tqdm, the one place where torchvision tells how far it is."""
+
+        def __init__(self, *_: object, total: float | None = None, **__: object) -> None:
+            self._total, self._done = total or 0, 0
+
+        def __enter__(self) -> Bar:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def update(self, count: int) -> None:
+            self._done += count
+            share = min(1.0, self._done / self._total) if self._total else 0.0
+            progress(share, f"Downloading {name}: {self._done / 1e6:,.0f} of {self._total / 1e6:,.0f} MB")
+
+    before = downloads.tqdm
+    downloads.tqdm = Bar
+    try:
+        yield
+    finally:
+        downloads.tqdm = before
+
+
+def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[Picture]:
+    names = _class_names(name, opened)
+    for row, (pixels, target) in enumerate(zip(opened.data, opened.targets, strict=True)):
+        if row % 1000 == 0:
+            progress(row / len(opened.data), f"Keeping the pictures of {name}: {row:,} of {len(opened.data):,}")
+        buffer = io.BytesIO()
+        image = Image.fromarray(pixels if name in _COLOURED else pixels.numpy())
+        image.save(buffer, "PNG", compress_level=1)
+        yield Picture(f"{row:06}.png", buffer.getvalue(), "", names[int(target)])
+
+
+def _captioned(source: Source, template: str) -> Source:
+    return Source(source.path, source.relative, template.replace("{}", source.label), source.label)
+
+
+def _files(opened: Any) -> list[tuple[Path, int]]:
+    """(file, class) of every image; each class of torchvision keeps them under a name of its own."""
+    if hasattr(opened, "_image_files"):
+        pairs = zip(opened._image_files, opened._labels, strict=True)
+    else:
+        pairs = opened.samples if hasattr(opened, "samples") else opened._samples
+    return [(Path(path), int(target)) for path, target in pairs]
+
+
+def _class_names(name: str, opened: Any) -> list[str]:
+    """What captions call the classes: the project's own suite of the data set, else torchvision's names."""
+    suite = prompt_suites().get(name.lower())
+    if suite is not None:
+        return list(suite.classes)
+    classes = getattr(opened, "classes", None)
+    if classes is None:
+        return [f"class {number}" for number in range(1000)]
+    # MNIST's are "0 - zero".
+    return [str(one).rpartition(" - ")[2].replace("_", " ").strip().lower() for one in classes]

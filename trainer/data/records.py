@@ -1,0 +1,142 @@
+"""Tables that are no text of cells: JSONL, one object a line, and Parquet, whose images may lie in the table itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config
+from trainer.data.pairs import DataError, Source
+from trainer.pictures import Cell
+
+LABEL: Final = "label"
+"""A column of this name, if there is one, gives each pair its class."""
+
+MOST_TEXT: Final = 100_000
+"""Characters of a caption or a cell; a longer one is a mistake or an attack."""
+
+_ROWS: Final = 10_000
+"""Rows of a Parquet file held at a time."""
+
+Problems = list[tuple[str, str]]
+
+
+def record_sources(table: config.Table) -> tuple[list[Source], Problems]:
+    """The pairs of a JSONL or Parquet file in its order, other plain columns as metadata; and (row, reason).
+
+    Raises:
+        DataError: The file cannot be read, lacks a column, or has no usable row.
+    """
+    path = Path(table.path).expanduser()
+    rows = _parquet_rows(path, table) if path.suffix.lower() == ".parquet" else _json_rows(path)
+    found: list[Source] = []
+    problems: Problems = []
+    for where, row in rows:
+        try:
+            found.append(pair(path, row, table) if isinstance(row, dict) else _raise(row))
+        except ValueError as reason:
+            problems.append((where, str(reason)))
+    if not found:
+        first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
+        raise DataError(f"{path.name} has no usable row.{first}")
+    return found, problems
+
+
+def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
+    """The pair that a row of a table describes.
+
+    Args:
+        path: Of the table; relative image paths begin at its folder.
+        row: Column -> value; an image is a path, or a `Cell` of the table itself.
+        table: Which columns hold image and caption.
+
+    Raises:
+        ValueError: It lacks one of them; the message is the reason.
+    """
+    values = dict(row)
+    image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
+    if isinstance(caption, list) and caption:
+        caption = caption[0]
+    metadata = {name: f"{value}" for name, value in values.items() if isinstance(value, str | int | float)}
+    if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
+        raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
+    if not isinstance(caption, str) or not caption.strip():
+        raise ValueError("Its caption is empty." if table.caption_column in row else _missing(table.caption_column))
+    if len(caption) > MOST_TEXT:
+        raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
+    words = " ".join(caption.split())
+    if isinstance(image, Cell):
+        return Source(image, f"{path.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
+    if not isinstance(image, str) or not image.strip():
+        raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
+    if "://" in image or image.startswith(("//", "\\\\")):
+        raise ValueError(f"{image} is an address; only files on this machine are read.")
+    return Source(path.parent / Path(image).expanduser(), image, words, metadata.get(LABEL, ""), metadata)
+
+
+def _raise(reason: str) -> Source:
+    raise ValueError(reason)
+
+
+def _missing(column: str) -> str:
+    return f"It has no {column!r}."
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """(line, object) or (line, reason); blank lines are passed over."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if raw.strip():
+                    yield f"line {number}", _object(raw)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose a JSONL file.") from error
+
+
+def _object(raw: bytes) -> dict[str, Any] | str:
+    try:
+        document = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return f"It is no JSON: {error}."
+    return document if isinstance(document, dict) else "It is no JSON object."
+
+
+def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        schema = file.schema_arrow
+        _check_columns(path, schema.names, table)
+        kind = schema.field(table.image_column).type
+        inside = not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == table.caption_column)]
+        columns = [name for name in plain if not (inside and name == table.image_column)]
+        row = 0
+        for batch in file.iter_batches(_ROWS, columns=columns):
+            for values in batch.to_pylist():
+                if inside:
+                    values[table.image_column] = Cell(path, table.image_column, row)
+                yield f"row {row + 1}", values
+                row += 1
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
+
+
+def _is_plain(kind: Any, caption: bool) -> bool:
+    """Whether a column holds words or numbers; captions may come as lists."""
+    import pyarrow.types as types
+
+    words = types.is_string(kind) or types.is_large_string(kind)
+    listed = caption and types.is_list(kind) and types.is_string(kind.value_type)
+    return words or types.is_integer(kind) or types.is_floating(kind) or listed
+
+
+def _check_columns(path: Path, names: list[str], table: config.Table) -> None:
+    for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
+        if column not in names:
+            present = ", ".join(repr(name) for name in names[:20])
+            raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {field} to one of them.")

@@ -1,0 +1,294 @@
+"""Tar files in the WebDataset layout, read by hand: nothing is unpacked, no command and no pickle is ever run.
+
+WebDataset's own reader (https://github.com/webdataset/webdataset) runs `pipe:` addresses as commands and unpickles
+members by their ending. Here a member is an image, a text, a class or a JSON object, or is passed over.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from trainer import config
+from trainer.data.class_folder import HELDOUT
+from trainer.data.once import written_once
+from trainer.data.pairs import DataError, Source
+from trainer.pictures import SUFFIXES, Member
+
+MOST_SHARDS: Final = 100_000
+MOST_TEXT: Final = 100_000
+"""Bytes of a caption or a JSON object; a longer one is no caption."""
+CAPTION_KEYS: Final = ("caption", "text", "title", "txt")
+"""Where a JSON member keeps the caption, tried in this order."""
+
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
+
+Problems = list[tuple[str, str]]
+
+
+def shard_sources(
+    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None]
+) -> tuple[dict[str, list[Source]], Problems]:
+    """The pairs of each split in the order of the tars; only "train" where no held-out tars are known.
+
+    Args:
+        data: Which tars.
+        workspace_folder: Compressed tars are decompressed into its cache, once.
+        progress: Told how many tars have been listed.
+
+    Raises:
+        DataError: No tar of a split can be read, or there is no pair in them.
+    """
+    found: dict[str, list[Source]] = {}
+    problems: Problems = []
+    for split, pattern in _splits(data).items():
+        found[split], more = _of_split(pattern, data.template, workspace_folder, progress)
+        problems += more
+    return found, problems
+
+
+def expand(pattern: str) -> list[str]:
+    """The names a pattern stands for: `{000..150}` counts, `{a,b}` lists, `::` joins patterns.
+
+    Raises:
+        DataError: It is an address or a command, or stands for more names than any data set has.
+    """
+    names: list[str] = []
+    for part in pattern.split("::"):
+        if "://" in part or part.strip().startswith("pipe:"):
+            raise DataError(f"{part} is an address or a command; only tars on this machine are read. Download them.")
+        names += itertools.islice(_expanded(part.strip()), MOST_SHARDS + 1 - len(names))
+    if len(names) > MOST_SHARDS:
+        raise DataError(f"{pattern} stands for more than {MOST_SHARDS:,} tars. Check the numbers in its braces.")
+    return names
+
+
+def _expanded(pattern: str) -> Iterator[str]:
+    """One name after the other: a mistyped range must not fill the memory."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    if counted := _RANGE.fullmatch(braces[1]):
+        first, last = counted.groups()
+        width = len(first) if first.startswith("0") else 0
+        choices: Iterator[str] = (f"{n:0{width}}" for n in range(int(first), int(last) + 1))
+    else:
+        choices = iter(braces[1].split(","))
+    for choice in choices:
+        yield from _expanded(f"{before}{choice}{after}")
+
+
+def _splits(data: config.Shards) -> dict[str, str]:
+    """Split -> pattern. Of a folder with folders `train` and `test`, those."""
+    if data.heldout_path.strip():
+        return {"train": data.path, "heldout": data.heldout_path}
+    root = Path(data.path).expanduser()
+    train = root / "train" if (root / "train").is_dir() else root
+    beside = [train.parent / name for name in HELDOUT if _tars_in(train.parent / name)]
+    if train.name == "train" and _tars_in(train) and beside:
+        return {"train": str(train), "heldout": str(beside[0])}
+    return {"train": str(train) if train.is_dir() else data.path}
+
+
+def _tars_in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    tars = [path for path in folder.iterdir() if path.name.endswith((".tar", ".tar.gz", ".tgz"))]
+    return sorted(tars, key=lambda path: [int(part) if part.isdigit() else part for part in _digits(path.name)])
+
+
+def _digits(name: str) -> list[str]:
+    return re.split(r"(\d+)", name)
+
+
+def _of_split(
+    pattern: str, template: str, workspace_folder: Path, progress: Callable[[float, str], None]
+) -> tuple[list[Source], Problems]:
+    tars = _tars_in(Path(pattern).expanduser()) or [Path(name).expanduser() for name in expand(pattern)]
+    names = _class_names(tars[0].parent)
+    found: list[Source] = []
+    problems: Problems = []
+    for number, tar in enumerate(tars):
+        progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
+        try:
+            readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
+            for sample in _samples(readable, tar.name, problems):
+                _take(sample, tar.name, template, names, found, problems)
+        except (OSError, EOFError, tarfile.TarError) as error:
+            problems.append((tar.name, _why(tar, error)))
+    if not found:
+        first = f" The first problem: {problems[0][0]}: {problems[0][1]}" if problems else ""
+        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}")
+    return found, problems
+
+
+@dataclass
+class _Sample:
+    """Members of one tar that share a name."""
+
+    key: str
+    image: Member | None = None
+    texts: dict[str, bytes] = field(default_factory=dict)
+
+
+def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
+    """Runs of members with one key. A tar that ends early gives what it holds, and a problem."""
+    sample: _Sample | None = None
+    whole, end = tar.stat().st_size, 0
+    with tarfile.open(tar, "r:") as archive:
+        try:
+            for info in archive:
+                end = info.offset_data + info.size
+                if not info.isreg() or info.issparse():
+                    continue
+                if end > whole:
+                    raise tarfile.ReadError(f"it ends within {info.name}")
+                key, ending = _split_name(info.name)
+                if sample is None or sample.key != key:
+                    if sample is not None:
+                        yield sample
+                    sample = _Sample(key)
+                _put(sample, ending, info, tar, archive)
+            # Two empty blocks end a tar; tarfile does not miss them.
+            if whole - end < 2 * tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("its end is missing")
+        except tarfile.ReadError as error:
+            problems.append((name, f"The tar is damaged or cut short: {error}. What comes before is used."))
+    if sample is not None:
+        yield sample
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Key and ending as WebDataset parts them: at the first dot of the last part of the path."""
+    folder, slash, file = name.rpartition("/")
+    key, _, ending = file.partition(".")
+    return f"{folder}{slash}{key}", ending.lower()
+
+
+def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> None:
+    if f".{ending}" in SUFFIXES:
+        sample.image = sample.image or Member(tar, info.offset_data, info.size, info.name)
+    elif ending in ("txt", "json", "cls"):
+        file = archive.extractfile(info)
+        sample.texts[ending] = file.read(MOST_TEXT + 1) if file is not None else b""
+
+
+def _take(sample: _Sample, tar: str, template: str, names: list[str], found: list[Source], problems: Problems) -> None:
+    where = f"{tar}/{sample.key}"
+    if sample.image is None:
+        if sample.texts:
+            problems.append((where, "It has a text and no image."))
+        return
+    try:
+        caption, label, metadata = _words(sample.texts, template, names)
+    except ValueError as reason:
+        problems.append((where, str(reason)))
+        return
+    found.append(Source(sample.image, f"{tar}/{sample.image.name}", caption, label, metadata))
+
+
+def _words(texts: dict[str, bytes], template: str, names: list[str]) -> tuple[str, str, dict[str, str]]:
+    """Caption, class and metadata of one sample.
+
+    Raises:
+        ValueError: There is neither caption nor class; the message is the reason.
+    """
+    decoded = {kind: _decoded(kind, raw) for kind, raw in texts.items()}
+    metadata = _metadata(decoded.get("json", ""))
+    label = _label(decoded.get("cls", "").strip(), names)
+    caption = " ".join(decoded.get("txt", "").split())
+    for key in CAPTION_KEYS:
+        caption = caption or " ".join(metadata.pop(key, "").split())
+    if not caption and label:
+        caption = template.replace("{}", label)
+    if not caption:
+        raise ValueError("Its caption is empty." if "txt" in decoded else "It has an image and neither text nor class.")
+    return caption, label, metadata
+
+
+def _decoded(kind: str, raw: bytes) -> str:
+    if len(raw) > MOST_TEXT:
+        raise ValueError(f"Its .{kind} is longer than {MOST_TEXT:,} bytes.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Its .{kind} is not UTF-8 text (byte {error.start}).") from None
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """The plain values of a JSON object, as text."""
+    if not text:
+        return {}
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"Its .json cannot be read: {error}.") from None
+    if not isinstance(document, dict):
+        raise ValueError("Its .json is no object.")
+    plain = {str(key): value for key, value in document.items() if isinstance(value, str | int | float)}
+    return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}
+
+
+def _label(text: str, names: list[str]) -> str:
+    if text.isdigit() and names:
+        if int(text) >= len(names):
+            raise ValueError(f"Its class {text} has no name in classnames.txt, which has {len(names):,}.")
+        return names[int(text)]
+    return text
+
+
+def _class_names(folder: Path) -> list[str]:
+    """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
+    for place in (folder, folder.parent):
+        try:
+            return [line.strip() for line in (place / "classnames.txt").read_text(encoding="utf-8").splitlines()]
+        except (OSError, UnicodeDecodeError):
+            continue
+    return []
+
+
+def _decompressed(tar: Path, workspace_folder: Path) -> Path:
+    """The tar without its compression, for members of a compressed one cannot be reached one by one."""
+    stat = tar.stat()
+    digest = hashlib.blake2b(f"{tar.absolute()} {stat.st_size} {stat.st_mtime_ns}".encode(), digest_size=8)
+    folder = workspace_folder / "cache" / f"{digest.hexdigest()}-tar"
+
+    def write(unfinished: Path) -> None:
+        with gzip.open(tar) as packed, (unfinished / "shard.tar").open("wb") as plain:
+            while block := _block(packed):
+                if shutil.disk_usage(unfinished).free < 64 * 2**20:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                plain.write(block)
+
+    return written_once(folder, write, lambda: None) / "shard.tar"
+
+
+def _block(packed: gzip.GzipFile) -> bytes:
+    try:
+        return packed.read(1 << 20)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        # An OSError would be taken for one of the disk that is written.
+        raise tarfile.ReadError(f"its compression is damaged: {error}") from error
+
+
+def _why(tar: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "There is no such tar."
+    if isinstance(error, tarfile.TarError | EOFError):
+        return f"It is no tar, or a damaged one: {error}."
+    return f"It cannot be read: {getattr(error, 'strerror', None) or error}."
