@@ -2,5 +2,6 @@
 
 from explorer.views.selected.panel import SelectedPanel
 from explorer.views.selected.table import PairTable
+from explorer.views.selected.tiles import Tile, Tiles
 
-__all__ = ["PairTable", "SelectedPanel"]
+__all__ = ["PairTable", "SelectedPanel", "Tile", "Tiles"]

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from PySide6.QtCore import (
     QItemSelection,
     QItemSelectionModel,
+    QItemSelectionRange,
     QModelIndex,
     QPersistentModelIndex,
     QRect,
@@ -34,6 +35,8 @@ from explorer.models.pictures import Pictures
 
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44
+LEAST_PX: Final = 60
+"""Width of a column of numbers."""
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
 
@@ -71,7 +74,7 @@ class PairTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(LINE_PX)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setMinimumSectionSize(56)
+        header.setMinimumSectionSize(LEAST_PX)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(False)
         self.setSortingEnabled(True)
@@ -83,7 +86,8 @@ class PairTable(QTableView):
     def chosen_pairs(self) -> Int[np.ndarray, " k"]:
         """The selected pairs, ascending."""
         shown = self.pairs.pairs
-        ranges = [np.arange(r.top(), r.bottom() + 1) for r in self.selectionModel().selection()]
+        selection = self.selectionModel().selection()
+        ranges = [np.arange(each.top(), each.bottom() + 1) for each in selection]
         return np.unique(shown[np.concatenate(ranges)]) if ranges else shown[:0]
 
     def mark(self, pairs: Int[np.ndarray, " k"]) -> None:
@@ -93,9 +97,8 @@ class PairTable(QTableView):
         lines = self.pairs.lines_of(pairs)[:MOST_MARKED]
         selection, last = QItemSelection(), self.pairs.columnCount() - 1
         for block in np.split(lines, np.flatnonzero(np.diff(lines) > 1) + 1) if len(lines) else ():
-            selection.append(
-                QItemSelection(self.pairs.index(int(block[0]), 0), self.pairs.index(int(block[-1]), last)).first()
-            )
+            first, end = self.pairs.index(int(block[0]), 0), self.pairs.index(int(block[-1]), last)
+            selection.append(QItemSelectionRange(first, end))
         with QSignalBlocker(self.selectionModel()):
             self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         self.viewport().update()
@@ -123,7 +126,9 @@ class PairTable(QTableView):
         for column in range(1, self.pairs.columnCount()):
             words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(column, max(80, metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE))
+            self.setColumnWidth(
+                column, max(LEAST_PX, metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE)
+            )
 
 
 class PictureCell(QStyledItemDelegate):

@@ -1,0 +1,31 @@
+"""What the view says about itself."""
+
+from __future__ import annotations
+
+METHOD = """\
+Everything here is computed in the embedding spaces, never on the map's picture, from the pairs that both snapshots \
+hold. All pairs are compared with all.
+
+Caption rank: place of the right caption among all captions, asked by the image; image rank: the other way. Equal \
+captions count as right, an equally near wrong one goes before. Ranks of two runs may be compared, cosines may not.
+
+Margin: cosine of the right caption minus that of the nearest wrong one, in standard deviations of this image's \
+cosines to wrong captions; so it does not depend on how far an objective spreads its cosines.
+
+Shared neighbours: Jaccard overlap of the k nearest neighbours in A and in B (members of both over members of either).
+
+Procrustes residual: distance left between a pair's two places after B is laid on A by the best rotation, reflection \
+and scale (Schönemann 1966), both centred and of root mean square length 1.
+
+Same verdict: whether both take the image for the same class. The classes' prototypes are the mean embeddings of \
+each class's own captions in this snapshot, not prompts.
+
+Mispairs: the pairs worst ranked in each run (geometric mean of both ranks). Bad in both hints at wrong data, bad in \
+one at a difference of the models. "By chance" is how many would be bad in both if the runs erred independently.
+
+Whole runs: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all pairwise cosines, \
+Kriegeskorte et al. 2008), and the mean overlap of neighbours. CKA is near 1 for anything when there are fewer pairs \
+than dimensions, so mind n."""
+
+NO_RUN = "Choose run A, and run B beside it, in the bar above. Or compare two steps of one run."
+ONE_STEP = "There is one snapshot only. Choose run B in the bar above, or wait for the next evaluation."

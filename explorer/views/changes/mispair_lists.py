@@ -1,0 +1,101 @@
+"""Pairs that do not find each other: in both runs, only in A, only in B."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.selected import Tile, Tiles
+from explorer.widgets.pickers import Badge
+from trainer.charts.changes import Changes
+from trainer.charts.mispairs import Mispairs
+
+HEADS = (
+    ("both", "Bad in both", "the data may be wrong"),
+    ("only_a", "Bad only in A", "the models differ"),
+    ("only_b", "Bad only in B", "the models differ"),
+)
+MOST = 500
+
+
+class MispairLists(QWidget):
+    """Three lists of pictures, the worst first.
+
+    Signals:
+        chosen: The selected pairs.
+        hovered: The pair under the pointer; -1 for none.
+    """
+
+    chosen = Signal(object)
+    hovered = Signal(int)
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="changes-mispairs")
+        self.lists: dict[str, Tiles] = {}
+        self.counts: dict[str, QLabel] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, theme.INSIDE, 0, 0)
+        row.setSpacing(theme.BETWEEN)
+        for key, words, _hint in HEADS:
+            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", words=words, edge=88)
+            count = QLabel(wordWrap=True)
+            count.setTextFormat(Qt.TextFormat.PlainText)
+            theme.set_role(count, "small")
+            title = QLabel(words)
+            theme.set_role(title, "strong")
+            head = QHBoxLayout()
+            head.setSpacing(theme.SPACE)
+            for letter, index in (("A", 0), ("B", 1)):
+                if key in ("both", f"only_{letter.lower()}"):
+                    head.addWidget(Badge(letter, index))
+            head.addSpacing(theme.SPACE)
+            head.addWidget(title, 1)
+            column = QVBoxLayout()
+            column.setSpacing(theme.SPACE)
+            column.addLayout(head)
+            column.addWidget(count)
+            column.addWidget(tiles, 1)
+            row.addLayout(column, 1)
+            self.lists[key], self.counts[key] = tiles, count
+            tiles.chosen.connect(lambda pairs, key=key: self._announce(key, pairs))
+            tiles.hovered.connect(self.hovered)
+
+    def show_mispairs(self, changes: Changes, found: Mispairs | None) -> None:
+        """Lists them; nothing where a run has one modality only."""
+        for key, _words, hint in HEADS:
+            if found is None:
+                self.lists[key].show_tiles([])
+                self.counts[key].setText("Ranks of pairs need images and texts of both runs." if key == "both" else "")
+                continue
+            places = getattr(found, key)
+            shown = f", the first {MOST} shown" if len(places) > MOST else ""
+            chance = f"; {found.expected:.1f} by chance" if key == "both" else ""
+            self.counts[key].setText(f"{len(places):,} of {changes.n:,} pairs{shown}{chance} · {hint}")
+            self.counts[key].setToolTip(f"Of the worst {100 * found.share:g} % of each run's pairs")
+            self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])
+
+    def mark(self, pairs: Iterable[int]) -> None:
+        """Shows these pairs as selected."""
+        chosen = set(np.asarray(pairs).tolist())
+        for tiles in self.lists.values():
+            tiles.mark(chosen)
+
+    def _announce(self, key: str, pairs: list[int]) -> None:
+        for other, tiles in self.lists.items():
+            if other != key:
+                tiles.mark(set())
+        self.chosen.emit(pairs)
+
+
+def _tile(changes: Changes, place: int) -> Tile:
+    pair, values = int(changes.rows[place]), changes.values
+    ranks = " ".join(
+        f"{side.upper()} {values[f'image_rank_{side}'][place]:,.0f}/{values[f'text_rank_{side}'][place]:,.0f}"
+        for side in "ab"
+    )
+    return Tile(pair, changes.items.path[pair], changes.items.caption[pair], ranks)

@@ -1,0 +1,112 @@
+"""What the view shows, read from the store: pure functions for the background threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.models.pair_table import Numbers
+from explorer.widgets.working import Ticket
+from trainer.charts.changes import MEASURES, Changes, changes
+from trainer.charts.likeness import Likeness, likeness
+from trainer.charts.mispairs import Mispairs, mispairs
+from trainer.store import Workspace
+
+SHOWN = (
+    "image_rank_a",
+    "image_rank_b",
+    "image_rank_change",
+    "text_rank_a",
+    "text_rank_b",
+    "margin_change",
+    "overlap",
+    "residual",
+    "verdict",
+)
+"""Columns of the table, in order."""
+SHORT = {
+    "image_rank_a": "Caption A",
+    "image_rank_b": "B",
+    "image_rank_change": "B − A",
+    "text_rank_a": "Image A",
+    "text_rank_b": "B",
+    "margin_change": "Margin",
+    "overlap": "Overlap",
+    "residual": "Residual",
+    "verdict": "Verdict",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is compared: run and step of both, the data, the size of a neighbourhood."""
+
+    a: tuple[int, int | None]
+    b: tuple[int, int | None]
+    dataset: str | None
+    split: str | None
+    k: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The answer: every pair, and the mispairs where both runs have images and texts."""
+
+    changes: Changes
+    mispairs: Mispairs | None
+
+
+def read(workspace: Workspace, question: Question, ticket: Ticket) -> Reading:
+    """Compares; may take minutes.
+
+    Raises:
+        Cancelled: The person ended it.
+        Problem: There is nothing to compare.
+    """
+    found = changes(
+        workspace,
+        question.a,
+        question.b,
+        dataset=question.dataset,
+        split=question.split,
+        k=question.k,
+        progress=ticket,
+    )
+    return Reading(found, mispairs(found) if "text_rank_a" in found.values else None)
+
+
+def read_likeness(
+    workspace: Workspace, runs: tuple[int, ...], dataset: str | None, split: str | None, k: int, ticket: Ticket
+) -> Likeness:
+    """The matrix of whole snapshots.
+
+    Raises:
+        Cancelled: The person ended it.
+        Problem: There is nothing to compare.
+    """
+    return likeness(workspace, runs, dataset=dataset, split=split, k=k, progress=ticket)
+
+
+def columns_of(found: Changes) -> list[Numbers]:
+    """The table's columns of numbers."""
+    made = []
+    for key in SHOWN:
+        if key in found.values:
+            about = MEASURES[key]
+            hint = f"{about.words}. {about.hint}"
+            made.append(Numbers(key, SHORT[key], hint, found.values[key], about.digits, about.signed))
+    return made
+
+
+def split_of(workspace: Workspace, run: int, data: str | None) -> tuple[str | None, str | None]:
+    """Dataset and split of `scenes-renderings`; names may have dashes, so the run's own snapshots decide."""
+    for row in workspace.snapshots(run) if data else ():
+        if data == f"{row.dataset}-{row.split}":
+            return row.dataset, row.split
+    return (None, None) if not data else tuple(data.rpartition("-")[::2])  # type: ignore[return-value]
+
+
+def steps_of(workspace: Workspace, run: int, data: str | None) -> tuple[int, ...]:
+    """Steps of the run's snapshots of this data, ascending."""
+    dataset, split = split_of(workspace, run, data)
+    rows = [s for s in workspace.snapshots(run) if dataset in (None, s.dataset) and split in (None, s.split)]
+    return tuple(sorted({s.step for s in rows}))

@@ -1,0 +1,75 @@
+"""What one run finds."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.selected import Tile, Tiles
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.pickers import Badge
+from trainer.charts.search import Hits
+
+
+class HitsPanel(QFrame):
+    """Hits as pictures, best first; those that the other run finds too are framed."""
+
+    def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
+        self.index = index
+        self.hits: Hits | None = None
+        self.title, self.note = QLabel(), ElidedLabel()
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.title, "strong")
+        theme.set_role(self.note, "small")
+        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=104)
+        self.empty = EmptyState(width=320)
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(Badge("AB"[index], index))
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
+        self._pages = QStackedLayout()
+        self._pages.addWidget(self.tiles)
+        self._pages.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(head)
+        column.addLayout(self._pages, 1)
+
+    def show_hits(self, hits: Hits, shared: set[int]) -> None:
+        """Shows the hits; `shared` pairs are framed."""
+        self.hits = hits
+        way = "CSLS" if hits.csls else "cosine"
+        exact = "by index" if hits.by_index else "exact"
+        sampled = ", a sample" if hits.sampled else ""
+        self.title.setText(f"{hits.name} · step {hits.step:,}")
+        both = f" · {len(shared)} also found by {'BA'[self.index]}" if shared else ""
+        self.note.setText(f"first {len(hits.rows)} of {hits.n:,} {hits.target}s{sampled} by {way}, {exact}{both}")
+        items, text = hits.items, hits.target == "text"
+        self.tiles.show_tiles(
+            [
+                Tile(
+                    int(row),
+                    "" if text else items.path[row],
+                    items.caption[row] or items.path[row],
+                    f"{place}.  {cosine:.3f}".replace("-", "−"),
+                    int(row) in shared,
+                )
+                for place, (row, cosine) in enumerate(zip(hits.rows, hits.cosines, strict=True), start=1)
+            ]
+        )
+        self._pages.setCurrentIndex(0)
+
+    def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
+        """Shows why there are no hits."""
+        self.hits = None
+        self.title.setText(name)
+        self.note.setText("")
+        self.tiles.show_tiles([])
+        self.empty.tell(icon, title, text)
+        self._pages.setCurrentIndex(1)

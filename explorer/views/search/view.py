@@ -1,0 +1,414 @@
+"""The Search view: a question, the hits of both runs, and the way to the maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton, QToolButton, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.changes.reading import split_of
+from explorer.views.search.hubs import Hubs
+from explorer.views.search.panel import HitsPanel
+from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
+from explorer.views.view import Context, View
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.working import Cancelled
+from trainer.charts.hubness import Hubness
+from trainer.charts.search import Hits
+from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.problem import Problem
+
+TYPING_MS: Final = 350
+K: Final = 60
+METHOD: Final = """\
+The question, a sentence or a picture, is embedded by each run's own model and compared with every image (or every \
+caption) of the snapshot by cosine. Exact: every vector is compared. From a million vectors on, an index answers where \
+one was built (trainer search --build-index): about the best hits, now and then one is missed, and the panel says so.
+
+Cosines of two runs are not on one scale: compare the order of the hits. Framed hits were found by both runs.
+
+Hubs: images that are among the first 10 hits of far too many captions (Radovanović et al. 2010). The histogram \
+counts for every image how many captions find it; its skewness is large where few images are hubs.
+
+CSLS takes hubs down: 2 cos(x, y) − r(x) − r(y), r the mean cosine to the 10 nearest of the other modality (Conneau \
+et al. 2018, arXiv 1710.04087). The question's own r changes no order and is left out; the hits' r is computed from \
+the captions (or images) of this snapshot, at most 20,000 of them. Recall before and after is that of the snapshot's \
+own captions."""
+NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Then search their embeddings by text or picture."
+ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answer side by side."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question: a sentence, or an image file."""
+
+    text: str = ""
+    image: str = ""
+
+    @property
+    def words(self) -> str:
+        """The question as it is written."""
+        return self.text or Path(self.image).name
+
+
+class SearchView(View):
+    """A search field over the hits of run A and run B."""
+
+    title = "Search"
+    question = "What does a sentence or a picture find in each run?"
+    icon = "search"
+    method = METHOD
+    takes_images = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._asked = Asked()
+        self._open: dict[int, int] = {}
+        self._arrays: dict[tuple[int, int | None, Asked], str] = {}
+        self._hubs_key: tuple[object, ...] | None = None
+        self._shown: tuple[object, ...] | None = None
+        self.pictures = Pictures(context.background, self, edge=128)
+        self.field = QLineEdit(
+            objectName="search-field",
+            placeholderText="Search by text, for example: a red star above a blue ring",
+            accessibleName="What to look for",
+            clearButtonEnabled=True,
+        )
+        self.picture = _Chip()
+        self.targets = QButtonGroup(self)
+        self.to_map = QPushButton("Show on the map", objectName="search-to-map")
+        self.to_map.setToolTip("Select the hits of both runs and open the Map")
+        self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
+        self.hubs = Hubs()
+        self.note = ElidedLabel()
+        theme.set_role(self.note, "small")
+        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
+        self._lay_out()
+        self._connect()
+        self._focus = QAction("Search by text", self, objectName="search-focus")
+        self._focus.setShortcut(QKeySequence.StandardKey.Find)
+        self._focus.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._focus.triggered.connect(lambda: (self.field.setFocus(), self.field.selectAll()))
+        self.addAction(self._focus)
+        self._show_hits = QAction("Show the hits on the map", self, objectName="search-action-map")
+        self._show_hits.triggered.connect(self._go_to_map)
+
+    # -- what the window asks ----------------------------------------------------------------------------------
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Searches by the first of these images (dropped or pasted)."""
+        first = next((str(path) for path in paths), "")
+        if first:
+            self.field.blockSignals(True)
+            self.field.clear()
+            self.field.blockSignals(False)
+            self._ask(Asked(image=first))
+
+    def command(self) -> list[str] | None:
+        runs = self.context.selection.runs
+        shown = [panel.hits for panel in self.panels if panel.hits is not None]
+        if not shown or not self._asked.words:
+            return None
+        question = ["--text", self._asked.text] if self._asked.text else ["--image", self._asked.image]
+        words = ["export", "search", *question, "--runs", *dict.fromkeys(str(run) for run in runs)]
+        if self.context.selection.step is not None:
+            words += ["--step", str(self.context.selection.step)]
+        words += ["--dataset", shown[0].dataset, "--split", shown[0].split, "--target", self.target, "--k", str(K)]
+        return [*words, "--csls"] if self.hubs.csls.isChecked() else words
+
+    def details(self) -> QWidget | None:
+        return None if self.is_empty else self.hubs
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [self._focus, self._show_hits]
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        if not selection.runs:
+            self._shown = self._hubs_key = None
+            self.show_no_run("search", NO_RUN)
+            self.details_changed.emit()
+            return
+        self.show_content()
+        self.details_changed.emit()
+        self.context.asker.warm_up(selection.runs)
+        self._read_hubs()
+        state = (self._asked, selection.now.run_a, selection.now.run_b, selection.step_of(0), selection.step_of(1))
+        state = (*state, selection.dataset, self.target, self.hubs.csls.isChecked())
+        if state != self._shown:
+            self._shown = state
+            self._search()
+
+    @property
+    def target(self) -> str:
+        """`image` or `text`: what is searched."""
+        return self.targets.checkedButton().objectName().rpartition("-")[2]
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _ask(self, asked: Asked) -> None:
+        self._asked = asked
+        self._typing.stop()
+        self.picture.show_image(asked.image)
+        self.refresh()
+
+    def _search(self) -> None:
+        selection = self.context.selection
+        for index, run in enumerate((selection.run_a, selection.run_b)):
+            self.context.background.forget(self, f"hits {index}")
+            self._cancel(index)
+            panel = self.panels[index]
+            if run is None:
+                panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
+            elif not self._asked.words:
+                panel.show_nothing("search", "What are you looking for?", ASK, name=self._name(run))
+            else:
+                where = self._where(index, run)
+                self.note.setText("Searching…")
+                self.context.background.run(
+                    self,
+                    embedder,
+                    self.context.workspace,
+                    where,
+                    done=partial(self._embed, index, where, self._asked),
+                    failed=partial(self._refuse, index),
+                    key=f"hits {index}",
+                )
+        self.to_map.setEnabled(False)
+        if not self._asked.words:
+            self.note.setText("")
+
+    def _where(self, index: int, run: int) -> Where:
+        selection = self.context.selection
+        dataset, split = split_of(self.context.workspace, run, selection.dataset)
+        step = selection.step_of(index)
+        return Where(run, step, dataset, split, self.target, self.hubs.csls.isChecked(), K)  # type: ignore[arg-type]
+
+    def _embed(self, index: int, where: Where, asked: Asked, by: Embedder) -> None:
+        self.panels[index].note.setToolTip(by.note)
+        if by.note:
+            self.note.setText(by.note)
+        known = self._arrays.get((where.run, by.step, asked))
+        if known is not None:
+            self._find(index, where, known)
+            return
+        question = (
+            EmbedTexts(run=where.run, texts=(asked.text,), step=by.step)
+            if asked.text
+            else EmbedImages(run=where.run, images=(asked.image,), step=by.step)
+        )
+        self._open[index] = self.context.asker.ask(
+            question,
+            done=partial(self._take_vector, index, where, asked, by),
+            failed=partial(self._fail, index),
+            owner=self,
+        )
+
+    def _take_vector(self, index: int, where: Where, asked: Asked, by: Embedder, answer: dict[str, Any]) -> None:
+        self._open.pop(index, None)
+        unreadable = answer.get("unreadable") or {}
+        if asked.image in unreadable:
+            self.panels[index].show_nothing("triangle-alert", "This picture cannot be read", unreadable[asked.image])
+            self.note.setText("")
+            return
+        if len(self._arrays) > 200:
+            self._arrays.clear()
+        self._arrays[where.run, by.step, asked] = answer["array"]
+        if asked == self._asked:
+            self._find(index, where, answer["array"])
+
+    def _find(self, index: int, where: Where, array: str) -> None:
+        self.context.background.run(
+            self,
+            find,
+            self.context.workspace,
+            where,
+            array,
+            done=partial(self._show, index),
+            failed=partial(self._refuse, index),
+            key=f"hits {index}",
+        )
+
+    def _show(self, index: int, hits: Hits) -> None:
+        found = {panel.index: panel.hits for panel in self.panels} | {index: hits}
+        rows = [set(h.rows.tolist()) for h in found.values() if h is not None]
+        shared = rows[0] & rows[1] if len(rows) == 2 else set()
+        for panel in self.panels:
+            if found[panel.index] is not None:
+                panel.show_hits(found[panel.index], shared)
+        self.to_map.setEnabled(True)
+        if self.note.text() == "Searching…":
+            self.note.setText("")
+        self._mark()
+
+    def _refuse(self, index: int, error: Exception) -> None:
+        if not isinstance(error, Problem):
+            self.context.background.failed.emit(error)
+        self._tell_problem(index, str(error) or type(error).__name__)
+
+    def _fail(self, index: int, failure: Failure) -> None:
+        self._open.pop(index, None)
+        if failure.kind != "cancelled":
+            self._tell_problem(index, f"{failure.message} {failure.next}".strip())
+
+    def _tell_problem(self, index: int, words: str) -> None:
+        self.note.setText("")
+        self.panels[index].show_nothing("triangle-alert", "No hits of this run", words)
+
+    def _cancel(self, index: int) -> None:
+        if (number := self._open.pop(index, None)) is not None:
+            self.context.asker.cancel(number)
+
+    # -- hubs --------------------------------------------------------------------------------------------------
+
+    def _read_hubs(self) -> None:
+        selection = self.context.selection
+        runs = (selection.run_a, selection.run_b)
+        key = (*runs, selection.step_of(0), selection.step_of(1), selection.dataset)
+        if key == self._hubs_key:
+            return
+        self._hubs_key = key
+        ticket = self.hubs.working.start()
+        self._hubs_open = sum(run is not None for run in runs)
+        for index, run in enumerate(runs):
+            if run is None:
+                self.hubs.show_hubs(index, None, "")
+                self.context.background.forget(self, f"hubs {index}")
+                continue
+            self.context.background.run(
+                self,
+                read_hubs,
+                self.context.workspace,
+                run,
+                selection.step_of(index),
+                *split_of(self.context.workspace, run, selection.dataset),
+                ticket,
+                done=partial(self._show_hubs, index),
+                failed=partial(self._refuse_hubs, index),
+                key=f"hubs {index}",
+            )
+
+    def _show_hubs(self, index: int, found: Hubness) -> None:
+        self.hubs.show_hubs(index, found, "")
+        self._hub_answered()
+
+    def _refuse_hubs(self, index: int, error: Exception) -> None:
+        if not isinstance(error, Problem | Cancelled):
+            self.context.background.failed.emit(error)
+        self.hubs.show_hubs(index, None, str(error) or "You ended the computation.")
+        self._hub_answered()
+
+    def _hub_answered(self) -> None:
+        self._hubs_open -= 1
+        if self._hubs_open <= 0:
+            self.hubs.working.end()
+
+    # -- linking -----------------------------------------------------------------------------------------------
+
+    def hit_rows(self) -> np.ndarray:
+        """Pairs that either run found, ascending."""
+        rows = [panel.hits.rows for panel in self.panels if panel.hits is not None]
+        return np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
+
+    def _go_to_map(self) -> None:
+        rows = self.hit_rows()
+        if len(rows):
+            self.context.selection.undo.beginMacro("Show the hits on the map")
+            self.context.selection.pairs = rows
+            self.context.selection.view = "map"
+            self.context.selection.undo.endMacro()
+
+    def _choose(self, pairs: list[int]) -> None:
+        self.context.selection.pairs = pairs
+
+    def _mark(self) -> None:
+        chosen = set(self.context.selection.pairs[:20_000].tolist())
+        for panel in self.panels:
+            panel.tiles.mark(chosen)
+
+    def _hover(self, pair: int) -> None:
+        self.context.selection.hovered = pair if pair >= 0 else None
+
+    def _name(self, run: int) -> str:
+        return next((row.name for row in self.context.jobs.runs if row.id == run), f"run {run}")
+
+    def _typed(self) -> None:
+        text = " ".join(self.field.text().split())
+        if text or not self._asked.image:
+            self._ask(Asked(text=text))
+
+    def _on_csls(self, on: bool) -> None:
+        self.context.settings.set("search/csls", on)
+        self.refresh()
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _on_snapshots(self, run: int) -> None:
+        if run in self.context.selection.runs and self.context.selection.step is None:
+            self._hubs_key = self._shown = None
+            self._refresh_if_seen()
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self._refresh_if_seen)
+        selection.pairs_changed.connect(self._mark)
+        self.context.jobs.snapshots_changed.connect(self._on_snapshots)
+        self.field.textChanged.connect(lambda _text: self._typing.start())
+        self.field.returnPressed.connect(self._typed)
+        self._typing.timeout.connect(self._typed)
+        self.picture.removed.connect(lambda: self._ask(Asked()))
+        self.targets.buttonClicked.connect(lambda _button: self.refresh())
+        self.to_map.clicked.connect(self._go_to_map)
+        self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))
+        self.hubs.toggled.connect(self._on_csls)
+        self.hubs.working.cancelled.connect(lambda: [self.hubs.show_hubs(i, None, "You ended this.") for i in (0, 1)])
+        for panel in self.panels:
+            panel.tiles.chosen.connect(self._choose)
+            panel.tiles.hovered.connect(self._hover)
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.INSIDE)
+        bar.addWidget(self.field, 1)
+        bar.addWidget(self.picture)
+        for key, words in (("image", "Images"), ("text", "Texts")):
+            button = QPushButton(words, objectName=f"search-target-{key}", checkable=True, checked=key == "image")
+            self.targets.addButton(button)
+            bar.addWidget(button)
+        bar.addWidget(self.to_map)
+        hits = QHBoxLayout()
+        hits.setSpacing(theme.BETWEEN)
+        for panel in self.panels:
+            hits.addWidget(panel, 1)
+        self.body.addLayout(bar)
+        self.body.addLayout(hits, 1)
+        self.body.addWidget(self.note)
+
+
+class _Chip(QToolButton):
+    """The picture that is searched by; a click takes it away."""
+
+    def __init__(self) -> None:
+        super().__init__(objectName="search-picture", accessibleName="Remove the picture searched by", visible=False)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        theme.keep_icon(self, "image", 16, "secondary")
+        self.removed = self.clicked
+
+    def show_image(self, path: str) -> None:
+        """Names the picture; nothing for an empty path."""
+        self.setVisible(bool(path))
+        name = Path(path).name
+        self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")
+        self.setToolTip(f"{path}\nClick to remove" if path else "")

@@ -1,0 +1,215 @@
+"""Pairs as small pictures with a few words under each; virtual, marked, selectable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+
+Index = QModelIndex | QPersistentModelIndex
+TILE_ROLE: Final = Qt.ItemDataRole.UserRole
+LINE_PX: Final = 16
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One pair.
+
+    Attributes:
+        pair: Row of the snapshot.
+        path: Of its image; empty if there is none.
+        caption: Its text.
+        words: Numbers under it.
+        marked: Drawn with a frame in the accent, a shared neighbour or hit for example.
+    """
+
+    pair: int
+    path: str
+    caption: str
+    words: str = ""
+    marked: bool = False
+
+
+class TilesModel(QAbstractListModel):
+    """The tiles; pictures are decoded when they are seen."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pictures = pictures
+        self.tiles: tuple[Tile, ...] = ()
+        self._lines: dict[str, list[int]] = {}
+        pictures.arrived.connect(self._on_arrived)
+
+    def show(self, tiles: Sequence[Tile]) -> None:
+        """Shows these."""
+        self.beginResetModel()
+        self.tiles = tuple(tiles)
+        self._lines = {}
+        for line, tile in enumerate(self.tiles):
+            self._lines.setdefault(tile.path, []).append(line)
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.tiles)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self.tiles):
+            return None
+        tile = self.tiles[index.row()]
+        if role == TILE_ROLE:
+            return tile
+        if role == Qt.ItemDataRole.DecorationRole:
+            return self._pictures.get(tile.path)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return "\n".join(filter(None, (tile.caption, tile.words, tile.path)))
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{tile.caption}, {tile.words}{', shared' if tile.marked else ''}"
+        return None
+
+    def _on_arrived(self, path: str) -> None:
+        for line in self._lines.get(path, ()):
+            self.dataChanged.emit(self.index(line), self.index(line), [Qt.ItemDataRole.DecorationRole])
+
+
+class Tiles(QListView):
+    """Pictures in lines, or in one row.
+
+    Signals:
+        chosen: The selected pairs, after a person selected some.
+        hovered: The pair under the pointer; -1 for none.
+    """
+
+    chosen = Signal(object)
+    hovered = Signal(int)
+
+    def __init__(
+        self,
+        pictures: Pictures,
+        *,
+        name: str,
+        words: str,
+        edge: int = 72,
+        lines: int = 2,
+        one_row: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(words)
+        self.tiles = TilesModel(pictures, self)
+        self.setModel(self.tiles)
+        self.cell = _Cell(edge, lines, self)
+        self.setItemDelegate(self.cell)
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(not one_row)
+        self.setResizeMode(QListView.ResizeMode.Adjust)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        if one_row:
+            self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            self.setFixedHeight(self.cell.size.height() + 12)
+        self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit(self.chosen_pairs()))
+        self.entered.connect(lambda index: self.hovered.emit(index.data(TILE_ROLE).pair))
+        theme.theme().changed.connect(self.viewport().update)
+
+    def chosen_pairs(self) -> list[int]:
+        """The selected pairs, ascending."""
+        return sorted({index.data(TILE_ROLE).pair for index in self.selectedIndexes()})
+
+    def show_tiles(self, tiles: Sequence[Tile]) -> None:
+        """Shows these; where the same pairs are shown already, only what is written changes and the place stays."""
+        if tuple(tiles) != self.tiles.tiles:
+            self.tiles.show(tiles)
+
+    def mark(self, pairs: set[int]) -> None:
+        """Shows these pairs as selected; announces nothing."""
+        if set(self.chosen_pairs()) == pairs & {tile.pair for tile in self.tiles.tiles}:
+            return
+        selection = QItemSelection()
+        for line, tile in enumerate(self.tiles.tiles):
+            if tile.pair in pairs:
+                selection.select(self.tiles.index(line), self.tiles.index(line))
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self.viewport().update()
+
+    def leaveEvent(self, event: object) -> None:
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
+
+
+class _Cell(QStyledItemDelegate):
+    def __init__(self, edge: int, lines: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._edge, self._lines = edge, lines
+        self.size = QSize(edge + 2 * theme.INSIDE, edge + theme.INSIDE + theme.SPACE + lines * LINE_PX)
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return self.size
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        tile: Tile = index.data(TILE_ROLE)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        ground = option.rect.adjusted(2, 2, -2, -2)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        if selected or option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.colour("selection" if selected else "hover"))
+            painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(theme.colour("focus"), 2))
+            painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
+        room = QRect(option.rect.left() + theme.INSIDE, option.rect.top() + theme.INSIDE, self._edge, self._edge)
+        self._paint_picture(painter, room, tile, index.data(Qt.ItemDataRole.DecorationRole))
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        metrics = painter.fontMetrics()
+        ink = "selection_text" if selected else "secondary"
+        texts = [tile.caption, tile.words] if self._lines > 1 else [tile.words or tile.caption]
+        for number, text in enumerate(texts):
+            painter.setPen(theme.colour("text" if number == 0 and self._lines > 1 and not selected else ink))
+            line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
+            shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, self._edge)
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+        painter.restore()
+
+    def _paint_picture(self, painter: QPainter, room: QRect, tile: Tile, picture: Any) -> None:
+        if picture is None:
+            painter.fillRect(room, theme.colour("sunken"))
+            if not tile.path:
+                painter.setPen(theme.colour("secondary"))
+                painter.setFont(theme.pixel_font(theme.SMALL_PX))
+                inside = room.adjusted(theme.SPACE, theme.SPACE, -theme.SPACE, -theme.SPACE)
+                painter.drawText(inside, int(Qt.TextFlag.TextWordWrap), tile.caption)
+        else:
+            size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            place = QRect(0, 0, size.width(), size.height())
+            place.moveCenter(room.center())
+            painter.drawPixmap(place, picture)
+        if tile.marked:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.colour("accent")), 2))
+            painter.drawRect(room.adjusted(0, 0, -1, -1))

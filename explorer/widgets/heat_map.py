@@ -1,0 +1,195 @@
+"""A square matrix of values between 0 and 1 as colours, with names at both sides; cells can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+LEAST_CELL: Final = 14
+MOST_CELL: Final = 44
+HEADS_PX: Final = 120
+"""Greatest room for the upright names above."""
+
+
+class HeatMap(QWidget):
+    """Cells in shades of one map, dark to bright.
+
+    Signals:
+        pointed: Line and column under the pointer or the keyboard; -1, -1 for none.
+        chosen: Line and column that were clicked, or Enter was pressed on.
+    """
+
+    pointed = Signal(int, int)
+    chosen = Signal(int, int)
+
+    def __init__(self, parent: QWidget | None = None, *, name: str, words: str) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(words)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._names: tuple[str, ...] = ()
+        self._groups: tuple[int, ...] = ()
+        self._values: Float[np.ndarray, "n n"] = np.zeros((0, 0))
+        self._digits = 2
+        self._at = (-1, -1)
+        self._picture: QImage | None = None
+        theme.theme().changed.connect(self.update)
+
+    @property
+    def values(self) -> Float[np.ndarray, "n n"]:
+        """What is shown."""
+        return self._values
+
+    def show_matrix(
+        self, names: Sequence[str], values: Float[np.ndarray, "n n"], *, groups: Sequence[int] = ()
+    ) -> None:
+        """Shows the matrix; a hairline parts lines of different `groups`."""
+        self._names, self._values, self._groups = tuple(names), np.asarray(values, np.float64), tuple(groups)
+        self._at = (-1, -1)
+        self._picture = _picture(self._values)
+        self.setAccessibleDescription(f"{len(names)} by {len(names)} cells")
+        self.updateGeometry()
+        self.update()
+
+    def cell_at(self, place: QPointF) -> tuple[int, int]:
+        """Line and column at a place of the widget; -1, -1 outside."""
+        room, n = self._room(), len(self._names)
+        if not n or not room.contains(place):
+            return -1, -1
+        size = room.width() / n
+        return min(n - 1, int((place.y() - room.top()) / size)), min(n - 1, int((place.x() - room.left()) / size))
+
+    def centre_of(self, line: int, column: int) -> QPointF:
+        """The middle of a cell."""
+        room = self._room()
+        size = room.width() / max(1, len(self._names))
+        return QPointF(room.left() + (column + 0.5) * size, room.top() + (line + 0.5) * size)
+
+    def sizeHint(self) -> QSize:
+        return QSize(640, 560)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(320, 260)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._point(self.cell_at(event.position()))
+
+    def leaveEvent(self, _event: QEvent) -> None:
+        self._point((-1, -1))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        cell = self.cell_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and cell[0] >= 0:
+            self.chosen.emit(*cell)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        moves = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)}
+        n = len(self._names)
+        if event.key() in moves and n:
+            down, right = moves[Qt.Key(event.key())]
+            self._point((min(n - 1, max(0, self._at[0] + down)), min(n - 1, max(0, self._at[1] + right))))
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._at[0] >= 0:
+            self.chosen.emit(*self._at)
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if self._picture is None or not self._names:
+            return
+        painter = QPainter(self)
+        room, n = self._room(), len(self._names)
+        size = room.width() / n
+        painter.drawImage(room, self._picture)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        self._write_names(painter, room, size)
+        if size >= 34:
+            self._write_values(painter, size)
+        painter.setPen(QPen(theme.colour("surface"), 2))
+        for place in range(1, n):
+            if self._groups and self._groups[place] != self._groups[place - 1]:
+                x, y = room.left() + place * size, room.top() + place * size
+                painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
+                painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
+        if self._at[0] >= 0:
+            painter.setPen(QPen(theme.colour("text"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            centre = self.centre_of(*self._at)
+            painter.drawRect(QRectF(centre.x() - size / 2, centre.y() - size / 2, size, size))
+
+    def _write_names(self, painter: QPainter, room: QRectF, size: float) -> None:
+        metrics = painter.fontMetrics()
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        if size < metrics.height() - 4:
+            return
+        for place, name in enumerate(self._names):
+            lit = place in self._at
+            painter.setPen(theme.colour("text" if lit else "secondary"))
+            middle = (place + 0.5) * size
+            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(room.left()) - theme.INSIDE)
+            at = QRectF(0, room.top() + middle - 10, room.left() - theme.INSIDE, 20)
+            painter.drawText(at, int(right), words)
+            painter.save()
+            painter.translate(room.left() + middle, room.top() - theme.INSIDE)
+            painter.rotate(-90)
+            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(room.top()) - theme.INSIDE)
+            painter.drawText(QRectF(0, -10, room.top() - theme.INSIDE, 20), int(left), words)
+            painter.restore()
+
+    def _write_values(self, painter: QPainter, size: float) -> None:
+        for (line, column), value in np.ndenumerate(self._values):
+            if not np.isfinite(value):
+                continue
+            ground = _shade(np.array([[value]]))[0, 0]
+            dark = float(ground @ np.array([0.299, 0.587, 0.114])) < 140
+            painter.setPen(QColor("white" if dark else "black"))
+            centre = self.centre_of(line, column)
+            at = QRectF(centre.x() - size / 2, centre.y() - size / 2, size, size)
+            painter.drawText(at, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}".replace("-", "−"))
+
+    def _room(self) -> QRectF:
+        metrics = self.fontMetrics()
+        longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0) + theme.BETWEEN
+        left = min(longest, max(80, self.width() // 3))
+        top = min(longest, HEADS_PX, max(60, self.height() // 3))
+        n = max(1, len(self._names))
+        side = max(n * 4.0, min(self.width() - left, self.height() - top, n * MOST_CELL))
+        return QRectF(left, top, side, side)
+
+    def _point(self, cell: tuple[int, int]) -> None:
+        if cell != self._at:
+            self._at = cell
+            self.setCursor(Qt.CursorShape.PointingHandCursor if cell[0] >= 0 else Qt.CursorShape.ArrowCursor)
+            self.pointed.emit(*cell)
+            self.update()
+
+
+def _picture(values: Float[np.ndarray, "n n"]) -> QImage:
+    shaded = np.ascontiguousarray(_shade(values), np.uint8)
+    height, width = values.shape
+    return QImage(shaded.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+
+
+def _shade(values: Float[np.ndarray, "n n"]) -> np.ndarray:
+    """Viridis from 0 to 1 as bytes; grey where there is no number."""
+    table = _viridis()
+    index = np.clip(np.nan_to_num(values, nan=0.0) * (len(table) - 1), 0, len(table) - 1).astype(int)
+    shaded = table[index]
+    shaded[~np.isfinite(values)] = (140, 140, 140)
+    return shaded
+
+
+def _viridis() -> np.ndarray:
+    import pyqtgraph as pg
+
+    return pg.colormap.get("viridis").getLookupTable(nPts=256, alpha=False)
