@@ -32,7 +32,7 @@ def draw(board: Board) -> Figure:
     for place, row in enumerate(board.rows):
         inner = rows[place].subgridspec(1, len(row))
         for column, piece in enumerate(row):
-            _draw(figure, inner[column], piece)
+            _draw(figure, inner[column], piece, beside=len(row))
     figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(line for note in board.notes for line in broken(note.split(" "), " ")))
     return figure
@@ -92,13 +92,13 @@ def _height(piece: Piece) -> float:
         return 1.7 if piece.cells else 0.5
     if isinstance(piece, Numbers):
         return 0.5 + 0.19 * (len(piece.lines) + 1)
-    return 2.5
+    return 2.7
 
 
-def _draw(figure: Figure, place: Any, piece: Piece) -> None:
+def _draw(figure: Figure, place: Any, piece: Piece, *, beside: int) -> None:
     axes = figure.add_subplot(place)
     if isinstance(piece, Plot):
-        draw_plot(axes, piece)
+        draw_plot(axes, piece, columns={1: 4, 2: 2}.get(beside, 1))
     elif isinstance(piece, Table):
         draw_table(axes, piece)
     elif isinstance(piece, Grid):

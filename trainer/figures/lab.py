@@ -129,8 +129,8 @@ def _height(piece: Plot | Table) -> float:
     return 3.0 if piece.equal else 2.5
 
 
-def draw_plot(axes: Axes, plot: Plot) -> None:
-    """Curves, bars, dots and shaded ranges, with title and legend."""
+def draw_plot(axes: Axes, plot: Plot, *, columns: int = 4) -> None:
+    """Curves, bars, dots and shaded ranges, with title and a legend of so many columns."""
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
         at_end = region.high >= plot.x.high
@@ -155,20 +155,21 @@ def draw_plot(axes: Axes, plot: Plot) -> None:
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     _scale(axes, plot)
-    listed = _legend(axes)
-    heading(axes, plot.title, plot.note, above_pt=14 if listed else 0)
+    lines = _legend(axes, columns)
+    heading(axes, plot.title, plot.note, above_pt=3 + 11 * lines if lines else 0)
 
 
-def _legend(axes: Axes) -> bool:
-    """Names the series over the axes, where no curve is; a single one is named by the title."""
+def _legend(axes: Axes, columns: int) -> int:
+    """Names the series over the axes, where no curve is, in so many lines; a single one is named by the title."""
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
-        return False
-    drawn = axes.legend(handles, names, loc="lower left", bbox_to_anchor=(0, 1.01), ncols=4, columnspacing=1.2)
+        return 0
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "labelspacing": 0.2}
+    drawn = axes.legend(handles, names, ncols=columns, columnspacing=1.2, **place)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
             mark.set_sizes([18])
-    return True
+    return -(-len(names) // columns)
 
 
 def _draw_dots(axes: Axes, plot: Plot) -> None:

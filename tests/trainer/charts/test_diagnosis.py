@@ -1,0 +1,110 @@
+"""Charts of explaining away: spectra, saturation, batches and probes of real snapshots."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from trainer.analysis.batches import batch
+from trainer.analysis.geometry import effective_eigenvalues
+from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.probes import probe
+from trainer.charts import ChartError
+from trainer.charts.diagnosis import PANELS, Asked, batch_rows, diagnosis, temperatures
+from trainer.commands.export import diagnosis as command
+from trainer.store import read_snapshot
+
+
+def snapshot(charted, run: int, step: int | None = None):
+    rows = [s for s in charted.snapshots(run) if s.split == "renderings" and step in (None, s.step)]
+    return read_snapshot(max(rows, key=lambda s: s.step).folder)
+
+
+def line(numbers, words: str):
+    return next(row for row in numbers.lines if row.words == words).values
+
+
+def test_the_command_knows_the_panels():
+    assert command.PANELS == PANELS
+
+
+def test_spectrum(charted):
+    board = diagnosis(charted, [1, 2], Asked())
+    shots = [snapshot(charted, run) for run in (1, 2)]
+    expected = [effective_eigenvalues(part) for shot in shots for part in (shot.image, shot.text)]
+    assert line(board.piece("spectra"), "Effective directions (99 %)") == tuple(expected)
+    over = board.piece("steps-directions")
+    assert [len(curve.x) for curve in over.curves] == [4] * 4
+    assert over.curves[0].y[1] == effective_eigenvalues(snapshot(charted, 1, 80).image)
+    assert board.warnings == ()
+
+
+def test_saturation_is_that_of_the_runs_own_batches(charted):
+    board = diagnosis(charted, [1, 2], Asked(), "saturation")
+    table = board.piece("saturation")
+    means = line(table, "Mean of 1 − p")
+    shot = snapshot(charted, 1)
+    warm = temperatures(charted, charted.run(1), shot.step)
+    assert warm.inv_tau == pytest.approx(1 / 0.07)
+    assert warm.beta is None
+    assert temperatures(charted, charted.run(2), 0).beta == 8.0
+    order = np.sort(np.random.default_rng(0).permutation(240)[:128])
+    image, text = shot.image[order], shot.text[order]
+    both = [batch(x, y, warm.inv_tau).unsaturated for x, y in ((image, text), (text, image))]
+    assert means[0] == pytest.approx(float(np.mean(both)))
+    assert line(table, "Anchors") == (256.0, 256.0)
+    for place in (0, 1):
+        assert line(table, "Mean pull, InfoNCE")[place] < line(table, "Mean pull, InfoLOOB")[place]
+
+
+def test_batch_weights_are_of_what_the_objective_sees(charted):
+    board = diagnosis(charted, [1, 2], Asked(size=16, number=1, anchor=3), "batch")
+    shot = snapshot(charted, 2)
+    rows = batch_rows(shot, 16, 1)
+    image, text = shot.image[rows], shot.text[rows]
+    seen = hopfield_retrieval(image, image, 8.0), hopfield_retrieval(text, image, 8.0)
+    found = batch(*seen, 30.0)
+    assert np.allclose(board.piece("infoloob-1").values, found.infoloob)
+    assert np.allclose(board.piece("logits-1").values, found.logits)
+    assert board.facts.rows == tuple(batch_rows(snapshot(charted, 1), 16, 1).tolist())
+    labels = [shot.items.label[row] for row in rows]
+    assert labels == sorted(labels)
+    strip = board.piece("negatives-1")
+    assert strip.cells[0].row == rows[3]
+    assert strip.cells[1].share == pytest.approx(float(found.infoloob[3].max()))
+    for bad in (1, 1000):
+        with pytest.raises(ChartError, match="2 to 256"):
+            diagnosis(charted, [1], Asked(size=bad), "batch")
+
+
+def test_attributes_are_the_probes(charted):
+    board = diagnosis(charted, [1, 2], Asked(), "attributes")
+    shot = snapshot(charted, 1)
+    table = board.piece("table-images")
+    assert table.columns == ("colour",)  # `relation` has one value only in these runs
+    expected = probe(shot.image, shot.items.metadata["subject_colour"])
+    assert table.values[0, 0] == pytest.approx(100 * expected.accuracy)
+    assert table.rows[2:] == ("guessing", "from the others, co-occurrence 0")
+    assert math.isnan(table.values[3, 0])
+    assert [row.words for row in board.piece("runs").lines] == ["clip-scenes", "cloob-scenes"]
+
+
+def test_progress_is_told_and_can_cancel(charted):
+    told = []
+    diagnosis(charted, [1], Asked(), "attributes", progress=lambda share, note: told.append(share))
+    assert told
+    assert all(0 <= share <= 1 for share in told)
+
+    def cancel(_share: float, _note: str) -> None:
+        raise InterruptedError
+
+    for panel in PANELS:
+        with pytest.raises(InterruptedError):
+            diagnosis(charted, [1], Asked(), panel, progress=cancel)
+
+
+def test_no_such_panel(charted):
+    with pytest.raises(ChartError, match="no panel"):
+        diagnosis(charted, [1], Asked(), "nothing")

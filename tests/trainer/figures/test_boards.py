@@ -1,0 +1,70 @@
+"""Boards on paper and in the terminal: every panel of the Hopfield lab and of the diagnosis, from its real command."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from trainer.__main__ import main
+from trainer.charts import diagnosis, hopfield
+from trainer.config import Run, replace
+from trainer.config.ablation import FOUR, four_way
+
+KINDS = [("hopfield", panel) for panel in hopfield.PANELS] + [("diagnosis", panel) for panel in diagnosis.PANELS]
+
+
+@pytest.mark.parametrize(("kind", "panel"), KINDS)
+def test_every_panel_is_drawn_and_listed(charted, kind: str, panel: str, tmp_path, recwarn):
+    files = [tmp_path / f"a.{suffix}" for suffix in ("svg", "csv")]
+    words = ["export", kind, "--runs", "1", "2", "--panel", panel, "--workspace", str(charted.folder)]
+    assert main([*words, "--out", *map(str, files)]) == 0
+    text = files[0].read_text(encoding="utf-8")
+    assert "clip-scenes" in text
+    assert "cloob-scenes" in text
+    with files[1].open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["panel", "part", "series", "x", "y"]
+    assert {row[0] for row in rows[1:]} == {panel}
+    assert not [str(w.message) for w in recwarn if "layout" in str(w.message)]
+
+
+def test_analyse_prints_the_tables(charted, capsys):
+    words = ["analyse", "hopfield", "1", "2", "--panel", "pair", "--query", "3", "--workspace", str(charted.folder)]
+    assert main([*words, "--json"]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    asked = hopfield.Asked(query=3)
+    expected = hopfield.hopfield(charted, [1, 2], asked, "pair").piece("pair").lines[0]
+    assert [column["cos(x, y)"] for column in columns] == list(expected.values)
+    assert main(words) == 0
+    assert "cos(U_x, U_y)" in capsys.readouterr().out
+    assert main(["analyse", "diagnosis", "1", "--panel", "saturation", "--workspace", str(charted.folder)]) == 0
+    assert "Mean of 1 − p" in capsys.readouterr().out
+
+
+def test_the_ablation_changes_nothing_but_the_objective():
+    template = replace(Run(name="x"), "data.cooccurrence", "0.8")
+    runs = four_way(template)
+    assert [run.objective.kind for run in runs] == ["clip", "hopfield_infonce", "infoloob", "cloob"]
+    assert [run.name for run in runs] == [f"{words}, co-occurrence 0.8" for words, _ in FOUR]
+    for run in runs:
+        assert (run.data, run.model, run.optimiser, run.seed) == (
+            template.data,
+            template.model,
+            template.optimiser,
+            template.seed,
+        )
+
+
+def test_queueing_the_ablation(tmp_path, capsys):
+    from trainer.store import Workspace
+
+    words = ["ablation", "--queue", "--set", "data.cooccurrence=0.5", "--workspace", str(tmp_path), "--json"]
+    assert main(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    runs = Workspace(tmp_path).runs()
+    assert [run.id for run in runs] == answer["runs"]
+    assert {(run.status, run.preset) for run in runs} == {("queued", "ablation")}
+    assert main(["ablation", "--set", "nonsense", "--workspace", str(tmp_path)]) == 2
+    assert "FIELD=VALUE" in capsys.readouterr().err
