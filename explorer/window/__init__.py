@@ -160,7 +160,7 @@ class Window(QMainWindow):
         self.rail.opened.connect(self.go_to)
         self.bar.palette_asked.connect(self.show_palette)
         self.status.jobs_clicked.connect(lambda: self.go_to(self._places[0].name))
-        self.intake.arrived.connect(self.classify)
+        self.intake.arrived.connect(self.take_images)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
         self._hooks.caught.connect(self._show_bug)
@@ -250,6 +250,14 @@ class Window(QMainWindow):
         self.selection.view = name
         self.rail.mark(self._view_name())
 
+    def take_images(self, paths: Sequence[Path]) -> None:
+        """Gives images to the open view if it takes any (Search), else to Classify."""
+        view = self.pages.open_view
+        if getattr(view, "takes_images", False):
+            view.take(list(paths))  # type: ignore[union-attr]
+        else:
+            self.classify(paths)
+
     def classify(self, paths: Sequence[Path]) -> None:
         """Opens Classify with these images; before the view is there, they wait for it."""
         view = self.pages.views.get(CLASSIFY)
@@ -292,6 +300,8 @@ class Window(QMainWindow):
         self.intake.overlay.dropEvent(event)
 
     def _drop_words(self) -> str:
+        if getattr(self.pages.open_view, "takes_images", False):
+            return "Drop to search by this picture"
         both = self.selection.run_a is not None and self.selection.run_b is not None
         if both:
             return "Drop to classify with A and B"
