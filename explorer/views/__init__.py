@@ -39,6 +39,8 @@ VIEWS: Final[tuple[Place, ...]] = (
     Place("classify", "Classify", "image", "ClassifyView", "Look"),
     Place("map", "Map", "chart-scatter", "MapView", "Look"),
     Place("inspect", "Inspect", "scan-search", "InspectView", "Look"),
+    Place("search", "Search", "search", "SearchView", "Look"),
+    Place("changes", "What changed", "blend", "ChangesView", "Measure"),
     Place("similarity", "Similarity", "chart-column", "SimilarityView", "Measure"),
     Place("hopfield", "Hopfield", "orbit", "HopfieldView", "Measure"),
     Place("explaining", "Explaining away", "layers", "ExplainingView", "Measure"),
