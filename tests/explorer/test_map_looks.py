@@ -253,7 +253,7 @@ def choose(view: MapView, words: str) -> None:
 
 
 def test_agreement_has_the_runs_colours_and_counts(view: MapView):
-    choose(view, "Agreement of A and B")
+    choose(view, "Run agreement")
     ranks = [panel.numbers.rank == 1 for panel in view.panels]
     expected = {
         "both right": int((ranks[0] & ranks[1]).sum()),
@@ -271,11 +271,11 @@ def test_agreement_has_the_runs_colours_and_counts(view: MapView):
 
 
 def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
-    choose(view, "Rank of the right caption")
+    choose(view, "Rank of caption")
     for side, panel in enumerate(view.panels):
         naive = [int(((panel.numbers.rank >= a) & (panel.numbers.rank <= b)).sum()) for a, b in ((1, 1), (2, 5))]
         assert [e.totals[side] for e in view._details.legend.entries()][:2] == naive
-    choose(view, "Cosine of the pair")
+    choose(view, "Cosine of pair")
     for scale, panel in zip((view._details.scale, view._details.scale_b), view.panels, strict=True):
         assert scale.ends == (f"{panel.numbers.cosine.min():.4g}", f"{panel.numbers.cosine.max():.4g}")
     assert (view._details.scale.letter, view._details.scale_b.letter) == ("A", "B")
@@ -304,7 +304,7 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
     cloud = components((snapshot.image, snapshot.text))
     layer = view.panels[0].map.layer
     qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, turned(cloud, 30, 20)[0], atol=1e-5), timeout=4000)
-    assert "azimuth 30°, elevation 20°" in view.panels[0].note.text()
+    assert "seen from 30°, 20°" in view.panels[0].note.text()
     drag(view, 0, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
     azimuth, elevation = view.turning.sides[0]
     assert (azimuth, elevation) != (30, 20)
@@ -319,7 +319,7 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
     assert side.pair_of(lowest) in view.context.selection.pairs
     qtbot.keyClick(view.panels[0].map, Qt.Key.Key_D)
     qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, side.xy), timeout=3000)
-    assert "azimuth" not in view.panels[0].note.text()
+    assert "seen from" not in view.panels[0].note.text()
 
 
 def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
@@ -334,7 +334,7 @@ def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
     drag(view, 1, [QPointF(150, 150), QPointF(120, 150), QPointF(90, 130)])
     assert a.box.viewRect().center().x() == pytest.approx(b.box.viewRect().center().x(), abs=0.5)
     qtbot.keyClick(a, Qt.Key.Key_D)
-    qtbot.waitUntil(lambda: all("azimuth 30" in panel.note.text() for panel in view.panels), timeout=4000)
+    qtbot.waitUntil(lambda: all("seen from 30" in panel.note.text() for panel in view.panels), timeout=4000)
     drag(view, 1, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
     assert view.turning.sides[0] == view.turning.sides[1] != (30, 20)
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
-from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import NOTHING, Column
 from trainer.store.snapshot_files import Snapshot
@@ -33,9 +33,9 @@ CAPTIONS: Final = 5_000
 
 _WORDS: Final = {
     CLASS: "Class",
-    AGREEMENT: "Agreement of A and B",
-    RANK: "Rank of the right caption",
-    COSINE: "Cosine of the pair",
+    AGREEMENT: "Run agreement",
+    RANK: "Rank of caption",
+    COSINE: "Cosine of pair",
 }
 
 Progress = Callable[[float, str], None]
@@ -112,13 +112,19 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     if snapshot.image is None or snapshot.text is None or len(snapshot.image) != len(snapshot.text):
         return None
     n = len(snapshot.image)
-    groups = groups_of(snapshot.items.caption)
+    groups = _equal(snapshot.items.caption)
     cosine = matched_cosines(snapshot.image, snapshot.text)
     if n <= MOST_RANKED:
         return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, groups), n)
     sample = np.sort(np.random.default_rng(0).choice(n, CAPTIONS, replace=False))
     rank = ranks_among(snapshot.image, snapshot.text, sample, groups, progress=progress)
     return PairNumbers(cosine, rank, len(sample))
+
+
+def _equal(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
+    """Integers that are equal exactly where the captions are; sorting a million of them would stop other threads."""
+    seen: dict[str, int] = {}
+    return np.fromiter((seen.setdefault(caption, len(seen)) for caption in captions), np.int64, len(captions))
 
 
 def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:

@@ -104,7 +104,9 @@ def _palette(pairs: PairColours) -> UInt8[np.ndarray, "k 3"]:
     if pairs.ordered:
         # The ends that come too near to the ground are left away: black on dark, yellow on white.
         low, high = (0.3, 1.0) if theme().dark else (0.0, 0.88)
-        return _ramp(SHADES)[np.linspace(low * (SHADES - 1), high * (SHADES - 1), len(pairs.names)).astype(int)]
+        # The dark end changes slowly: the first steps are longer.
+        steps = low + (high - low) * np.linspace(0, 1, len(pairs.names)) ** 0.75
+        return _ramp(SHADES)[(steps * (SHADES - 1)).astype(int)]
     return _rgb(own_colours(pairs.names, dark=theme().dark) or class_colours(max(len(pairs.names), 1)))
 
 

@@ -76,7 +76,7 @@ class Toolbar(QWidget):
         self.form = _tool("map-umap-form", "sliders-horizontal", "Neighbours and distance of UMAP")
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.colour = Picker(name="map-colour", words="Colour by", width=168)
+        self.colour = Picker(name="map-colour", words="Colour by", width=192)
         self.tools = Tools()
         self.progress = _Progress()
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)

@@ -77,7 +77,7 @@ class Turning(QObject):
     def words(self, index: int) -> str:
         """As it is written above a map."""
         azimuth, elevation = self.sides[index]
-        return f"PCA in 3-D, azimuth {azimuth:.0f}°, elevation {elevation:.0f}°"
+        return f"3-D PCA seen from {azimuth:.0f}°, {elevation:.0f}°"
 
     def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
         """Shows a map, or both if they are locked, from this side."""

@@ -102,7 +102,7 @@ class Contours(QObject):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for place, lines in enumerate(self.lines.of):
             pen = QColor(colour("text"))
-            pen.setAlphaF((0.30 if theme().dark else 0.22) + 0.09 * place)
+            pen.setAlphaF((0.42 if theme().dark else 0.34) + 0.1 * place)
             painter.setPen(QPen(pen, 1.0))
             for line in lines:
                 painter.drawPolyline(QPolygonF([QPointF(x, y) for x, y in scene.to_pixels(line).tolist()]))
