@@ -16,7 +16,7 @@ from explorer.widgets.plot import Plot
 
 BINS: Final = 160
 """Places along an axis: the marks drawn stay few whatever the number of pairs."""
-LEAST_PX, MORE_PX = 4.0, 5.0
+LEAST_PX, MORE_PX = 6.0, 7.0
 DRAG_PX: Final = 4
 
 

@@ -1,0 +1,147 @@
+"""What changed: the table, both neighbourhoods, the brush, mispairs and the matrix, through the real widgets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+
+from explorer.views.changes import ChangesView
+from trainer.charts.changes import changes
+from trainer.charts.mispairs import mispairs
+
+FIXED = 2
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int]) -> ChangesView:
+    context = make_context()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown = ChangesView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1100, 760)
+    shown.show()
+    qtbot.waitUntil(lambda: shown.reading is not None, timeout=10_000)
+    return shown
+
+
+def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[int, int]):
+    found = changes(view.context.workspace, (two_runs[0], None), (two_runs[1], None))
+    model = view.table.pairs
+    assert model.rowCount() == 48
+    keys = [column.key for column in model.columns]
+    overlap = found.values["overlap"]
+    shown = [model.index(line, FIXED + keys.index("overlap")).data() for line in range(48)]
+    assert shown == [f"{value:.2f}" for value in np.sort(overlap)], "the least shared neighbourhoods come first"
+    line = model.place_of(7)
+    assert model.index(line, 0).data() == "a green cross, 7"
+    assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
+    assert "48 pairs of scenes, renderings" in view.note.text()
+
+
+def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesView):
+    header, model = view.table.horizontalHeader(), view.table.pairs
+    column = FIXED + [c.key for c in model.columns].index("margin_change")
+    place = QPoint(header.sectionViewportPosition(column) + 20, header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    values = view.reading.changes.values["margin_change"]
+    order = np.argsort(values, kind="stable")
+    if header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder:
+        order = np.argsort(-values, kind="stable")
+    assert model.pairs.tolist() == order.tolist()
+    first = view.table.visualRect(model.index(1, 2)).center()
+    qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=first)
+    assert view.context.selection.pairs.tolist() == [order[1]]
+    below = view.table.visualRect(model.index(3, 2)).center()
+    qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier, pos=below)
+    assert view.context.selection.pairs.tolist() == sorted(order[1:4].tolist())
+    view.context.selection.undo.undo()
+    assert view.table.chosen_pairs().tolist() == [order[1]]
+
+
+def test_both_neighbourhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
+    view.context.selection.pairs = [11]
+    found = view.reading.changes
+    for row, near in zip(view.neighbourhoods.rows, (found.neighbours_a, found.neighbours_b), strict=True):
+        assert [tile.pair for tile in row.tiles.tiles] == near[11].tolist()
+    shared = set(found.neighbours_a[11].tolist()) & set(found.neighbours_b[11].tolist())
+    for row in view.neighbourhoods.rows:
+        assert {tile.pair for tile in row.tiles.tiles if tile.marked} == shared
+    assert view.neighbourhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
+
+
+def test_a_rectangle_dragged_in_the_scatter_selects_the_pairs_inside(qtbot, view: ChangesView):
+    view.tabs.setCurrentIndex(1)
+    view.axes.setCurrentIndex(2)
+    view.axes.activated.emit(2)
+    scatter, values = view.scatter, view.reading.changes.values
+    box = scatter.getPlotItem().getViewBox()
+    start = scatter.mapFromScene(box.mapViewToScene(box.viewRect().center()))
+    end = scatter.mapFromScene(box.mapViewToScene(box.viewRect().bottomRight()))
+    view_end, view_start = (box.mapSceneToView(scatter.mapToScene(place)) for place in (end, start))
+    QTest.mousePress(scatter.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(scatter.viewport(), end)
+    QTest.mouseRelease(scatter.viewport(), Qt.MouseButton.LeftButton, pos=end)
+    low = np.minimum([view_start.x(), view_start.y()], [view_end.x(), view_end.y()])
+    high = np.maximum([view_start.x(), view_start.y()], [view_end.x(), view_end.y()])
+    xy = np.stack([values["margin_a"], values["margin_b"]], axis=1)
+    expected = np.flatnonzero(((xy >= low) & (xy <= high)).all(1))
+    assert 0 < len(expected) < 48
+    assert view.context.selection.pairs.tolist() == expected.tolist()
+    assert scatter.marks <= 48
+    QTest.mouseClick(scatter.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    assert len(view.context.selection.pairs) == 0
+
+
+def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
+    view.tabs.setCurrentIndex(2)
+    found = mispairs(view.reading.changes)
+    for key, places in (("both", found.both), ("only_a", found.only_a), ("only_b", found.only_b)):
+        assert [tile.pair for tile in view.mispairs.lists[key].tiles.tiles] == places.tolist()
+        assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pairs")
+    tiles = view.mispairs.lists["only_b"]
+    place = tiles.visualRect(tiles.tiles.index(0)).center()
+    qtbot.mouseClick(tiles.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert view.context.selection.pairs.tolist() == [int(found.only_b[0])]
+
+
+def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+    view.tabs.setCurrentIndex(3)
+    qtbot.waitUntil(lambda: view.wholes.likeness is not None, timeout=10_000)
+    names = [space.words for space in view.wholes.likeness.spaces]
+    line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
+    heat = view.wholes.map
+    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.centre_of(line, column).toPoint())
+    selection = view.context.selection
+    assert (selection.run_a, selection.step_of(0)) == (two_runs[0], 10)
+    assert (selection.run_b, selection.step_of(1)) == (two_runs[1], 20)
+    qtbot.waitUntil(lambda: view.reading is not None and view.reading.changes.a.step == 10, timeout=10_000)
+    words = view.wholes.cell.text()
+    QTest.mouseMove(heat, heat.centre_of(0, 1).toPoint())
+    qtbot.waitUntil(lambda: view.wholes.cell.text() != words, timeout=2000)
+    assert f"{view.wholes.likeness.matrices['cka'][0, 1]:.3f}" in view.wholes.cell.text()
+    assert view.command()[:3] == ["export", "likeness", "--runs"]
+
+
+def test_two_steps_of_one_run(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+    view.context.selection.run_b = None
+    qtbot.waitUntil(lambda: view.reading.changes.b.run == two_runs[0], timeout=10_000)
+    found = view.reading.changes
+    assert (found.a.step, found.b.step) == (10, 20)
+    run = str(two_runs[0])
+    assert view.command()[:8] == ["export", "changes", "--runs", run, run, "--step-a", "10", "--step-b"]
+
+
+def test_a_comparison_can_be_ended_and_begun_again(qtbot, view: ChangesView):
+    view.working.start()
+    view.working.cancel()
+    assert view.is_empty
+    view._again.trigger()
+    qtbot.waitUntil(lambda: not view.is_empty and not view.working.busy, timeout=10_000)
+
+
+def test_no_run_teaches(view: ChangesView):
+    view.context.selection.select_runs(None, None)
+    assert view.is_empty
+    assert view.command() is None

@@ -1,0 +1,104 @@
+"""The table of pairs and the panel of kept selections, through the real widgets."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from explorer.models.pair_table import Numbers
+from explorer.models.pictures import Pictures
+from explorer.views.selected import PairTable, SelectedPanel
+from trainer.store import Items, read_snapshot
+
+
+@pytest.fixture
+def panel(qtbot, make_context, two_runs: tuple[int, int]) -> SelectedPanel:
+    context = make_context()
+    made = SelectedPanel(context, Pictures(context.background))
+    qtbot.addWidget(made)
+    made.resize(420, 600)
+    items = read_snapshot(context.workspace.snapshots(two_runs[0])[-1].folder).items
+    context.selection.pairs_changed.connect(
+        lambda: made.show_items(items, context.selection.pairs, dataset="scenes-renderings")
+    )
+    made.show_items(items, np.empty(0, np.int64), dataset="scenes-renderings")
+    made.show()
+    return made
+
+
+def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path: Path):
+    selection, workspace = panel.context.selection, panel.context.workspace
+    assert panel.hint.isVisible()
+    assert not panel.table.isVisible()
+    selection.pairs = [3, 1, 40]
+    assert panel.title.text() == "Selected 3 of 48 pairs"
+    assert panel.table.pairs.rowCount() == 3
+    assert not panel.save.isEnabled()
+    qtbot.keyClicks(panel.name, "odd ones")
+    qtbot.keyClick(panel.name, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
+    (kept,) = workspace.selections()
+    assert (kept.name, kept.items) == ("odd ones", ("pair 1", "pair 3", "pair 40"))
+    qtbot.mouseClick(panel.clear, Qt.MouseButton.LeftButton)
+    assert len(selection.pairs) == 0
+    select, delete = panel.menu.actions()[0].menu().actions()
+    select.trigger()
+    assert selection.pairs.tolist() == [1, 3, 40]
+    assert [a.text() for a in panel.actions()] == ["Select “odd ones” (3 pairs)", "Export the selected pairs…"]
+    delete.trigger()
+    qtbot.waitUntil(lambda: not panel.recall.isVisible(), timeout=5000)
+    assert workspace.selections() == []
+    qtbot.mouseClick(panel.undo, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
+    assert workspace.selections() == [kept]
+    panel.write(tmp_path / "out.txt")
+    qtbot.waitUntil(lambda: "written" in panel.told.text(), timeout=5000)
+    assert [Path(line).name for line in (tmp_path / "out.txt").read_text().splitlines()] == ["1.png", "3.png", "40.png"]
+
+
+def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
+    n = 1_000_000
+    items = Items(np.arange(n), ["/nowhere/a.png"] * n, ["a caption"] * n, ["x"] * n, [""] * n)
+    pictures = Pictures(background, decode=lambda path, edge: (_ for _ in ()).throw(OSError(path)))
+    background.failed.connect(lambda _error: None)
+    table = PairTable(pictures, name="million", words="A million pairs")
+    qtbot.addWidget(table)
+    table.resize(600, 700)
+    table.show()
+    values = np.random.default_rng(0).random(n)
+    table.pairs.show(items, np.arange(n), [Numbers("v", "Value", "", values)])
+    QApplication.processEvents()
+    took = []
+    bar = table.verticalScrollBar()
+    for share in np.linspace(0, 1, 30):
+        start = time.perf_counter()
+        bar.setValue(int(share * bar.maximum()))
+        table.viewport().repaint()
+        took.append(time.perf_counter() - start)
+    # A frame's worth would be 0.017 s; the bound only catches work that grows with the number of rows.
+    assert statistics.median(took) < 0.25
+    table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert table.pairs.pairs[0] == values.argmax()
+    assert table.pairs.index(n - 1, 2).data() == f"{values.min():.2f}"
+    table.mark(np.array([int(values.argmax())]))
+    assert table.chosen_pairs().tolist() == [int(values.argmax())]
+
+
+def test_missing_values_sort_last_both_ways(qtbot, background, dressed):
+    items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
+    table = PairTable(Pictures(background), name="t", words="t")
+    qtbot.addWidget(table)
+    column = Numbers("v", "V", "", np.array([np.nan, -1.0, 2.0]), signed=True)
+    table.pairs.show(items, np.arange(3), [column])
+    for order, expected in ((Qt.SortOrder.AscendingOrder, [1, 2, 0]), (Qt.SortOrder.DescendingOrder, [2, 1, 0])):
+        table.pairs.sort(2, order)
+        assert table.pairs.pairs.tolist() == expected
+    assert [column.text(i) for i in range(3)] == ["–", "−1.00", "+2.00"]
+    table.pairs.sort(0, Qt.SortOrder.AscendingOrder)
+    assert table.pairs.pairs.tolist() == [1, 0, 2]
