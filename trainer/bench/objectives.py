@@ -146,8 +146,8 @@ def markdown(rows: Sequence[Result], *, epochs: int = EPOCHS) -> str:
         f"Every objective after the same {run.data.train_pairs * epochs:,} pairs of Scenes ({epochs} epochs, batches "
         f"of {run.optimiser.batch_size}), in percent of {heldout:,} new renderings: recall from image to text, and "
         f"how often a vote of the {NEIGHBOURS} nearest training pairs gets an attribute right. Mean and standard "
-        "deviation over the seeds. Labelled objectives are told the colour. word2vec sees captions only: its neighbours are "
-        "captions, in which the words stand.",
+        "deviation over the seeds. Labelled objectives are told the colour. word2vec sees captions only: its "
+        "neighbours are captions, in which the words stand.",
         "",
         f"| objective | {' | '.join(names.values())} | seeds |",
         f"|---|{'---:|' * (len(names) + 1)}",

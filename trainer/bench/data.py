@@ -1,0 +1,169 @@
+"""How fast pairs reach a training step: the prepared cache against decoding each image again, as open_clip loads."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from trainer import config, data, methods
+from trainer.data import Pairs
+from trainer.data.augment import random_crops
+from trainer.data.order import batches
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.pictures import open_image
+from trainer.training import Training
+
+
+@dataclass(frozen=True)
+class DataSpeed:
+    """One data set, measured in one process.
+
+    Attributes:
+        pairs: Training pairs.
+        prepare_s: Seconds to decode them all into the cache, once.
+        ours: Pairs a second of the loader alone: gathered from the cache, cropped, normalised.
+        theirs: Pairs a second of decoding and transforming each image in worker processes.
+        train_ours: Pairs a second of whole training steps from the cache.
+        train_theirs: Pairs a second of the same steps fed by the worker processes.
+        wait: Share of our step that waits for its batch.
+        wait_theirs: The same of the steps fed by the worker processes.
+    """
+
+    name: str
+    pairs: int
+    image_size: int
+    batch_size: int
+    workers: int
+    prepare_s: float
+    ours: float
+    theirs: float
+    train_ours: float
+    train_theirs: float
+    wait: float
+    wait_theirs: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast our loader is."""
+        return self.ours / self.theirs
+
+
+def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: float) -> DataSpeed:
+    """Loads and trains for about `seconds` each way; the model is the run's own.
+
+    Args:
+        run: Data, model, objective and batch size.
+        workspace_folder: Holds the cache.
+        workers: Processes that decode for the other way; ours needs none.
+        seconds: For each of the four measurements, after a warm-up.
+
+    Raises:
+        Problem: The data cannot be used.
+    """
+    began = time.perf_counter()
+    size, batch = run.model.image_size, run.optimiser.batch_size
+    splits = data.load(run.data, image_size=size, workspace_folder=workspace_folder, progress=lambda share, note: None)
+    prepare_s = time.perf_counter() - began
+    pairs = splits.train
+    tokenizer = train_tokenizer(pairs.captions, run.model.vocabulary)
+    loader = _loader(pairs, tokenizer, run, workers)
+    ours = _rate(_cached(pairs, run), batch, seconds)
+    theirs = _rate(_forever(loader), batch, seconds)
+    train_ours, wait = _train(Training(run, pairs, tokenizer, torch.device("cpu")), batch, seconds)
+    train_theirs, wait_theirs = _train(_Fed(run, pairs, tokenizer, _forever(loader)), batch, seconds)
+    return DataSpeed(
+        name=pairs.name,
+        pairs=len(pairs),
+        image_size=size,
+        batch_size=batch,
+        workers=workers,
+        prepare_s=prepare_s,
+        ours=ours,
+        theirs=theirs,
+        train_ours=train_ours,
+        train_theirs=train_theirs,
+        wait=wait,
+        wait_theirs=wait_theirs,
+    )
+
+
+def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
+    """Batches as `Training` makes them."""
+    for epoch in itertools.count():
+        for rows in batches(len(pairs), run.optimiser.batch_size, run.seed, epoch):
+            rows.sort()
+            yield random_crops(torch.from_numpy(pairs.images[rows]), rows, run.seed, epoch, run.optimiser.crop_scale)
+
+
+class _Decoding(Dataset):
+    """A pair decoded from its file and transformed when it is asked for: `open_clip_train.data.CsvDataset`."""
+
+    def __init__(self, places: Sequence[str], tokens: Tensor, transform: Callable[[Any], Tensor]) -> None:
+        self._places, self._tokens, self._transform = places, tokens, transform
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self._transform(open_image(self._places[index])), self._tokens[index]
+
+
+def _loader(pairs: Pairs, tokenizer: Tokenizer, run: config.Run, workers: int) -> DataLoader:
+    from open_clip import image_transform
+
+    transform = image_transform(run.model.image_size, is_train=True, aug_cfg={"scale": (run.optimiser.crop_scale, 1.0)})
+    tokens = tokenizer.encode(pairs.captions, run.model.context_length)
+    return DataLoader(
+        _Decoding(pairs.paths, tokens, transform),
+        batch_size=run.optimiser.batch_size,
+        shuffle=True,
+        num_workers=workers,
+        drop_last=True,
+        persistent_workers=workers > 0,
+    )
+
+
+def _forever(loader: Iterable[Any]) -> Iterator[Any]:
+    while True:
+        yield from loader
+
+
+class _Fed(Training):
+    """The same training, its batches from elsewhere."""
+
+    def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, source: Iterator[Any]) -> None:
+        super().__init__(run, pairs, tokenizer, torch.device("cpu"))
+        self._source = source
+
+    def _batch(self) -> methods.Batch:
+        images, tokens = next(self._source)
+        return methods.Batch(images, tokens, torch.arange(len(images)), None, self.step)
+
+
+def _rate(source: Iterator[Any], batch: int, seconds: float) -> float:
+    for _ in range(3):
+        next(source)
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        next(source)
+        count += batch
+    return count / (time.perf_counter() - began)
+
+
+def _train(training: Training, batch: int, seconds: float) -> tuple[float, float]:
+    """Pairs a second, and the share of the time that steps wait for their batch."""
+    for _ in range(3):
+        training.update()
+    updates, began = [], time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        updates.append(training.update())
+    whole = sum(update.seconds for update in updates)
+    return batch * len(updates) / whole, sum(update.data_s for update in updates) / whole
