@@ -60,6 +60,7 @@ class View(QWidget):
         question: One sentence under the title: what it answers.
         icon: Name of a Lucide icon in `assets/icons`.
         method: What the `?` tells: formula, paper, caveats; plain text.
+        exports: Suffix and words of each export that the header's menu offers.
         body: Layout to fill, under the header.
 
     Signals:
@@ -74,6 +75,7 @@ class View(QWidget):
     question: ClassVar[str] = ""
     icon: ClassVar[str] = "square"
     method: ClassVar[str] = ""
+    exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
 
     failed = Signal(str, str)
     export_asked = Signal(str)
@@ -175,7 +177,7 @@ class View(QWidget):
     def _export_button(self) -> QToolButton:
         button = self._tool("export", "download", "Export figure or data", lambda: None)
         menu = QMenu(button)
-        for suffix, words in EXPORTS:
+        for suffix, words in self.exports:
             action = menu.addAction(words)
             action.setObjectName(f"{self.objectName()}-export-{suffix}")
             action.triggered.connect(lambda _=False, s=suffix: self.export_asked.emit(s))

@@ -1,0 +1,77 @@
+"""A map that looks at one fixed frame, in which its points move."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QEasingCurve, QVariantAnimation
+from PySide6.QtWidgets import QApplication, QWidget
+
+from explorer.theme import TRANSITION_MS
+from explorer.widgets.point_map import PointMap
+
+MARGIN: Final = 0.05
+MOST_MOVING: Final = 50_000
+"""Of more points, every place on the way would cost more than a frame: they jump."""
+
+
+class FrameMap(PointMap):
+    """Points that glide from step to step while the view stays where it is; nothing is scaled to fit."""
+
+    # Set before `__init__`: pyqtgraph's constructor resizes, which fits.
+    _frame: tuple[float, float, float, float] = (-1.0, -1.0, 1.0, 1.0)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._start = self._end = np.empty((0, 2))
+        self._glide = QVariantAnimation(self, duration=TRANSITION_MS, startValue=0.0, endValue=1.0)
+        self._glide.setEasingCurve(QEasingCurve.Type.InOutCubic)
+        self._glide.valueChanged.connect(self._on_the_way)
+
+    def set_frame(self, frame: tuple[float, float, float, float]) -> None:
+        """Looks at left, bottom, right, top, whatever the points do."""
+        self._frame = frame
+        self.fit()
+
+    @property
+    def frame_looked_at(self) -> tuple[float, float, float, float]:
+        """What `set_frame` was told."""
+        return self._frame
+
+    def fit(self) -> None:
+        self._follows_fit = True
+        left, bottom, right, top = self._frame
+        self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
+
+    def glide_to(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
+        """Moves the points there in 200 ms, in the frame that is looked at; at once if the system asks for less."""
+        self._glide.stop()
+        before = self.places
+        if not (animated and self.isVisible() and len(xy) <= MOST_MOVING and before.shape == xy.shape and moving()):
+            self._end = np.asarray(xy, np.float64)
+            self.layer.move_points(self._end)
+            return
+        self._start, self._end = before.copy(), np.asarray(xy, np.float64)
+        self._glide.start()
+
+    @property
+    def places(self) -> Float[np.ndarray, "n 2"]:
+        """Where the points stand now, on the way too."""
+        return self.layer.grid.xy
+
+    @property
+    def gliding(self) -> bool:
+        """Whether the points are on their way."""
+        return self._glide.state() == QVariantAnimation.State.Running
+
+    def _on_the_way(self, share: float) -> None:
+        self.layer.move_points(self._start + share * (self._end - self._start))
+
+
+def moving() -> bool:
+    """Whether motion is wanted: Qt 6.10 and later know when the desktop asks for less of it."""
+    accessibility = getattr(QApplication.styleHints(), "accessibility", None)
+    preference = getattr(accessibility() if accessibility else None, "motionPreference", None)
+    return preference is None or "Reduced" not in str(preference())

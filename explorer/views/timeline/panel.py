@@ -1,0 +1,118 @@
+"""One run's map in the common frame, with its name, step and n above it."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.views.timeline.frame_map import FrameMap
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.pickers import Badge
+from trainer.charts.timeline import TimelineRun
+
+EMPTY_PX = 280
+STRIPE_PX = 3
+
+
+class TimelinePanel(QFrame):
+    """The map of run A or B over time.
+
+    Attributes:
+        run: What is shown; None while there is nothing.
+    """
+
+    def __init__(self, index: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.index = index
+        self.run: TimelineRun | None = None
+        self._place = -1
+        self.setObjectName(f"timeline-panel-{'ab'[index]}")
+        theme.set_role(self, "card")
+        self.title, self.note = ElidedLabel(), ElidedLabel()
+        for label, role in ((self.title, "strong"), (self.note, "small")):
+            theme.set_role(label, role)
+        self.map = FrameMap()
+        self.map.setObjectName(f"timeline-map-{'ab'[index]}")
+        self.map.setAccessibleName(f"Map of run {'AB'[index]} over time")
+        self.empty = EmptyState(width=EMPTY_PX)
+        self._lay_out()
+        theme.theme().changed.connect(self.update)
+
+    def show_run(
+        self,
+        run: TimelineRun,
+        frame: tuple[float, float, float, float],
+        colour: Int[np.ndarray, " m"],
+        palette: UInt8[np.ndarray, "k 3"],
+        *,
+        step: float,
+    ) -> None:
+        """Shows a run at a step, in a frame."""
+        self.run, self._place = run, run.at(step)
+        diamond = np.arange(run.images + run.texts) >= run.images
+        self.map.set_points(run.points[self._place], diamond=diamond, colour=colour, palette=palette)
+        self.map.set_frame(frame)
+        self._tell()
+        self._pages.setCurrentWidget(self.map)
+
+    def go_to(self, step: float, *, animated: bool = True) -> None:
+        """Moves the points to where they stood at the last snapshot at or before `step`."""
+        if self.run is None or (place := self.run.at(step)) == self._place:
+            return
+        self._place = place
+        self.map.glide_to(self.run.points[place], animated=animated)
+        self._tell()
+
+    def show_nothing(self, icon: str, title: str, text: str) -> None:
+        """Shows why there are no points, and what to do."""
+        self.run, self._place = None, -1
+        self.title.setText("")
+        self.note.setText("")
+        self.empty.tell(icon, title, text)
+        self._pages.setCurrentWidget(self.empty)
+
+    @property
+    def shows_map(self) -> bool:
+        """Whether there are points."""
+        return self._pages.currentWidget() is self.map
+
+    def _tell(self) -> None:
+        run = self.run
+        self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
+        what = "pairs" if run.images and run.texts else "items"
+        sampled = ", a sample of the split" if run.sampled else ""
+        self.note.setText(f"{run.n:,} {what}{sampled} · {len(run.steps)} snapshots · {run.dataset}, {run.split}")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour(theme.run_colour(self.index)))
+        painter.setClipRect(0, 0, self.width(), STRIPE_PX)
+        painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
+        head.setSpacing(theme.INSIDE)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(self.title)
+        words.addWidget(self.note)
+        head.addWidget(Badge("AB"[self.index], self.index))
+        head.addLayout(words, 1)
+        self._pages = QStackedLayout()
+        self._pages.addWidget(self.map)
+        self._pages.addWidget(self.empty)
+        self._pages.setCurrentWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 1, 1, theme.SPACE)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addLayout(self._pages, 1)

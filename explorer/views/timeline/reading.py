@@ -1,0 +1,125 @@
+"""What the timeline shows, read off the GUI thread: pure functions of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from PySide6.QtGui import QColor
+
+from explorer.theme import class_colours, theme
+from explorer.widgets.legend import LegendEntry
+from trainer.charts.colour_words import own_colours
+from trainer.charts.placement import Placement
+from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
+from trainer.problem import Problem
+from trainer.store import Workspace
+
+MOST_NAMED: Final = 12
+MOST_CLASSES: Final = 256
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The chart of the runs that have one, by their place (0 is A), and why others have none."""
+
+    chart: TimelineChart | None
+    problems: dict[int, str] = field(default_factory=dict)
+
+    def run(self, index: int) -> TimelineRun | None:
+        """The run in this place."""
+        return next((run for run in self.chart.runs if run.index == index), None) if self.chart else None
+
+
+def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, split: str | None) -> Reading:
+    """The maps by PCA of A and B, as far as they have snapshots; the curves come later."""
+    places = [index for index, run in enumerate(runs) if run is not None]
+    asked = {"dataset": dataset, "split": split, "curves": False}
+    try:
+        return Reading(_with_places(timeline(workspace, [runs[index] for index in places], **asked), places))
+    except Problem as error:
+        if len(places) == 1:
+            return Reading(None, {places[0]: str(error)})
+    problems: dict[int, str] = {}
+    for index in places:
+        try:
+            timeline(workspace, [runs[index]], **asked)
+        except Problem as error:
+            problems[index] = str(error)
+    able = [index for index in places if index not in problems]
+    if not able:
+        return Reading(None, problems)
+    return Reading(_with_places(timeline(workspace, [runs[index] for index in able], **asked), able), problems)
+
+
+def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
+    """The curves of one run."""
+    return measured(workspace, run)
+
+
+def placed_by(chart: TimelineChart, placement: Placement, files: dict[int, Sequence[str]]) -> TimelineChart:
+    """The same chart with its points where the files of each run (by its place) say."""
+    runs = tuple(
+        replace(run, points=tuple(np.load(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
+    )
+    note = f"{placement.words}; each step begun at the next one and turned onto it"
+    return replace(
+        chart, runs=runs, frame=frame_of([p for run in runs for p in run.points]), placement=placement, note=note
+    )
+
+
+def placed_by_pca(chart: TimelineChart) -> TimelineChart:
+    """The same chart with its points placed by PCA."""
+    placed, note = pca_frames([run.folders for run in chart.runs])
+    runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
+    frame = frame_of([p for run in runs for p in run.points])
+    return replace(chart, runs=runs, frame=frame, placement=Placement(), note=note)
+
+
+@dataclass(frozen=True)
+class Colours:
+    """By class where there are some that can be told apart, else by modality.
+
+    Attributes:
+        by: `label` or `modality`, as `trainer export` calls it.
+        index: Row of `palette` for every point of each run, by its place.
+        legend: What the colours mean; the first few.
+    """
+
+    by: str
+    index: dict[int, Int[np.ndarray, " m"]]
+    palette: UInt8[np.ndarray, "k 3"]
+    legend: tuple[LegendEntry, ...]
+
+
+def colours_of(runs: Sequence[TimelineRun]) -> Colours:
+    """The same colour means the same in all runs."""
+    names = tuple(sorted({label for run in runs for label in run.items.label}))
+    if not 2 <= len(names) <= MOST_CLASSES:
+        palette = class_colours(8)[2:4]
+        index = {run.index: np.repeat([0, 1], [run.images, run.texts]) for run in runs}
+        entries = (LegendEntry("Images", palette[0], "disc"), LegendEntry("Texts", palette[1], "diamond"))
+        return Colours("modality", index, _rgb(palette), entries)
+    palette = own_colours(names, dark=theme().dark) or class_colours(len(names))
+    place = {name: i for i, name in enumerate(names)}
+    index = {}
+    for run in runs:
+        of = np.array([place[label] for label in run.items.label], np.int64)
+        index[run.index] = np.concatenate([of[: run.images], of[: run.texts]])
+    entries = [LegendEntry(name or "none", palette[i], "square") for i, name in enumerate(names[:MOST_NAMED])]
+    grey = theme().tokens.secondary
+    entries = [LegendEntry("Images", grey, "disc"), LegendEntry("Texts", grey, "diamond"), *entries]
+    if len(names) > MOST_NAMED:
+        entries.append(LegendEntry(f"and {len(names) - MOST_NAMED} more", theme().tokens.unselected))
+    return Colours("label", index, _rgb(palette), tuple(entries))
+
+
+def _with_places(chart: TimelineChart, places: Sequence[int]) -> TimelineChart:
+    return replace(chart, runs=tuple(replace(run, index=p) for run, p in zip(chart.runs, places, strict=True)))
+
+
+def _rgb(colours: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:
+    return np.array([QColor(name).getRgb()[:3] for name in colours], np.uint8).reshape(-1, 3)

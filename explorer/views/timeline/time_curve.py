@@ -1,0 +1,140 @@
+"""One quantity over the steps of A and B, small, with the time cursor; a click jumps there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.plot import Plot
+from trainer.charts.timeline import Curve, Measure, TimelineRun
+
+AXIS_PX: Final = 44
+"""The same for all, so that one step stands at one place in every curve."""
+LEAST_PX: Final = 44
+
+
+class TimeCurve(QWidget):
+    """A small panel: name, values at the cursor, curves.
+
+    Signals:
+        jumped: The person clicked at this step.
+    """
+
+    jumped = Signal(float)
+
+    def __init__(self, measure: Measure, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.measure = measure
+        self.setObjectName(f"timeline-{measure.key}")
+        self._curves: dict[int, Curve] = {}
+        self._items: list[pg.PlotDataItem] = []
+        self.name = ElidedLabel(measure.label)
+        theme.set_role(self.name, "small")
+        self.values = (QLabel(), QLabel())
+        self.plot = _Clickable(self)
+        self.plot.setMinimumHeight(LEAST_PX)
+        self.plot.setAccessibleName(measure.label)
+        self.plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
+        self.plot.getPlotItem().getAxis("left").setTickDensity(0.6)
+        self.plot.getViewBox().setMouseEnabled(x=False, y=False)
+        self.cursor = pg.InfiniteLine(angle=90, movable=False)
+        self.plot.addItem(self.cursor, ignoreBounds=True)
+        self.plot.clicked.connect(self.jumped)
+        self._lay_out()
+        theme.theme().changed.connect(self._recolour)
+        self._recolour()
+
+    def show_runs(self, runs: list[TimelineRun], *, last: float, bottom: bool) -> None:
+        """Draws the curves of these runs; the horizontal axis ends at `last` and has numbers where `bottom` says so."""
+        self._curves = {run.index: run.curves[self.measure.key] for run in runs if self.measure.key in run.curves}
+        axis = self.plot.getPlotItem().getAxis("bottom")
+        axis.setStyle(showValues=bottom)
+        axis.setHeight(None if bottom else 4)
+        self.plot.setXRange(0, max(last, 1), padding=0.02)
+        self._recolour()
+        logged = {curve.logged for curve in self._curves.values()}
+        words = "not known of these runs" if not logged else "as logged" if logged == {True} else "from the snapshots"
+        self.setToolTip(f"{self.measure.label}, {words if len(logged) < 2 else 'logged, or from the snapshots'}")
+
+    def point_at(self, step: float) -> None:
+        """Puts the cursor there and reads the last value at or before it."""
+        self.cursor.setValue(step)
+        for index, label in enumerate(self.values):
+            curve = self._curves.get(index)
+            label.setText("" if curve is None else self._read(curve, step))
+
+    def _read(self, curve: Curve, step: float) -> str:
+        known = np.isfinite(curve.y) & (curve.x <= step)
+        if not known.any():
+            return "–"
+        unit = f" {self.measure.unit}" if self.measure.unit else ""
+        return f"{curve.y[known][-1]:,.{self.measure.digits}f}{unit}"
+
+    def _recolour(self) -> None:
+        tokens = theme.theme().tokens
+        self.cursor.setPen(pg.mkPen(theme.colour("text"), width=1))
+        for label, ink in zip(self.values, (tokens.run_a_text, tokens.run_b_text), strict=True):
+            label.setFont(theme.pixel_font(theme.SMALL_PX))
+            label.setStyleSheet(f"color: {ink}")
+        for item in self._items:
+            self.plot.removeItem(item)
+        self._items = []
+        for index, curve in sorted(self._curves.items()):
+            pen = pg.mkPen(theme.run_colour(index), width=2)
+            few = len(curve.x) <= 20
+            style = (
+                {"symbol": "o", "symbolSize": 4, "symbolPen": None, "symbolBrush": theme.run_colour(index)}
+                if few
+                else {}
+            )
+            self._items.append(self.plot.plot(curve.x, curve.y, pen=pen, connect="finite", **style))
+        known = [curve.y[np.isfinite(curve.y)] for curve in self._curves.values()]
+        together = np.concatenate(known) if known else np.empty(0)
+        if len(together):
+            low, high = float(together.min()), float(together.max())
+            self.plot.setYRange(low, high if high > low else low + 1e-3, padding=0.12)
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(theme.INSIDE)
+        head.addWidget(self.name, 1)
+        for label in self.values:
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            head.addWidget(label)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(self.plot, 1)
+
+
+class _Clickable(Plot):
+    """A plot that tells where it was pressed or dragged, in its own coordinates.
+
+    Signals:
+        clicked: The abscissa.
+    """
+
+    clicked = Signal(float)
+
+    def mousePressEvent(self, ev: QMouseEvent) -> None:
+        self._tell(ev)
+
+    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
+        if ev.buttons() & Qt.MouseButton.LeftButton:
+            self._tell(ev)
+
+    def mouseReleaseEvent(self, ev: QMouseEvent) -> None:
+        ev.accept()
+
+    def _tell(self, ev: QMouseEvent) -> None:
+        if ev.buttons() & Qt.MouseButton.LeftButton:
+            self.clicked.emit(self.getViewBox().mapSceneToView(self.mapToScene(ev.position().toPoint())).x())
+            ev.accept()

@@ -1,0 +1,117 @@
+"""Play, and a slider over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+
+from explorer import theme
+
+SLOWEST_MS: Final = 700
+FASTEST_MS: Final = 240
+"""A step lasts at least as long as its 200 ms of motion."""
+WHOLE_MS: Final = 12_000
+LABEL_PX: Final = 168
+
+
+class Transport(QWidget):
+    """Where in time one is.
+
+    Signals:
+        moved: Another step is looked at; its place among the steps.
+    """
+
+    moved = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._steps: tuple[int, ...] = ()
+        self.play = QToolButton(objectName="timeline-play", checkable=True)
+        self.slider = _Slider(Qt.Orientation.Horizontal, objectName="timeline-slider", accessibleName="Step")
+        self.slider.setPageStep(1)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.label = QLabel()
+        self.label.setMinimumWidth(LABEL_PX)
+        self.label.setFont(theme.pixel_font(theme.BODY_PX))
+        self._timer = QTimer(self, timeout=self._tick)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.INSIDE)
+        row.addWidget(self.play)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.label)
+        self.play.toggled.connect(self._on_play)
+        self.slider.valueChanged.connect(self._on_value)
+        self._on_play(False)
+
+    @property
+    def step(self) -> int | None:
+        """The step looked at; None without any."""
+        return self._steps[self.slider.value()] if self._steps else None
+
+    @property
+    def playing(self) -> bool:
+        """Whether time runs by itself."""
+        return self.play.isChecked()
+
+    def set_steps(self, steps: Sequence[int], at: int | None = None) -> None:
+        """Offers these steps, ascending, and stands at `at` (the nearest before it), or at the last."""
+        self.play.setChecked(False)
+        self._steps = tuple(steps)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, max(len(steps) - 1, 0))
+            self.slider.setValue(len(steps) - 1 if at is None else self.place_of(at))
+        self.setEnabled(len(steps) > 1)
+        self._tell()
+
+    def place_of(self, step: float) -> int:
+        """The place of the step nearest to `step`."""
+        return int(np.abs(np.asarray(self._steps, np.float64) - step).argmin()) if self._steps else 0
+
+    def go(self, by: int) -> None:
+        """Moves so many steps forwards, or backwards for a negative number."""
+        self.slider.setValue(self.slider.value() + by)
+
+    def jump(self, step: float) -> None:
+        """Moves to the step nearest to this one."""
+        self.slider.setValue(self.place_of(step))
+
+    def _on_value(self, place: int) -> None:
+        self._tell()
+        self.moved.emit(place)
+
+    def _on_play(self, on: bool) -> None:
+        theme.keep_icon(self.play, "pause" if on else "play", 16, "text")
+        words = "Pause (Space)" if on else "Play (Space)"
+        self.play.setToolTip(words)
+        self.play.setAccessibleName(words)
+        if not on:
+            self._timer.stop()
+            return
+        if self.slider.value() == self.slider.maximum():
+            self.slider.setValue(0)
+        self._timer.start(int(np.clip(WHOLE_MS / max(len(self._steps), 1), FASTEST_MS, SLOWEST_MS)))
+
+    def _tick(self) -> None:
+        if self.slider.value() >= self.slider.maximum():
+            self.play.setChecked(False)
+            return
+        self.go(1)
+        if self.slider.value() == self.slider.maximum():
+            self.play.setChecked(False)
+
+    def _tell(self) -> None:
+        place = f"{self.slider.value() + 1} of {len(self._steps)}"
+        self.label.setText(f"Step {self.step:,}  ·  {place}" if self._steps else "")
+
+
+class _Slider(QSlider):
+    """A slider that scrolling past does not move."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()

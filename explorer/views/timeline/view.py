@@ -1,0 +1,345 @@
+"""The Timeline view: two maps in one frame, a slider, curves that share its time."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.views.map.reading import split_key
+from explorer.views.timeline.asking import Asking
+from explorer.views.timeline.panel import TimelinePanel
+from explorer.views.timeline.reading import Colours, Reading, colours_of, measure, placed_by, placed_by_pca, read
+from explorer.views.timeline.time_curve import TimeCurve
+from explorer.views.timeline.transport import Transport
+from explorer.views.view import EXPORTS, Context, View
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.legend import Legend
+from trainer.charts.placement import Placement
+from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun
+from trainer.messages import Failure
+from trainer.problem import Problem
+
+METHOD = """\
+Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.
+
+PCA: the two principal axes of the last step of run A, of images and texts together, are the frame of every step of \
+both runs. Before it is projected, each step is turned onto that last step in the embedding space (orthogonal \
+Procrustes about the origin, Schoenemann 1966): a turn keeps every distance, so the gap and the spread that are seen \
+are real, while a mere rotation of the space is not seen as movement. Early steps are seen along axes that are the \
+last step's, not their own; the axes show the share of the variance that is said above the maps.
+
+UMAP: the last step is laid out first; each earlier step begins at the places of the next later one, learns at a tenth \
+of the usual rate and is turned onto it. Distances between clusters mean nothing, and movement in the picture is not a \
+measure of movement in the space.
+
+Curves: recall, modality gap and tau as the run logged them; alignment and uniformity (Wang and Isola 2020), effective \
+rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are measured on the snapshots, at most on \
+4,000 pairs drawn once for all steps. Cosines and gaps of two objectives are not on one scale."""
+
+NO_RUN = "Choose run A, and run B beside it, in the bar above. Their snapshots then play here."
+CURVES_PX = 300
+
+
+class TimelineView(View):
+    """A's and B's snapshots in one fixed frame, and what was measured of them, over time."""
+
+    title = "Timeline"
+    question = "How does the geometry form while the run trains?"
+    icon = "film"
+    method = METHOD
+    exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._reading = Reading(None)
+        self._colours: Colours | None = None
+        self._asked: tuple[object, ...] | None = None
+        self.panels = (TimelinePanel(0), TimelinePanel(1))
+        self.transport = Transport()
+        self.curves = [TimeCurve(one) for one in MEASURES]
+        self.pca, self.umap = (
+            QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
+            for word in ("PCA", "UMAP")
+        )
+        self.cancel = QPushButton("Cancel", objectName="timeline-cancel", accessibleName="Cancel the projection")
+        theme.set_role(self.cancel, "quiet")
+        self.note, self.legend = ElidedLabel(), Legend()
+        theme.set_role(self.note, "small")
+        self._asking = Asking(context.asker, self)
+        self._lay_out()
+        self._actions = self._make_actions()
+        self._choose(Placement())
+        self._connect()
+
+    # What the window asks ---------------------------------------------------------------------------------------
+
+    def command(self) -> list[str] | None:
+        chart = self._reading.chart
+        if chart is None:
+            return None
+        words = ["export", "timeline", "--runs", *dict.fromkeys(str(run.run) for run in chart.runs)]
+        words += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
+        for name, value in chart.placement.options.items():
+            words += [f"--{name}", str(value)]
+        return words
+
+    def actions_for_palette(self) -> list[QAction]:
+        return self._actions
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        runs = (selection.run_a, selection.run_b)
+        if runs == (None, None):
+            self._asked, self._reading = None, Reading(None)
+            self.context.background.forget(self)
+            self.show_no_run(self.icon, NO_RUN)
+            return
+        self.show_content()
+        key = (*runs, selection.dataset)
+        if key == self._asked:
+            return
+        self._asked = key
+        self._asking.cancel()
+        for index, panel in enumerate(self.panels):
+            if runs[index] is not None and panel.run is None:
+                panel.show_nothing("loader", "Reading the snapshots", "The points appear in a moment.")
+        named = next(run for run in runs if run is not None)
+        dataset, split = split_key(self.context.workspace, named, selection.dataset)
+        self.context.background.run(
+            self, read, self.context.workspace, runs, dataset, split, done=self._show, failed=self._refuse, key="read"
+        )
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.context.asker.warm_up(projections=True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.transport.play.setChecked(False)
+
+    # Showing ----------------------------------------------------------------------------------------------------
+
+    @property
+    def chart(self) -> TimelineChart | None:
+        """What is shown."""
+        return self._reading.chart
+
+    def _show(self, reading: Reading) -> None:
+        self._reading = reading
+        chart = reading.chart
+        self._choose(Placement())
+        self._draw(stay=False)
+        for run in chart.runs if chart else ():
+            self.context.background.run(
+                self,
+                measure,
+                self.context.workspace,
+                run,
+                done=partial(self._take_curves, run),
+                key=f"curves {run.index}",
+            )
+
+    def _draw(self, *, stay: bool) -> None:
+        """Shows the chart; at the present step with `stay`, else at the step selected in the bar."""
+        chart, selection = self._reading.chart, self.context.selection
+        at = self.transport.step if stay else selection.step
+        self.transport.set_steps(chart.steps if chart else (), at)
+        self.note.setText(chart.note if chart else "")
+        self._colours = colours_of(chart.runs) if chart else None
+        self.legend.show_entries(self._colours.legend if self._colours else ())
+        for index, panel in enumerate(self.panels):
+            run = self._reading.run(index)
+            if run is not None:
+                colour, palette = self._colours.index[index], self._colours.palette
+                panel.show_run(run, chart.frame, colour, palette, step=self._step)
+            elif index in self._reading.problems:
+                panel.show_nothing("triangle-alert", "No timeline of this run", self._reading.problems[index])
+            else:
+                panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
+        self._mark_pairs()
+        self._draw_curves()
+
+    def _on_theme(self) -> None:
+        if self._reading.chart is not None:
+            self._draw(stay=True)
+
+    def _draw_curves(self) -> None:
+        runs = list(self._reading.chart.runs) if self._reading.chart else []
+        last = max((run.steps[-1] for run in runs), default=1)
+        for place, curve in enumerate(self.curves):
+            curve.show_runs(runs, last=last, bottom=place == len(self.curves) - 1)
+            curve.point_at(self._step)
+
+    def _take_curves(self, run: TimelineRun, curves: dict[str, Curve]) -> None:
+        # The run's dict is its only part that is filled in later; points may have been replaced meanwhile.
+        shown = self._reading.run(run.index)
+        if shown is not None and shown.run == run.run:
+            shown.curves.update(curves)
+            self._draw_curves()
+
+    def _refuse(self, error: Exception) -> None:
+        self._asked = None
+        if not isinstance(error, Problem):
+            self.context.background.failed.emit(error)
+        self.show_empty("triangle-alert", "There is no timeline", str(error) or type(error).__name__)
+
+    # Time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _step(self) -> float:
+        return float(self.transport.step or 0)
+
+    def _on_moved(self, _place: int) -> None:
+        for panel in self.panels:
+            panel.go_to(self._step)
+        for curve in self.curves:
+            curve.point_at(self._step)
+
+    def _on_step(self) -> None:
+        """Another step is looked at in the bar: time moves there."""
+        if self._reading.chart is not None:
+            step = self.context.selection.step
+            self.transport.jump(self._reading.chart.steps[-1] if step is None else step)
+
+    def _on_snapshot(self, run: int) -> None:
+        if run in self.context.selection.runs:
+            self._asked = None
+            self._refresh_if_seen()
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    # Projections ------------------------------------------------------------------------------------------------
+
+    def _choose(self, placement: Placement) -> None:
+        """Shows which method is on the screen."""
+        for button, method in ((self.pca, "pca"), (self.umap, "umap")):
+            button.setChecked(placement.method == method)
+
+    def _ask_umap(self) -> None:
+        if self._reading.chart is None:
+            self._choose(Placement())
+            return
+        self._choose(Placement(method="umap"))
+        self._asking.ask(self._reading.chart, Placement(method="umap"))
+
+    def _show_pca(self) -> None:
+        self._asking.cancel()
+        self._choose(Placement())
+        if self._reading.chart is not None and self._reading.chart.placement.method != "pca":
+            chart = self._reading.chart
+            self.context.background.run(self, placed_by_pca, chart, done=self._replace, key="place")
+
+    def _on_placed(self, placement: Placement, files: dict[int, list[str]]) -> None:
+        if self._reading.chart is not None:
+            self.context.background.run(
+                self, placed_by, self._reading.chart, placement, files, done=self._replace, key="place"
+            )
+
+    def _replace(self, chart: TimelineChart) -> None:
+        if self._reading.chart is None or [r.folders for r in chart.runs] != [
+            r.folders for r in self._reading.chart.runs
+        ]:
+            return
+        self._reading = Reading(chart, self._reading.problems)
+        self._draw(stay=True)
+
+    def _tell_progress(self, share: float, note: str) -> None:
+        self.cancel.show()
+        self.note.setText(f"UMAP {share:.0%}: {note}")
+
+    def _end_progress(self) -> None:
+        self.cancel.hide()
+        self.note.setText(self._reading.chart.note if self._reading.chart else "")
+
+    def _on_failed(self, failure: Failure) -> None:
+        self.failed.emit(failure.message, failure.next)
+        self._show_pca()
+
+    # Pairs ------------------------------------------------------------------------------------------------------
+
+    def _mark_pairs(self) -> None:
+        rows = np.asarray(self.context.selection.pairs)
+        for panel in self.panels:
+            if (run := panel.run) is None:
+                continue
+            mask = np.zeros(run.images + run.texts, bool)
+            mask[rows[rows < run.images]] = True
+            mask[run.images + rows[rows < run.texts]] = True
+            panel.map.set_selected(mask)
+
+    # Wiring -----------------------------------------------------------------------------------------------------
+
+    def _make_actions(self) -> list[QAction]:
+        made = []
+        for words, key, do in (
+            ("Play or pause", Qt.Key.Key_Space, self.transport.play.toggle),
+            ("Next step", Qt.Key.Key_Right, lambda: self.transport.go(1)),
+            ("Previous step", Qt.Key.Key_Left, lambda: self.transport.go(-1)),
+            ("First step", Qt.Key.Key_Home, lambda: self.transport.go(-10_000)),
+            ("Last step", Qt.Key.Key_End, lambda: self.transport.go(10_000)),
+        ):
+            action = QAction(words, self, objectName=f"timeline-action-{words.lower().replace(' ', '-')}")
+            action.setProperty("icon-name", "film")
+            action.setShortcut(QKeySequence(key))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(lambda _checked=False, do=do: do())
+            self.addAction(action)
+            made.append(action)
+        return made
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.dataset_changed):
+            signal.connect(self._refresh_if_seen)
+        selection.step_changed.connect(self._on_step)
+        selection.pairs_changed.connect(self._mark_pairs)
+        self.context.jobs.snapshots_changed.connect(self._on_snapshot)
+        self.transport.moved.connect(self._on_moved)
+        for curve in self.curves:
+            curve.jumped.connect(self.transport.jump)
+        self.pca.clicked.connect(lambda _on: self._show_pca())
+        self.umap.clicked.connect(lambda _on: self._ask_umap())
+        self.cancel.clicked.connect(self._show_pca)
+        self._asking.placed.connect(self._on_placed)
+        self._asking.progressed.connect(self._tell_progress)
+        self._asking.ended.connect(self._end_progress)
+        self._asking.failed.connect(self._on_failed)
+        theme.theme().changed.connect(self._on_theme)
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.SPACE)
+        for widget in (self.pca, self.umap, self.cancel):
+            bar.addWidget(widget)
+        bar.addSpacing(theme.INSIDE)
+        bar.addWidget(self.note, 1)
+        self.cancel.hide()
+        maps = QHBoxLayout()
+        maps.setSpacing(theme.BETWEEN)
+        for panel in self.panels:
+            maps.addWidget(panel, 1)
+        left = QVBoxLayout()
+        left.setSpacing(theme.INSIDE)
+        left.addLayout(maps, 1)
+        left.addWidget(self.legend)
+        left.addWidget(self.transport)
+        beside = QWidget()
+        column = QVBoxLayout(beside)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        for curve in self.curves:
+            column.addWidget(curve, 1)
+        beside.setMinimumWidth(CURVES_PX)
+        row = QHBoxLayout()
+        row.setSpacing(theme.BETWEEN)
+        row.addLayout(left, 4)
+        row.addWidget(beside, 1)
+        self.body.addLayout(bar)
+        self.body.addLayout(row, 1)

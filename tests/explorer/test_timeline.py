@@ -1,0 +1,199 @@
+"""The Timeline view: one frame for all steps, time by slider, keys, play and clicks on curves; UMAP; one run; none."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtWidgets import QApplication
+
+from explorer.views.timeline import TimelineView, frame_map
+from trainer.messages import Failure, Project
+
+N = 48
+
+
+class FakeAsker:
+    """Keeps questions open until the test answers them."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.cancelled: list[int] = []
+
+    def ask(self, question: Project, **callbacks: Any) -> int:
+        self.asked.append({"question": question, **callbacks})
+        return len(self.asked) - 1
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+    def warm_up(self, *_: Any, **__: Any) -> None:
+        """It is warm."""
+
+    def close(self) -> None:
+        """There is no process."""
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int]) -> TimelineView:
+    context = dataclasses.replace(make_context(), asker=FakeAsker())
+    shown = TimelineView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1000, 700)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    qtbot.waitUntil(lambda: shown.chart is not None and all(len(r.curves) > 4 for r in shown.chart.runs), timeout=8000)
+    return shown
+
+
+def stands_at(view: TimelineView, step: int) -> bool:
+    places = [(panel.map.places, panel.run.points[panel.run.at(step)]) for panel in view.panels]
+    return all(np.allclose(now, wanted, atol=1e-6) for now, wanted in places)
+
+
+def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
+    assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
+    assert all("48 pairs" in panel.note.text() for panel in view.panels)
+    assert view.note.text().startswith("PCA: the axes of the last step")
+    assert stands_at(view, 20)
+    assert view.transport.label.text() == "Step 20  ·  2 of 2"
+    assert {entry.words for entry in view.legend.entries} >= {"ring", "star", "heart", "cross"}
+
+
+def test_keys_move_time_and_the_frame_stays(qtbot, view: TimelineView):
+    view.activateWindow()
+    view.panels[0].map.setFocus()
+    before = [panel.map.box.viewRange() for panel in view.panels]
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Left)
+    assert view.transport.step == 10
+    assert view.panels[0].map.gliding, "points glide to the other step"
+    qtbot.waitUntil(lambda: stands_at(view, 10), timeout=2000)
+    assert [panel.map.box.viewRange() for panel in view.panels] == before
+    assert view.panels[1].title.text() == "bad · step 10"
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Right)
+    qtbot.waitUntil(lambda: stands_at(view, 20), timeout=2000)
+
+
+def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
+    view.activateWindow()
+    view.panels[0].map.setFocus()
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Space)
+    assert view.transport.playing
+    assert view.transport.step == 10, "from the end it begins anew"
+    qtbot.waitUntil(lambda: view.transport.step == 20 and not view.transport.playing, timeout=3000)
+    qtbot.mouseClick(view.transport.play, Qt.MouseButton.LeftButton)
+    assert view.transport.playing
+    view.hide()
+    assert not view.transport.playing
+
+
+def test_points_jump_where_less_motion_is_wanted(view: TimelineView, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(frame_map, "moving", lambda: False)
+    view.transport.go(-1)
+    assert not any(panel.map.gliding for panel in view.panels)
+    assert stands_at(view, 10)
+
+
+def test_a_click_on_a_curve_jumps_there_and_all_cursors_follow(qtbot, view: TimelineView):
+    plot = view.curves[1].plot
+    QApplication.processEvents()
+    place = plot.mapFromScene(plot.getViewBox().mapViewToScene(QPointF(9.0, 0.0)))
+    middle = QPoint(round(place.x()), plot.viewport().height() // 2)
+    qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    assert view.transport.step == 10
+    assert {curve.cursor.value() for curve in view.curves} == {10}
+    run = view.chart.runs[0]
+    gap = run.curves["gap"].y[0]
+    assert view.curves[1].values[0].text() == f"{gap:.3f}"
+
+
+def test_the_slider_is_dragged_with_the_mouse(qtbot, view: TimelineView):
+    slider = view.transport.slider
+    middle = slider.height() // 2
+    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(8, middle))
+    assert view.transport.step == 10
+
+
+def test_the_step_of_the_bar_and_selected_pairs_are_shown(view: TimelineView):
+    view.context.selection.step = 10
+    assert view.transport.step == 10
+    view.context.selection.pairs = [3]
+    for panel in view.panels:
+        assert np.flatnonzero(panel.map._selected).tolist() == [3, N + 3]
+
+
+def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path: Path):
+    asker = view.context.asker
+    qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
+    first, second = (one["question"] for one in asker.asked)
+    folders = [[str(folder) for folder in run.folders] for run in view.chart.runs]
+    assert (first.snapshot, list(first.series), first.onto) == (folders[0][1], folders[0][:1], "")
+    assert (second.snapshot, second.onto) == (folders[1][1], folders[0][1])
+    asker.asked[0]["progress"](0.5, "1 of 2: epoch 5 of 10")
+    assert view.cancel.isVisible()
+    assert view.note.text() == "UMAP 25%: A, step 1 of 2: epoch 5 of 10"
+    rng = np.random.default_rng(0)
+    for number, one in enumerate(asker.asked):
+        files = [str(tmp_path / f"{number}-{step}.npy") for step in (0, 1)]
+        for file in files:
+            np.save(file, 5 * rng.normal(size=(2 * N, 2)).astype(np.float32))
+        one["done"]({"layouts": files[:1], "layout": files[1]})
+    qtbot.waitUntil(lambda: view.chart.placement.method == "umap", timeout=4000)
+    assert not view.cancel.isVisible()
+    assert view.note.text().startswith("UMAP, cosine, 15 neighbours")
+    assert np.allclose(view.panels[1].map.places, np.load(tmp_path / "1-1.npy"), atol=1e-6)
+    assert view.panels[0].map.frame_looked_at == view.chart.frame
+    assert len(view.chart.runs[0].curves) > 4, "the curves stay"
+    assert "--method" in view.command()
+    assert view.command()[view.command().index("--method") + 1] == "umap"
+    qtbot.mouseClick(view.pca, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.chart.placement.method == "pca", timeout=4000)
+
+
+def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
+    asker = view.context.asker
+    qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    assert sorted(asker.cancelled) == [0, 1]
+    assert view.pca.isChecked()
+    asker.asked[0]["failed"](Failure("cancelled", "Cancelled."))
+    asker.asked[0]["done"]({"layouts": [], "layout": "nowhere.npy"})
+    assert view.chart.placement.method == "pca"
+    qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(view.failed) as failed:
+        asker.asked[-1]["failed"](Failure("memory", "Too little memory.", "Close something."))
+    assert failed.args == ["Too little memory.", "Close something."]
+    assert view.pca.isChecked()
+
+
+def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs: tuple[int, int]):
+    view.context.selection.run_a = None
+    qtbot.waitUntil(lambda: view.chart is not None and [run.index for run in view.chart.runs] == [1], timeout=4000)
+    assert view.panels[1].shows_map
+    assert not view.panels[0].shows_map
+    assert view.command()[3:4] == [str(two_runs[1])]
+    view.context.selection.run_b = None
+    assert view.is_empty
+    assert view.command() is None
+    from trainer import config
+
+    empty = view.context.workspace.create_run(config.Run(name="empty"))
+    view.context.selection.select_runs(empty, two_runs[0])
+    label = type(view.transport.label)
+
+    def words() -> str:
+        return " ".join(one.text() for one in view.panels[0].empty.findChildren(label))
+
+    qtbot.waitUntil(lambda: "has no snapshot yet" in words(), timeout=4000)
+    assert view.panels[1].shows_map
+
+
+def test_the_command_runs_as_the_export_does(view: TimelineView):
+    words = view.command()
+    assert words[:3] == ["export", "timeline", "--runs"]
+    assert words[-2:] == ["--method", "pca"]
+    assert [suffix for suffix, _ in view.exports[:3]] == ["gif", "apng", "mp4"]

@@ -1,0 +1,180 @@
+"""The geometry timeline: one frame for all steps, curves against naive numpy, films that can be opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from trainer.charts import ChartError
+from trainer.charts.placement import Placement
+from trainer.charts.timeline import MEASURES, pca_frames, sample_of, timeline
+from trainer.figures import film
+from trainer.figures import timeline as figure
+from trainer.figures.files import FigureError
+from trainer.store import Items, Workspace, write_snapshot
+
+STEPS = (0, 80, 160, 240)
+
+
+def folder_of(folder: Path, image: np.ndarray, text: np.ndarray, *, first: int = 0) -> Path:
+    n = len(image)
+    items = Items(np.arange(first, first + n), [""] * n, [""] * n, [""] * n, [""] * n)
+    write_snapshot(folder, image=image, text=text, items=items, step=0, dataset="d", split="s", model="m")
+    return folder
+
+
+def unit(seed: int, n: int = 40, d: int = 8) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_rotation_of_the_space_is_no_movement(tmp_path: Path):
+    """The steps of a run, and the other run, are rotated copies: all stand at the same places."""
+    rotations = [np.linalg.qr(np.random.default_rng(i).standard_normal((8, 8)))[0].astype("f4") for i in range(4)]
+    folders = [folder_of(tmp_path / str(i), unit(0) @ r, unit(1) @ r) for i, r in enumerate(rotations)]
+    placed, note = pca_frames([folders[:3], folders[3:]])
+    for points in (*placed[0][:2], placed[1][0]):
+        assert np.allclose(points, placed[0][2], atol=1e-5)
+    assert "turned onto it" in note
+
+
+def test_distances_in_the_frame_are_those_of_the_projection(tmp_path: Path):
+    """A step that moves against the last one moves in the picture: nothing is scaled to fit."""
+    near = folder_of(tmp_path / "a", unit(0), unit(1))
+    narrow = 0.1 * unit(2) + np.float32([1, 0, 0, 0, 0, 0, 0, 0])
+    narrow /= np.linalg.norm(narrow, axis=1, keepdims=True)
+    placed, _ = pca_frames([[folder_of(tmp_path / "b", narrow, narrow), near]])
+    spread = [points.std(0).max() for points in placed[0]]
+    assert spread[0] < 0.3 * spread[1]
+
+
+def test_runs_of_other_pairs_have_axes_of_their_own_and_it_is_said(tmp_path: Path):
+    one, other = folder_of(tmp_path / "a", unit(0), unit(1)), folder_of(tmp_path / "b", unit(2), unit(3), first=5)
+    placed, note = pca_frames([[one], [other]])
+    assert "runs of other pairs have axes of their own" in note
+    assert np.array_equal(placed[1][0], pca_frames([[other]])[0][0][0])
+
+
+def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: Workspace):
+    chart = timeline(charted, [1, 2])
+    assert chart.steps == STEPS
+    for run in chart.runs:
+        steps, logged, _ = charted.series(run.run, "val/image_to_text_R@1")
+        assert run.curves["recall"].logged
+        assert np.allclose(run.curves["recall"].y, 100 * np.asarray(logged))
+        assert run.curves["recall"].x.tolist() == list(steps)
+        assert "tau" not in run.curves, "it was not logged"
+        for place, folder in enumerate(run.folders):
+            image, text = (np.load(folder / f"{name}.npy").astype(np.float64) for name in ("image", "text"))
+            n = len(image)
+            angles = [np.arccos(np.clip(image[i] @ image[j], -1, 1)) for i in range(n) for j in range(i)]
+            squared = [((image[i] - image[j]) ** 2).sum() for i in range(n) for j in range(n) if i != j]
+            shares = np.linalg.eigvalsh(np.cov(image.T))
+            shares = shares[shares > 0] / shares[shares > 0].sum()
+            expected = {
+                "alignment": np.mean([((a - b) ** 2).sum() for a, b in zip(image, text)]),
+                "uniformity": np.log(np.mean(np.exp(-2 * np.array(squared)))),
+                "rank": np.exp(-(shares * np.log(shares)).sum()),
+                "ajne": 1 / 4 - np.sum(angles) / (n * np.pi) / n,
+            }
+            for key, value in expected.items():
+                assert not run.curves[key].logged
+                assert run.curves[key].y[place] == pytest.approx(value, rel=1e-4, abs=1e-6), key
+
+
+def test_every_point_is_inside_the_frame_and_pairs_stay_pairs(charted: Workspace):
+    chart = timeline(charted, [1, 2], curves=False)
+    left, bottom, right, top = chart.frame
+    for run in chart.runs:
+        assert (run.images, run.texts, len(run.points)) == (240, 240, 4)
+        for xy in run.points:
+            assert (xy >= [left - 1e-6, bottom - 1e-6]).all()
+            assert (xy <= [right + 1e-6, top + 1e-6]).all()
+    assert [chart.runs[0].at(step) for step in (-5, 0, 79, 80, 1000)] == [0, 0, 0, 1, 3]
+
+
+def test_more_pairs_than_can_be_compared_are_sampled_once_for_all():
+    assert sample_of(4000).tolist() == list(range(4000))
+    assert len(sample_of(9000)) == len(set(sample_of(9000).tolist())) == 4000
+    assert np.array_equal(sample_of(9000), sample_of(9000))
+
+
+def test_what_cannot_be_shown_is_refused(charted: Workspace):
+    with pytest.raises(ChartError, match="no snapshot of any data-nowhere"):
+        timeline(charted, [1], split="nowhere")
+    with pytest.raises(ChartError, match="has to place its points"):
+        timeline(charted, [1], placement=Placement(method="umap"))
+
+
+@pytest.fixture(scope="module")
+def films(charted: Workspace, tmp_path_factory: pytest.TempPathFactory):
+    """One film of all endings, small: three steps of one run."""
+    chart = timeline(charted, [1])
+    run = chart.runs[0]
+    short = dataclasses.replace(run, steps=run.steps[:2], folders=run.folders[:2], points=run.points[:2])
+    drawn = list(figure.frames(dataclasses.replace(chart, runs=(short,))))
+    return drawn, tmp_path_factory.mktemp("films")
+
+
+def test_a_film_stands_at_each_step_and_glides_between(films):
+    drawn, folder = films
+    assert [frame.milliseconds for frame in drawn] == [600, *[40] * figure.BETWEEN, 1800]
+    assert [frame.name for frame in drawn if frame.name] == ["0000-step-000000", "0001-step-000080"]
+    assert all((a.pixels != b.pixels).any() for a, b in zip(drawn, drawn[1:]))
+    files = film.write_frames(folder / "frames", drawn)
+    assert np.array_equal(np.asarray(Image.open(files[1])), drawn[-1].pixels)
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".apng"])
+def test_films_open_with_every_frame_and_what_made_them(films, suffix: str):
+    drawn, folder = films
+    file = folder / f"film{suffix}"
+    film.write_film(file, drawn, command="trainer export timeline --runs 1", title="Geometry timeline")
+    with Image.open(file) as opened:
+        assert opened.n_frames == len(drawn)
+        assert opened.size == drawn[0].pixels.shape[1::-1]
+        opened.seek(len(drawn) - 1)
+        assert opened.info["duration"] == 1800
+        off = np.abs(np.asarray(opened.convert("RGB"), int) - drawn[-1].pixels).mean()
+        assert off < (1e-9 if suffix == ".apng" else 3)
+    assert b"trainer export timeline --runs 1" in file.read_bytes()
+
+
+def test_an_mp4_has_the_length_of_the_film(films):
+    pytest.importorskip("imageio_ffmpeg")
+    drawn, folder = films
+    film.write_film(folder / "film.mp4", drawn, command="c", title="t")
+    told = subprocess.run([film.ffmpeg(), "-i", str(folder / "film.mp4")], capture_output=True, text=True).stderr
+    assert "Duration: 00:00:02.6" in told
+    assert "25 fps" in told
+
+
+def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setitem(__import__("sys").modules, "imageio_ffmpeg", None)
+    monkeypatch.setattr(film.shutil, "which", lambda _name: None)
+    with pytest.raises(FigureError, match=r"needs ffmpeg.*--extra film.*\.gif"):
+        film.check_film(tmp_path / "x.mp4")
+    with pytest.raises(FigureError, match=r"\.gif, \.apng, \.mp4"):
+        film.check_film(tmp_path / "x.avi")
+
+
+def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_path: Path, capsys):
+    from trainer.__main__ import main
+
+    out = [str(tmp_path / "t.svg"), str(tmp_path / "t.csv")]
+    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "2", "--json", "--out", *out]
+    assert main(line) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == out
+    assert "step 240" in (tmp_path / "t.svg").read_text()
+    chart = timeline(charted, [1, 2])
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert len(lines) == 1 + sum(len(curve.x) for run in chart.runs for curve in run.curves.values())
+    assert {line.split(",")[7] for line in lines[1:]} == {m.key for m in MEASURES} - {"tau"}
+    for wrong in (["--runs", "1"], ["--runs", "1", "--out", "x.avi"], ["--out", "x.gif"]):
+        assert main(["export", "timeline", "--workspace", str(charted.folder), *wrong]) != 0

@@ -1,0 +1,323 @@
+"""How the geometry forms while runs train: the maps of all snapshots in one fixed frame, and curves over the steps."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
+from trainer.analysis.procrustes import Turn, procrustes
+from trainer.analysis.projection import principal_axes
+from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.spectra import covariance_spectrum, effective_rank
+from trainer.charts import ChartError
+from trainer.charts.placement import Placement
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
+
+MOST_PAIRS: Final = 4_000
+"""More pairs than this are sampled for the curves: recall, uniformity and Ajne compare everything with everything."""
+
+Progress = Callable[[float, str], None]
+Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
+"""Places of the points of each snapshot of each run, in one frame."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One curve of the timeline.
+
+    Attributes:
+        key: Tells it from the others.
+        label: For people.
+        unit: `%`, or empty.
+        digits: Decimals shown.
+        logged: Names under which runs may have logged it, the first that is there wins; `{}` is the split's prefix.
+    """
+
+    key: str
+    label: str
+    unit: str = ""
+    digits: int = 3
+    logged: tuple[str, ...] = ()
+
+
+MEASURES: Final = (
+    Measure("recall", "Recall, image to text R@1", "%", 1, ("{}/image_to_text_R@1",)),
+    Measure("gap", "Modality gap", logged=("{}/modality_gap",)),
+    Measure("alignment", "Alignment", logged=("{}/alignment",)),
+    Measure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
+    Measure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
+    Measure("ajne", "Ajne / n, images", digits=4),
+    Measure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
+)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measure of one run over its steps.
+
+    Attributes:
+        x: Steps, ascending.
+        y: Values; percent where the measure's unit is %.
+        logged: Whether the run logged it; else it is computed from the snapshots.
+    """
+
+    x: Float[np.ndarray, " s"]
+    y: Float[np.ndarray, " s"]
+    logged: bool
+
+
+@dataclass(frozen=True)
+class TimelineRun:
+    """One run's snapshots; of each, point i of the images and point i of the texts are pair i.
+
+    Attributes:
+        index: Place among the runs asked for; decides its colour.
+        folders: Of the snapshots, in the order of their steps.
+        steps: Ascending.
+        points: Where the points stand at each step: images, then texts.
+        n: Pairs.
+        sampled: The snapshots hold a sample of their split.
+        measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
+        curves: By the key of their measure; those that cannot be had are missing.
+    """
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    dataset: str
+    split: str
+    folders: tuple[Path, ...]
+    steps: tuple[int, ...]
+    points: tuple[Float[np.ndarray, "m 2"], ...]
+    images: int
+    texts: int
+    items: Items
+    n: int
+    sampled: bool
+    measured: int
+    curves: dict[str, Curve] = field(default_factory=dict)
+
+    def at(self, step: float) -> int:
+        """The place of the last snapshot at or before `step`; the first if there is none."""
+        return max(int(np.searchsorted(self.steps, step, side="right")) - 1, 0)
+
+
+@dataclass(frozen=True)
+class TimelineChart:
+    """All runs in one frame.
+
+    Attributes:
+        frame: Left, bottom, right and top that hold every point of every run and step.
+        placement: How points are placed.
+        note: What was fixed, turned and sampled.
+    """
+
+    runs: tuple[TimelineRun, ...]
+    frame: tuple[float, float, float, float]
+    placement: Placement
+    note: str
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps at which any run has a snapshot, ascending."""
+        return tuple(sorted({step for run in self.runs for step in run.steps}))
+
+
+def timeline(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    dataset: str | None = None,
+    split: str | None = None,
+    placement: Placement | None = None,
+    layouts: Layouts | None = None,
+    curves: bool = True,
+    progress: Progress | None = None,
+) -> TimelineChart:
+    """The maps and curves of the runs over their snapshots of one split.
+
+    Args:
+        workspace: Where the runs are.
+        runs: Ids or names; their order decides the colours, and the first one's last step the frame of PCA.
+        dataset: Of the snapshots; None takes each run's first.
+        split: Of the snapshots; None takes the held-out split.
+        placement: How points are placed; None is PCA.
+        layouts: Places points by any other method; gets the folders of each run.
+        curves: Whether to measure too; False leaves that to `measured`.
+        progress: Told a share and a note; what it raises ends the computation.
+
+    Raises:
+        ChartError: A run has no such snapshots.
+        StoreError: No such run.
+    """
+    tell, placement = progress or _silent, placement or Placement()
+    rows = [workspace.run(run) for run in runs]
+    chosen = [snapshots_of(workspace, row, dataset=dataset, split=split) for row in rows]
+    folders = [[snapshot.folder for snapshot in snapshots] for snapshots in chosen]
+    tell(0.0, "placing the points")
+    if placement.method == "pca":
+        placed, note = pca_frames(folders)
+    elif layouts is None:
+        raise ChartError(f"Who asks for a timeline by {placement.words} has to place its points.")
+    else:
+        placed, note = layouts(folders), f"{placement.words}; each step begun at the next and turned onto it"
+    made = []
+    for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
+        run = _run(index, row, snapshots, points)
+        if curves:
+            part = lambda share, words, index=index: tell(0.2 + 0.8 * (index + share) / len(rows), words)  # noqa: E731
+            run.curves.update(measured(workspace, run, progress=part))
+        made.append(run)
+    return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
+
+
+def snapshots_of(
+    workspace: Workspace, row: RunRow, *, dataset: str | None = None, split: str | None = None
+) -> list[SnapshotRow]:
+    """The run's snapshots of one split in the order of their steps, each step once.
+
+    Raises:
+        ChartError: There are none.
+    """
+    last = choose_snapshot(workspace, row, dataset=dataset, split=split)
+    same = [s for s in workspace.snapshots(row.id) if (s.dataset, s.split, s.n) == (last.dataset, last.split, last.n)]
+    return sorted({snapshot.step: snapshot for snapshot in same}.values(), key=lambda snapshot: snapshot.step)
+
+
+def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.ndarray, "m 2"]]], str]:
+    """Places of all points in ONE plane: the principal axes of the last step of the first run, and what to say.
+
+    Every other step is turned onto the last one in the embedding space (orthogonal Procrustes about the origin, which
+    keeps all distances, the gap included), and the last steps of further runs onto the first run's, where they are of
+    the same items. Without the turn the axes of the last step would show little of the steps before.
+    """
+    reference = read_snapshot(folders[0][-1])
+    basis = _vectors(reference)
+    mean, axes, shares = principal_axes(basis, 2)
+    placed, alone = [], 0
+    for run in folders:
+        last = read_snapshot(run[-1])
+        aim, seen = basis, (mean, axes)
+        if not _same(last, reference):
+            aim, alone = _vectors(last), alone + 1
+            seen = principal_axes(aim, 2)[:2]
+        placed.append([_seen(_vectors(read_snapshot(folder)), aim, *seen) for folder in run])
+    note = (
+        f"PCA: the axes of the last step ({shares.sum():.0%} of its variance), every step turned onto it in the "
+        "embedding space"
+    )
+    return placed, note + ("; runs of other pairs have axes of their own" if alone else "")
+
+
+def frame_of(layouts: Sequence[Float[np.ndarray, "m 2"]]) -> tuple[float, float, float, float]:
+    """Left, bottom, right and top of all finite points."""
+    low = np.array([np.nanmin(xy, axis=0) for xy in layouts]).min(0)
+    high = np.array([np.nanmax(xy, axis=0) for xy in layouts]).max(0)
+    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
+def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
+    """The curves of one run: as logged where it logged them, else computed from its snapshots."""
+    tell, found = progress or _silent, {}
+    prefix = "val" if run.split != "combinations" else run.split
+    names = set(workspace.scalar_names(run.run))
+    for measure in MEASURES:
+        logged = next((n.format(prefix) for n in measure.logged if n.format(prefix) in names), None)
+        if logged is not None:
+            steps, values, _ = workspace.series(run.run, logged)
+            y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
+            found[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
+    missing = [m for m in MEASURES if m.key not in found and m.key != "tau"]
+    if not missing:
+        return found
+    rows: list[dict[str, float]] = []
+    for place, folder in enumerate(run.folders):
+        tell(place / len(run.folders), f"measuring step {run.steps[place]:,} of {run.name}")
+        rows.append(numbers_of(folder, folder.stat().st_mtime_ns))
+    x = np.asarray(run.steps, np.float64)
+    for measure in missing:
+        y = np.array([row[measure.key] for row in rows]) * (100 if measure.unit == "%" else 1)
+        if np.isfinite(y).any():
+            found[measure.key] = Curve(x, y, False)
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
+    """The measures of one snapshot by their keys, NaN where it lacks a modality; computed once a process."""
+    snapshot = read_snapshot(folder)
+    rows = sample_of(snapshot.n)
+    image, text = (
+        None if part is None else np.asarray(part[rows], np.float32) for part in (snapshot.image, snapshot.text)
+    )
+    seen = image if image is not None else text
+    nan = float("nan")
+    numbers = {"recall": nan, "gap": nan, "alignment": nan}
+    if image is not None and text is not None and len(image) == len(text):
+        groups = groups_of([snapshot.items.caption[row] for row in rows])
+        numbers["recall"] = recall_at(ranks(image, text, groups), 1)
+        numbers["gap"], numbers["alignment"] = modality_gap(image, text)[1], alignment(image, text)
+    return numbers | {
+        "uniformity": uniformity(seen),
+        "rank": effective_rank(covariance_spectrum(seen)),
+        "ajne": ajne(seen) / len(seen),
+    }
+
+
+def sample_of(n: int) -> Int[np.ndarray, " k"]:
+    """The pairs that curves are measured on: all, or `MOST_PAIRS` drawn once for all steps and runs."""
+    if n <= MOST_PAIRS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, MOST_PAIRS, replace=False))
+
+
+def _run(index: int, row: RunRow, snapshots: list[SnapshotRow], points: Sequence[np.ndarray]) -> TimelineRun:
+    last = read_snapshot(snapshots[-1].folder)
+    return TimelineRun(
+        index=index,
+        run=row.id,
+        name=row.name,
+        objective=row.objective,
+        dataset=last.dataset,
+        split=last.split,
+        folders=tuple(snapshot.folder for snapshot in snapshots),
+        steps=tuple(snapshot.step for snapshot in snapshots),
+        points=tuple(np.asarray(xy, np.float32) for xy in points),
+        images=0 if last.image is None else len(last.image),
+        texts=0 if last.text is None else len(last.text),
+        items=last.items,
+        n=last.n,
+        sampled=last.sampled,
+        measured=min(last.n, MOST_PAIRS),
+    )
+
+
+def _vectors(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
+    parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
+    return np.concatenate(parts)
+
+
+def _same(snapshot: Snapshot, other: Snapshot) -> bool:
+    modalities = [(s.image is None, s.text is None) for s in (snapshot, other)]
+    return modalities[0] == modalities[1] and np.array_equal(np.asarray(snapshot.items.id), np.asarray(other.items.id))
+
+
+def _seen(vectors: np.ndarray, aim: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> Float[np.ndarray, "m 2"]:
+    turn = Turn(np.eye(len(mean)), 1.0, np.zeros(len(mean)), np.zeros(len(mean)))
+    if vectors is not aim and len(vectors) == len(aim) and not np.array_equal(vectors, aim):
+        turn = procrustes(vectors, aim, moved=False)
+    return ((turn.apply(vectors) - mean) @ axes).astype(np.float32)
+
+
+def _silent(share: float, note: str) -> None:
+    """Nobody waits."""
