@@ -30,9 +30,13 @@ class Exporter(QObject):
         started: An export runs.
         done: An export has written its file.
         failed: An export that did not, and the sentence why.
+        progressed: A running export, and the line that it said last.
+        cancelled: An export that was ended because somebody asked for it.
     """
 
     started = Signal(object)
+    progressed = Signal(object, str)
+    cancelled = Signal(object)
     done = Signal(object)
     failed = Signal(object, str)
 
@@ -58,11 +62,20 @@ class Exporter(QObject):
         export = Export(tuple(command), file)
         drawing = _Drawing(export, self)
         drawing.told.connect(self._take)
+        drawing.said.connect(self.progressed)
         self._running.append(drawing)
         arguments = [*command, "--workspace", str(self._workspace), "--out", str(file)]
         drawing.start(self._program[0], [*self._program[1:], *arguments])
         self.started.emit(export)
         return export
+
+    def cancel(self, export: Export) -> None:
+        """Ends an export; what it would have written is not there, for it writes whole files only."""
+        for drawing in [drawing for drawing in self._running if drawing.export is export]:
+            self._running.remove(drawing)
+            drawing.finished.connect(drawing.deleteLater)
+            drawing.terminate()
+            self.cancelled.emit(export)
 
     def close(self) -> None:
         """Ends what is still running, without a word."""
@@ -89,23 +102,33 @@ class _Drawing(QProcess):
 
     Signals:
         told: Itself, and what went wrong; an empty sentence when the file is there.
+        said: Its export, and the last whole line it wrote.
     """
 
     told = Signal(object, str)
+    said = Signal(object, str)
 
     def __init__(self, export: Export, parent: QObject) -> None:
         super().__init__(parent)
         self.export = export
         self.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+        self._output = ""
+        self.readyRead.connect(self._heard)
         self.finished.connect(self._ended)
         self.errorOccurred.connect(self._erred)
 
+    def _heard(self) -> None:
+        self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
+        whole = self._output.rpartition("\n")[0]
+        if line := _last_words(whole):
+            self.said.emit(self.export, line)
+
     def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
-        output = bytes(self.readAll().data()).decode("utf-8", "replace")
-        if status == QProcess.ExitStatus.NormalExit and code == 0 and self.export.file.is_file():
+        self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
+        if status == QProcess.ExitStatus.NormalExit and code == 0 and self.export.file.exists():
             self.told.emit(self, "")
         else:
-            self.told.emit(self, _last_words(output) or f"The export ended with status {code} and wrote nothing.")
+            self.told.emit(self, _last_words(self._output) or f"The export ended with status {code} and wrote nothing.")
 
     def _erred(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:

@@ -127,6 +127,7 @@ class Window(QMainWindow):
             Command("Selection", "Paste an image to classify", "Ctrl+V", self.intake.paste, "paste"),
             Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
+            Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
         for suffix, words in _EXPORTS.items():
             key = "Ctrl+E" if suffix == "svg" else ""
@@ -320,6 +321,10 @@ class Window(QMainWindow):
     def _export(self, suffix: str) -> None:
         if self._exports is not None and self.pages.open_view is not None:
             self._exports.ask(self.pages.open_view, suffix)
+
+    def _export_bundle(self) -> None:
+        if self._exports is not None:
+            self._exports.ask_bundle(self.pages.views.values(), self.selection.runs)
 
     def _copy_command(self) -> None:
         if self._exports is not None and self.pages.open_view is not None:

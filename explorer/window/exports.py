@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 240
 """Characters of a copied command that the banner shows: that of many images and templates would fill the window."""
 FOLDER_KEY: Final = "export/folder"
+DRAWING: Final = ("export", "classify", "saliency")
+"""Commands that draw with `--out` and change nothing; `trainer bundle` takes no others."""
 _NOTHING: Final = "There is nothing to export in this view yet."
 _NEXT: Final = "Choose a run with results for A or B first."
 
@@ -39,6 +44,9 @@ class Exports(QObject):
         exporter.started.connect(self._count)
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
+        exporter.progressed.connect(self._progressed)
+        exporter.cancelled.connect(self._cancelled)
+        self._bundles: dict[Path, Path] = {}
 
     def ask(self, view: View, suffix: str) -> None:
         """Asks where to, then exports; the dialog does not block the window."""
@@ -46,10 +54,7 @@ class Exports(QObject):
         if command is None:
             self._banner.tell(_NOTHING, _NEXT, tone="info")
             return
-        start = self._settings.value(FOLDER_KEY) or QStandardPaths.writableLocation(
-            QStandardPaths.StandardLocation.DocumentsLocation
-        )
-        dialog = QFileDialog(self._window, f"Export as {suffix.upper()}", str(start))
+        dialog = QFileDialog(self._window, f"Export as {suffix.upper()}", self._start_folder())
         dialog.setObjectName("exportDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilter(f"{suffix.upper()} (*.{suffix})")
@@ -64,6 +69,35 @@ class Exports(QObject):
         self._settings.set(FOLDER_KEY, str(file.parent))
         self._exporter.start(command, file)
 
+    def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
+        """Asks where to, then writes the evidence of these runs: every figure that a view shows, and all about it."""
+        if not runs:
+            self._banner.tell("There is no run to give evidence of.", _NEXT, tone="info")
+            return
+        figures = drawings(views)
+        dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())
+        dialog.setObjectName("bundleDialog")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilter("Zip archive (*.zip);;New folder (*)")
+        dialog.setDefaultSuffix("zip")
+        dialog.selectFile(f"evidence-{'-'.join(map(str, runs))}.zip")
+        dialog.fileSelected.connect(lambda file: self.write_bundle(figures, runs, Path(file)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def write_bundle(self, figures: Sequence[Sequence[str]], runs: Sequence[int], file: Path) -> None:
+        """Writes the bundle to this file or new folder, with these figures, or the usual ones if there are none."""
+        self._settings.set(FOLDER_KEY, str(file.parent))
+        command = ["bundle", "--runs", *map(str, runs)]
+        if figures:
+            handle, name = tempfile.mkstemp(prefix="figures-", suffix=".json")
+            with open(handle, "w", encoding="utf-8") as out:
+                json.dump([list(words) for words in figures], out)
+            self._bundles[file] = Path(name)
+            command += ["--figures", name]
+        export = self._exporter.start(command, file)
+        self._progressed(export, "starting")
+
     def copy(self, view: View) -> None:
         """Puts the view's headless command on the clipboard."""
         command = view.command()
@@ -75,11 +109,33 @@ class Exports(QObject):
         shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
         self._banner.tell("The command is on the clipboard.", shown, tone="good")
 
+    def _start_folder(self) -> str:
+        remembered = self._settings.value(FOLDER_KEY)
+        documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        return str(remembered or documents)
+
+    def _progressed(self, export: Export, line: str) -> None:
+        if export.command[0] == "bundle":
+            cancel = ("Cancel", lambda: self._exporter.cancel(export))
+            self._banner.tell(f"Writing {export.file.name}…", line, tone="info", action=cancel)
+
+    def _cancelled(self, export: Export) -> None:
+        self._count(export)
+        self._forget(export)
+        self._banner.tell(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
+
+    def _forget(self, export: Export) -> None:
+        """Removes the list of figures that was written for the command."""
+        figures = self._bundles.pop(export.file, None)
+        if figures is not None:
+            figures.unlink(missing_ok=True)
+
     def _count(self, _export: Export) -> None:
         self.count_changed.emit(len(self._exporter.running))
 
     def _done(self, export: Export) -> None:
         self._count(export)
+        self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
         self._banner.tell(
             f"{export.file.name} is written.",
@@ -90,7 +146,14 @@ class Exports(QObject):
 
     def _failed(self, export: Export, reason: str) -> None:
         self._count(export)
+        self._forget(export)
         line = shell_command([*export.command, "--out", str(export.file)], self._folder)
         self._banner.tell(
             f"{export.file.name} could not be exported.", reason, details=f"{line}\n\n{reason}", tone="bad"
         )
+
+
+def drawings(views: Iterable[View]) -> list[list[str]]:
+    """The commands that draw what the views show now; a view that shows nothing has none."""
+    commands = [view.command() for view in views]
+    return [command for command in commands if command and command[0] in DRAWING]

@@ -1,9 +1,10 @@
-"""`trainer report`: figures, numbers and tables of runs in one folder, with a page that shows them all."""
+"""`trainer report`: a comparison of runs on one page that needs nothing else, or in a folder with every file."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 from trainer.commands import compare
 from trainer.commands.analyse import geometry, similarity
 from trainer.commands.export import View
+from trainer.commands.export import calibration as export_calibration
 from trainer.commands.export import curves as export_curves
 from trainer.commands.export import map as export_map
+from trainer.commands.export import prompts as export_prompts
 from trainer.commands.export import similarity as export_similarity
 from trainer.problem import Problem
+from trainer.store import write_atomically
 
 if TYPE_CHECKING:
     from trainer.charts.comparison import Comparison
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Share"
-HELP = "write a folder with figures, numbers and a page that compares runs"
+HELP = "compare runs on one page that needs nothing else, or in a folder with every figure and number"
 
 _CURVES = (
     "val/image_to_text_R@1",
@@ -43,26 +47,47 @@ class ReportError(Problem):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs and the folder."""
+    """The runs and where to."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE|DIR", help="one .html, or a folder")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the folder and prints where it is."""
+    """Writes the page or the folder and prints where it is."""
     from trainer.figures.files import json_text
 
     values = write_report(args.workspace, args.runs, args.out)
-    print(json_text(values) if args.json else args.out / "index.html")
+    print(json_text(values) if args.json else values["report"])
     return 0
 
 
-def write_report(workspace: Workspace, runs: Sequence[int | str], folder: Path, *, title: str = "") -> dict[str, Any]:
-    """Fills `folder` with the report; returns what `metrics.json` holds, and where the report is.
+def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, title: str = "") -> dict[str, Any]:
+    """Writes the report; returns what `metrics.json` holds, and where the report is.
+
+    Args:
+        workspace: Where the runs are.
+        runs: Numbers, names or folders; A first.
+        out: A name that ends in `.html` becomes one page that holds everything; any other a folder with
+            that page as `index.html` and the figures and numbers beside it.
+        title: Heading of the page; the names of the runs if empty.
 
     Raises:
-        ReportError: The folder cannot be written.
+        ReportError: The place cannot be written.
     """
+    if out.suffix.lower() not in (".html", ".htm"):
+        return _write_folder(workspace, runs, out, title)
+    with tempfile.TemporaryDirectory() as scratch:
+        values = _write_folder(workspace, runs, Path(scratch), title)
+        page = Path(values["report"]).read_text(encoding="utf-8")
+    try:
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(out.absolute(), lambda draft: draft.write_text(page, encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+    return values | {"report": str(out)}
+
+
+def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str) -> dict[str, Any]:
     from trainer.charts.comparison import comparison
     from trainer.figures.files import json_text
     from trainer.figures.report import Report, page
@@ -73,6 +98,8 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], folder: Path, 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         figures = _figures(workspace, rows, folder)
+        more, left_out = _zero_shot(workspace, rows, folder)
+        figures += more
         for name in ("comparison.md", "comparison.csv"):
             compare.write_table(folder / name, table)
         values = _metrics(workspace, rows, table)
@@ -83,6 +110,7 @@ def write_report(workspace: Workspace, runs: Sequence[int | str], folder: Path, 
             differences=_differences(workspace, rows),
             table=table,
             figures=figures,
+            left_out=left_out,
             made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
         )
         (folder / "index.html").write_text(page(report, folder), encoding="utf-8")
@@ -112,6 +140,37 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     )
     figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
     return figures + _maps(workspace, rows, folder)
+
+
+def _zero_shot(
+    workspace: Workspace, rows: list[RunRow], folder: Path
+) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
+    """Figures that need a checkpoint, and why one could not be drawn."""
+    from trainer.figures.report import ReportFigure
+
+    paired = _paired(workspace, rows)
+    kinds = (
+        (
+            "calibration",
+            "Calibration of zero-shot probabilities",
+            "Whether confidence means accuracy, at the temperature of training; the cross is the temperature that fits "
+            "best on these same images.",
+            export_calibration.write,
+        ),
+        (
+            "prompts",
+            "Prompt templates and classes",
+            "Accuracy of each class with each template alone, as points above or below the mean of all templates.",
+            export_prompts.write,
+        ),
+    )
+    figures, left_out = [], []
+    for stem, title, text, write in kinds if paired else ():
+        try:
+            figures.append(ReportFigure(stem, title, text, write(workspace, paired, _files(folder, stem), view=View())))
+        except Problem as problem:
+            left_out.append((title, str(problem)))
+    return figures, left_out
 
 
 def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:

@@ -1,4 +1,8 @@
-"""Figures and their numbers as files: SVG, PDF, PNG and CSV, whole or not at all, each saying what made it."""
+"""Figures and their numbers as files: SVG, PDF, PNG, CSV and Parquet, whole or not at all, each saying its maker.
+
+A CSV is inert in spreadsheets: a text (headings too) that begins with `=`, `+`, `-`, `@` or a tab, half or full width,
+gets an apostrophe before it. Parquet keeps texts as they are: its columns have types, nothing in them is a formula.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,10 @@ from trainer.store import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv")
-_DANGEROUS: Final = ("=", "+", "-", "@", "\t")
+SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv", ".parquet")
+NUMBERS: Final = (".csv", ".parquet")
+"""Endings of files that hold a figure's numbers."""
+_DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class FigureError(Problem):
@@ -60,10 +66,12 @@ def write_figure(
         FigureError: An ending we do not write, or a place that cannot be written.
     """
     check_suffixes(files)
-    drawn = figure() if any(file.suffix.lower() != ".csv" for file in files) else None
+    drawn = figure() if any(file.suffix.lower() not in NUMBERS for file in files) else None
     for file in files:
         if file.suffix.lower() == ".csv":
             _write(file, lambda draft: write_csv(draft, rows()))
+        elif file.suffix.lower() == ".parquet":
+            _write(file, lambda draft: write_parquet(draft, rows(), command=command))
         else:
             _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
 
@@ -72,8 +80,32 @@ def write_csv(path: Path, table: Rows) -> None:
     """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.header)
+        writer.writerow([_cell(name) for name in table.header])
         writer.writerows([_cell(value) for value in row] for row in table.rows)
+
+
+def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
+    """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = list(zip(*table.rows)) or [()] * len(table.header)
+    arrays = {name: _typed(values) for name, values in zip(table.header, columns, strict=True)}
+    pq.write_table(pa.table(arrays).replace_schema_metadata({"command": command}), path)
+
+
+def _typed(values: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    kinds = {type(value) for value in plain if value is not None}
+    if kinds <= {bool}:
+        return pa.array(plain, pa.bool_())
+    if kinds <= {int, bool}:
+        return pa.array(plain, pa.int64())
+    if kinds <= {int, float, bool}:
+        return pa.array([None if value is None else float(value) for value in plain], pa.float64())
+    return pa.array([None if value is None else str(value) for value in plain], pa.string())
 
 
 def json_text(values: Any, *, indent: int | None = None) -> str:

@@ -1,0 +1,84 @@
+"""The evidence bundle from the window: which figures, progress, cancel, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from explorer.export import Exporter
+from explorer.settings import Settings
+from explorer.widgets.banner import Banner
+from explorer.window.exports import Exports, drawings
+from trainer.commands import bundle
+
+SCRIPT = """
+import sys, time, pathlib
+words = sys.argv[1:]
+out, figures = words[words.index("--out") + 1], words[words.index("--figures") + 1]
+print(" 10% figure 1 of 2: map", flush=True)
+if "hang" in out:
+    time.sleep(60)
+pathlib.Path(out).write_text(pathlib.Path(figures).read_text())
+"""
+
+
+@pytest.fixture
+def exports(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Exports]:
+    script = tmp_path / "bundle.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(800, 600)
+    window.show()
+    exporter = Exporter(tmp_path, window, program=(sys.executable, str(script)))
+    made = Exports(window, exporter, Settings(tmp_path), Banner(window), tmp_path)
+    yield made
+    exporter.close()
+
+
+def view(command: list[str] | None) -> SimpleNamespace:
+    return SimpleNamespace(command=lambda: command)
+
+
+def test_only_what_draws_goes_into_a_bundle() -> None:
+    shown = [view(["export", "map"]), view(None), view(["runs", "delete", "1"]), view(["saliency", "1"])]
+    assert drawings(shown) == [["export", "map"], ["saliency", "1"]]
+    assert {command[0] for command in drawings(shown)} <= set(bundle.DRAWING)
+
+
+def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
+    banner, lines = exports._banner, []
+    exports._exporter.progressed.connect(lambda _export, line: lines.append(line))
+    exports.write_bundle([["export", "map"]], [1, 2], tmp_path / "e.zip")
+    (figures,) = exports._bundles.values()
+    assert "Writing e.zip" in banner.message.text()
+    qtbot.waitUntil(lambda: "e.zip is written" in banner.message.text())
+    assert lines[0] == "10% figure 1 of 2: map"
+    assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
+    assert not figures.exists()
+    assert not exports._bundles
+
+
+def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
+    banner = exports._banner
+    exports.write_bundle([["export", "map"]], [1], tmp_path / "hang.zip")
+    qtbot.waitUntil(lambda: "figure 1 of 2" in banner.next.text())
+    QTest.mouseClick(banner.action, Qt.MouseButton.LeftButton)
+    assert "cancelled" in banner.message.text()
+    assert not exports._exporter.running
+    qtbot.wait(100)
+    assert not (tmp_path / "hang.zip").exists()
+
+
+def test_without_runs_it_says_what_to_choose(exports: Exports) -> None:
+    exports.ask_bundle([view(["export", "lab"])], [])
+    assert "no run" in exports._banner.message.text()
