@@ -235,7 +235,7 @@ def note(runs: Sequence[GapRun]) -> str:
     if len({run.objective_words.partition(",")[0] for run in runs}) > 1:
         words.append("Losses of different objectives are different quantities: compare recall.")
     if any(run.n < run.pairs for run in runs):
-        words.append("Pairs are a random sample.")
+        words.append(f"At most {max(run.n for run in runs):,} pairs are measured, drawn at random.")
     return " ".join(words)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trainer.charts.colour_words import own_colours
 from trainer.charts.words import AxesChart, WordsChart
 from trainer.figures.files import Rows
 from trainer.figures.style import (
@@ -81,7 +82,7 @@ def draw_axes(chart: AxesChart) -> Figure:
     for axes, run in zip(grid.flat, chart.runs):
         classes = sorted(set(run.labels))
         few = 1 < len(classes) <= MOST_CLASSES
-        colours = class_colours(len(classes)) if few else [run_colour(run.index)]
+        colours = own_colours(classes) or class_colours(len(classes)) if few else [run_colour(run.index)]
         shades = [colours[classes.index(label)] if few else colours[0] for label in run.labels]
         for points, mark, size in ((run.images, "o", 5), (run.texts, "D", 5)):
             if points is not None:

@@ -20,6 +20,7 @@ from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
 from trainer.charts import ChartError
+from trainer.charts.colour_words import own_colours
 from trainer.charts.words import AxesRun, AxisText, axes_run
 from trainer.store import Workspace
 
@@ -56,6 +57,7 @@ class AxesPane(Pane):
         self._connect()
 
     def refresh(self) -> None:
+        self._typing.stop()
         selection = self.context.selection
         asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.x.text(), self.y.text())
         if asked == self._asked:
@@ -98,13 +100,17 @@ class AxesPane(Pane):
             selection.dataset,
             done=partial(self._show, index, axes),
             failed=lambda error: self._fail(index, str(error)),
-            key=f"axes {index}",
+            # Never skipped in favour of a newer one: reading takes the answer's file away.
+            key=f"axes {file}",
         )
 
     def _show(self, index: int, axes: tuple[AxisText, AxisText], run: AxesRun) -> None:
+        if run.run != (self.context.selection.run_a, self.context.selection.run_b)[index]:
+            return
         classes = sorted(set(run.labels))
         few = 1 < len(classes) <= MOST_CLASSES
-        colours = theme.class_colours(len(classes)) if few else [theme.run_colour(index)]
+        own = own_colours(classes, dark=theme.theme().dark) if few else None
+        colours = own or (theme.class_colours(len(classes)) if few else [theme.run_colour(index)])
         self.sides[index].show_run(run, axes, classes if few else [], colours)
         self.legend.show_entries([LegendEntry(c, colour) for c, colour in zip(classes, colours)] if few else [])
         self.note.setText(f"{run.n:,} pairs · images are discs, texts are diamonds · {run.dataset}, {run.split}")

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTab
 from explorer import theme
 from trainer.charts.similarity import SimilarityRun
 
-COLUMNS = ("value", "n", "AUC A", "AUC B", "R@1 A", "R@1 B")
+COLUMNS = ("value", "n", "AUC A", "AUC B")
 
 
 class FacetTable(QTableWidget):
@@ -40,6 +40,8 @@ class FacetTable(QTableWidget):
         header.setMinimumSectionSize(36)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.setMinimumHeight(150)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._only: str | None = None
         self.cellClicked.connect(lambda row, _column: self._choose(row))
         self.cellActivated.connect(lambda row, _column: self._choose(row))
@@ -55,9 +57,10 @@ class FacetTable(QTableWidget):
             n = next(facet.n for facet in facets if facet is not None)
             cells = [value or "(empty)", f"{n:,}"]
             cells += [_share(facet.auc if facet else None) for facet in facets]
-            cells += [_share(facet.recall1 if facet else None) for facet in facets]
+            tip = ", ".join(f"R@1 of {s} {_share(f.recall1 if f else None)}" for s, f in zip("AB", facets, strict=True))
             for column, words in enumerate(cells):
                 cell = QTableWidgetItem(words)
+                cell.setToolTip(f"{value}: {tip}. Click to see only these images; again to see all.")
                 cell.setData(Qt.ItemDataRole.UserRole, value)
                 if column:
                     cell.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

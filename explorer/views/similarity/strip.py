@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.similarity import SimilarityRun
 from trainer.store.snapshot_files import Items
@@ -41,8 +41,8 @@ class PairStrip(QWidget):
         super().__init__(parent, objectName="similarity-strip-pane")
         self.rows: tuple[int, ...] = ()
         self._pictures = pictures
-        self.heading = QLabel(objectName="similarity-strip-heading")
-        self.heading.setTextFormat(Qt.TextFormat.PlainText)
+        self.heading = ElidedLabel()
+        self.heading.setObjectName("similarity-strip-heading")
         theme.set_role(self.heading, "small")
         self.strip = ImageStrip(pictures.get)
         self.strip.setObjectName("similarity-strip")

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSpinBox,
     QStackedWidget,
@@ -45,7 +46,7 @@ from trainer.store.snapshot_files import Items, read_snapshot
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. The cosines of their pairs then appear here."
 BINS = 60
-TABLE_PX = 316
+TABLE_PX = 372
 TYPING_MS = 300
 TABS = (
     ("Cosines", "How far matched pairs stand from unmatched ones"),
@@ -111,7 +112,9 @@ class SimilarityView(View):
         )
         self.density.setChecked(bool(context.settings.value("similarity/density", False)))
         self.zone_button = QPushButton("Brush overlap", objectName="similarity-zone")
-        self.zone_button.setToolTip("Select the matched pairs of run A that no threshold tells from its unmatched ones")
+        self.zone_button.setToolTip(
+            "Select run A's matched pairs below the cosine that 95 % of the unmatched stay below"
+        )
         self.note = QLabel(wordWrap=True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
@@ -186,12 +189,12 @@ class SimilarityView(View):
             self._read()
 
     def brush_overlap(self) -> None:
-        """Brushes, in run A (or B alone), from the least matched cosine to the greatest unmatched one."""
+        """Brushes, in run A (or B alone), the matched pairs that stand among the unmatched ones."""
         panel = next((panel for panel in self.panels if panel.run is not None), None)
         if panel is None:
             return
         run = panel.run
-        low, high = float(np.nanmin(run.matched)), float(np.nanmax(run.unmatched)) if len(run.unmatched) else -1.0
+        low, high = overlap_zone(run)
         panel.plot.set_brush((low, high) if high > low else None)
         self._brush(panel.index, panel.plot.brush)
 
@@ -393,9 +396,13 @@ class SimilarityView(View):
         side.addWidget(self.facets, 1)
         side.addWidget(self.note)
         side.addStretch()
-        beside = QWidget()
-        beside.setLayout(side)
-        side.setContentsMargins(0, 0, 0, 0)
+        inside = QWidget()
+        inside.setLayout(side)
+        side.setContentsMargins(0, 0, theme.INSIDE, 0)
+        beside = QScrollArea(widgetResizable=True)
+        beside.setFrameShape(QScrollArea.Shape.NoFrame)
+        beside.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        beside.setWidget(inside)
         beside.setFixedWidth(TABLE_PX)
         beside.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         row = QHBoxLayout()
@@ -451,6 +458,17 @@ def read(
         return Reading(None, problems)
     first = alone[able[0]]
     return Reading(similarity(workspace, able, **asked), problems, first.items, first.columns)
+
+
+def overlap_zone(run: SimilarityRun) -> tuple[float, float]:
+    """From the least matched cosine to the one that 95 of 100 unmatched pairs stay below."""
+    matched = run.matched[np.isfinite(run.matched)]
+    if not len(matched) or not len(run.unmatched):
+        return 0.0, 0.0
+    order = np.argsort(run.unmatched)
+    weights = np.ones(len(order)) if run.unmatched_weights is None else run.unmatched_weights[order]
+    reached = np.searchsorted(np.cumsum(weights), 0.95 * weights.sum())
+    return float(matched.min()), float(run.unmatched[order[min(int(reached), len(order) - 1)]])
 
 
 def _top(run: SimilarityRun, edges: np.ndarray) -> float:

@@ -118,6 +118,7 @@ class WordsPane(Pane):
             self.show_pair(value)
 
     def _ask(self) -> None:
+        self._typing.stop()
         words, reduced = without_each_word(self.caption.text())
         self._runs.clear()
         self._problems.clear()
@@ -148,7 +149,8 @@ class WordsPane(Pane):
             selection.dataset,
             done=partial(self._show, index, caption),
             failed=lambda error: self._fail(index, str(error)),
-            key=f"words {index}",
+            # Never skipped in favour of a newer one: reading takes the answer's file away.
+            key=f"words {file}",
         )
 
     def _show(self, index: int, caption: str, run: WordsRun) -> None:

@@ -1,0 +1,127 @@
+"""The slider closes the gap in both runs and says what that does; the Geometry view shows the tests' own numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+
+from explorer.views.gap import GapView
+from explorer.views.geometry import GeometryView
+from explorer.widgets.working import Cancelled, Working
+from trainer.analysis.gap import close_gap
+from trainer.analysis.geometry import ajne, modality_gap
+from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.uniformity import gine
+from trainer.charts import uniformity
+from trainer.charts.gap import PUBLISHED, gap
+from trainer.store import read_snapshot
+
+
+@pytest.fixture
+def show(qtbot, make_context, two_runs: tuple[int, int]):
+    def made(kind):
+        context = make_context()
+        view = kind(context)
+        qtbot.addWidget(view)
+        view.resize(1096, 716)
+        context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+        view.show()
+        return view
+
+    return made
+
+
+def _drag(view: GapView, value: int) -> None:
+    """Drags the handle of the real slider to a value."""
+    slider = view.slider
+    span = slider.width() - 16
+
+    def at(number: int) -> QPoint:
+        return QPoint(8 + round(span * number / slider.maximum()), slider.height() // 2)
+
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at(slider.value()))
+    for share in (0.3, 0.7, 1.0):
+        QTest.mouseMove(slider, at(round(slider.value() + share * (value - slider.value()))))
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at(value))
+
+
+def test_dragging_closes_the_gap_of_both_runs(qtbot, show, two_runs):
+    view = show(GapView)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=8000)
+    before = [clouds.image.copy() for clouds in view.clouds]
+    _drag(view, 100)
+    assert 90 <= view.slider.value() <= 110, "the handle followed the mouse"
+    view.slider.setValue(100)
+    assert all(not np.allclose(b, c.image) for b, c in zip(before, view.clouds, strict=True)), "both clouds moved"
+    qtbot.waitUntil(lambda: view.points.get(0) is not None and view.points[0].share == 1.0, timeout=8000)
+    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=8000)
+    for index, run in enumerate(two_runs):
+        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        image, text = close_gap(snapshot.image, snapshot.text, 1.0)
+        assert view.numbers.text("gap", index, "now") == f"{modality_gap(image, text)[1]:.4f}"
+        assert view.numbers.text("gap", index, "open") == f"{modality_gap(snapshot.image, snapshot.text)[1]:.4f}"
+        recall = recall_at(ranks(image, text), 1)
+        assert view.numbers.text("image_to_text", index, "now") == f"{recall:.3f}"
+    assert view.command()[-2:] == ["--way", "shift"]
+
+
+def test_the_published_values_are_quoted_with_their_source(show):
+    view = show(GapView)
+    words = view.numbers.published.text()
+    assert [(p.gap, p.loss) for p in PUBLISHED] == [(0.8186, 0.3554), (0.0351, 1.1248)]
+    assert all(f"gap {p.gap:.4f}, loss {p.loss:.4f}" in words for p in PUBLISHED)
+    assert "Amumo" in words
+
+
+def test_the_chart_measures_what_the_view_shows(qtbot, show, two_runs):
+    view = show(GapView)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=8000)
+    chart = gap(view.context.workspace, two_runs, shares=(0.0, 1.0))
+    for run in chart.runs:
+        assert view.numbers.text("loss", run.index, "open") == f"{run.points[0].loss:.4f}".replace("-", "−")
+        assert run.steps == (10, 20)
+        assert run.sizes[-1] == pytest.approx(run.points[0].gap, abs=1e-6)
+
+
+def test_one_run_and_none(qtbot, show):
+    view = show(GapView)
+    qtbot.waitUntil(lambda: view.reading is not None, timeout=8000)
+    view.context.selection.run_b = None
+    qtbot.waitUntil(lambda: view.titles[1].text() == "No run chosen", timeout=8000)
+    view.context.selection.run_a = None
+    assert view.is_empty
+    assert view.command() is None
+
+
+def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
+    monkeypatch.setattr(uniformity, "DRAWS", 39)
+    view = show(GeometryView)
+    qtbot.waitUntil(lambda: view.reading is not None, timeout=20_000)
+    for index, run in enumerate(two_runs):
+        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        for modality in ("image", "text"):
+            rows = getattr(snapshot, modality)
+            assert view.numbers.text("Ajne A", index, modality) == f"{ajne(rows):.3f}"
+            assert view.numbers.text("Giné G", index, modality) == f"{gine(rows):.3f}"
+            assert view.numbers.text("n, all pairs of", index, modality) == "48"
+            assert 0.02 < float(view.numbers.text("p (Ajne)", index, modality)) <= 1
+            assert [at.step for at in view.reading.runs[index].course[modality]] == [10, 20]
+    assert view.command()[:2] == ["export", "uniformity"]
+    QTest.keyClick(view.course, Qt.Key.Key_Down)
+    assert view.context.settings.value("geometry/course", "") in ("uniformity", "")
+
+
+def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):
+    working = Working("working")
+    qtbot.addWidget(working)
+    working.show()
+    ticket = working.start()
+    ticket(0.4, "counting")
+    qtbot.waitUntil(working.button.isVisible, timeout=3000)
+    assert "counting" in working.note.text()
+    QTest.mouseClick(working.button, Qt.MouseButton.LeftButton)
+    assert not working.busy
+    with pytest.raises(Cancelled):
+        ticket(0.5, "counting")
