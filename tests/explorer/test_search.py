@@ -1,0 +1,147 @@
+"""Search through the real widgets; the model process is played, its answers are rows of the snapshot."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, Qt, QTimer
+
+from explorer.views.search import SearchView
+from explorer.views.search.view import Asked, K
+from trainer.charts.hubness import hubness
+from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.store import read_snapshot
+
+
+class PlayedAsker(QObject):
+    """Embeds `text 7` as text 7 of the run's last snapshot, an image file `7.png` as image 7; refuses `broken`."""
+
+    def __init__(self, workspace, folder: Path) -> None:
+        super().__init__()
+        self.workspace, self.folder = workspace, folder
+        self.questions: list[object] = []
+        self.cancelled: list[int] = []
+
+    def warm_up(self, runs=(), *, projections: bool = False) -> None:
+        """Nothing to warm."""
+
+    def ask(self, question, *, done, failed, progress=None, owner=None) -> int:
+        self.questions.append(question)
+        number = len(self.questions)
+        snapshot = read_snapshot(self.workspace.snapshots(question.run)[-1].folder)
+        if isinstance(question, EmbedImages):
+            path = question.images[0]
+            if "broken" in path:
+                QTimer.singleShot(0, lambda: done({"array": "", "images": [], "unreadable": {path: "It is broken."}}))
+                return number
+            vector = snapshot.image[int(Path(path).stem)]
+        elif question.texts[0] == "fail":
+            QTimer.singleShot(0, lambda: failed(Failure("memory", "No memory is left.", "Close something.")))
+            return number
+        else:
+            vector = snapshot.text[int(question.texts[0].split()[-1])]
+        file = self.folder / f"{number}.npy"
+        np.save(file, vector[None])
+        QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
+        return number
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+
+@pytest.fixture
+def view(qtbot, make_context, two_runs: tuple[int, int], tmp_path: Path) -> SearchView:
+    context = make_context()
+    context = dataclasses.replace(context, asker=PlayedAsker(context.workspace, tmp_path))
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown = SearchView(context)
+    qtbot.addWidget(shown)
+    shown.resize(1100, 700)
+    shown.show()
+    shown.hubs.resize(300, 700)
+    return shown
+
+
+def answered(view: SearchView):
+    return lambda: all(panel.hits is not None for panel in view.panels)
+
+
+def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs: tuple[int, int]):
+    assert "looking for" in view.panels[0].empty._title.text()
+    qtbot.keyClicks(view.field, "text 7")
+    qtbot.waitUntil(answered(view), timeout=5000)
+    assert {type(q) for q in view.context.asker.questions} == {EmbedTexts}
+    expected = []
+    for panel, run in zip(view.panels, two_runs, strict=True):
+        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        cosine = snapshot.image @ snapshot.text[7]
+        expected.append(np.argsort(-cosine, kind="stable")[:K])
+        assert [tile.pair for tile in panel.tiles.tiles.tiles] == expected[-1].tolist()
+        assert panel.tiles.tiles.tiles[0].words == f"1.  {cosine.max():.3f}"
+        assert "first 48 of 48 images by cosine, exact" in panel.note.text()
+    assert view.command()[:4] == ["export", "search", "--text", "text 7"]
+
+
+def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
+    view.take([Path("/pictures/5.png")])
+    qtbot.waitUntil(answered(view), timeout=5000)
+    assert view.picture.isVisible()
+    assert view.panels[0].tiles.tiles.tiles[0].pair == 5
+    text = view.findChild(QObject, "search-target-text")
+    qtbot.mouseClick(text, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "48 texts" in view.panels[0].note.text(), timeout=5000)
+    assert len(view.context.asker.questions) == 2, "the question's embedding is kept"
+    assert view.command()[2:4] == ["--image", "/pictures/5.png"]
+    qtbot.mouseClick(view.picture, Qt.MouseButton.LeftButton)
+    assert view.panels[0].hits is None
+
+
+def test_hits_select_and_go_to_the_map(qtbot, view: SearchView):
+    view._ask(Asked(text="text 3"))
+    qtbot.waitUntil(answered(view), timeout=5000)
+    tiles = view.panels[1].tiles
+    place = tiles.visualRect(tiles.tiles.index(1)).center()
+    qtbot.mouseClick(tiles.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    second = tiles.tiles.tiles[1].pair
+    assert view.context.selection.pairs.tolist() == [second]
+    assert view.panels[0].tiles.chosen_pairs() == [second], "selected in the other run's hits too"
+    qtbot.mouseClick(view.to_map, Qt.MouseButton.LeftButton)
+    assert view.context.selection.view == "map"
+    assert view.context.selection.pairs.tolist() == view.hit_rows().tolist()
+    view.context.selection.undo.undo()
+    assert view.context.selection.pairs.tolist() == [second], "one step back, selection and view together"
+
+
+def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two_runs: tuple[int, int]):
+    qtbot.waitUntil(lambda: view.hubs.cells["R@1", 1, True].text() != "–", timeout=5000)
+    for index, run in enumerate(two_runs):
+        found = hubness(view.context.workspace, run)
+        for after, skew, recall in (
+            (False, found.skewness, found.recall),
+            (True, found.skewness_csls, found.recall_csls),
+        ):
+            assert view.hubs.cells["Skewness", index, after].text() == f"{skew:.2f}".replace("-", "−")
+            assert view.hubs.cells["R@5", index, after].text() == f"{recall[5]:.3f}"
+        cosine, csls = view.hubs.plots[index].bars
+        assert (cosine.counts.sum(), csls.counts.sum()) == (48, 48)
+    view._ask(Asked(text="text 7"))
+    qtbot.waitUntil(answered(view), timeout=5000)
+    view.hubs.csls.click()
+    qtbot.waitUntil(lambda: "by CSLS" in view.panels[1].note.text(), timeout=5000)
+    scores = view.panels[1].hits.scores
+    assert (np.diff(scores) <= 0).all()
+    assert view.command()[-1] == "--csls"
+
+
+def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView):
+    view.take([Path("/pictures/broken.png")])
+    qtbot.waitUntil(lambda: view.panels[1].empty._text.text() == "It is broken.", timeout=5000)
+    view._ask(Asked(text="fail"))
+    qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].empty._text.text(), timeout=5000)
+    view.context.selection.select_runs(None, None)
+    assert view.is_empty
+    assert view.details() is None
+    assert view.command() is None
