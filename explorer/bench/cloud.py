@@ -34,12 +34,13 @@ def cloud(n: int, *, seed: int = 0, texts: bool = True) -> Cloud:
     xy *= width.astype(np.float32)[cluster]
     xy += centre.astype(np.float32)[cluster]
     strays = rng.integers(0, n, n // 1000)
-    xy[strays] = rng.standard_normal((len(strays), 2)) * 7
+    xy[strays] = rng.standard_normal((len(strays), 2)) * 4.5
     text = rng.random(n, dtype=np.float32) < 0.5 if texts else np.zeros(n, bool)
-    return Cloud(xy, cluster, text, _palette())
+    return Cloud(xy, cluster, text, palette())
 
 
-def _palette() -> UInt8[np.ndarray, "k 3"]:
+def palette() -> UInt8[np.ndarray, "k 3"]:
+    """The clusters' colours in the present theme."""
     from PySide6.QtGui import QColor
 
     from explorer.theme import class_colours

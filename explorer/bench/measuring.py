@@ -17,7 +17,7 @@ from PySide6.QtGui import QMouseEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 
 from explorer import theme
-from explorer.bench.cloud import Cloud, cloud
+from explorer.bench.cloud import Cloud, cloud, palette
 from explorer.widgets.point_map import PointMap, layer, raster
 from explorer.widgets.point_map.loading import load_kernels
 
@@ -86,7 +86,7 @@ def measure(points: int, *, size: tuple[int, int], seconds: float, stock: bool, 
     _pass(0.2)
     answer |= _first_frame(shown, data)
     if pictures:
-        _keep_pictures(shown, Path(pictures), points)
+        _keep_pictures(shown, data, Path(pictures))
     answer |= _moved(shown, seconds)
     answer |= _asked(shown, data)
     answer |= _changed(shown, data)
@@ -354,12 +354,12 @@ def _panning(shown: WatchedMap, seconds: float) -> None:
 
 
 def _zooming(shown: WatchedMap, seconds: float) -> None:
-    """Turns the wheel in and out around a place, 62 steps a second."""
+    """Turns the wheel in, tenfold in a second, and out again, around a place."""
     place = QPointF(shown.width() * 0.55, shown.height() * 0.45)
     began = time.perf_counter()
 
     def turn() -> None:
-        step = 40 if (time.perf_counter() - began) % 2 < 1 else -40
+        step = 16 if (time.perf_counter() - began) % 2 < 1 else -16
         event = QWheelEvent(
             place,
             QPointF(shown.viewport().mapToGlobal(place)),
@@ -421,14 +421,13 @@ def _outline(shown: WatchedMap) -> np.ndarray:
     return np.stack([x, view.center().y() + 0.3 * view.height() * wave * np.sin(turn)], axis=1)
 
 
-def _keep_pictures(shown: WatchedMap, folder: Path, points: int) -> None:
+def _keep_pictures(shown: WatchedMap, data: Cloud, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for mode in ("light", "dark"):
+    for mode in ("dark", "light"):
         theme.theme().mode = mode
+        shown.set_colours(data.cluster, palette())
         _until_still(shown)
-        shown.grab().save(str(folder / f"map-{points}-{mode}.png"))
-    theme.theme().mode = "light"
-    _until_still(shown)
+        shown.grab().save(str(folder / f"map-{len(data.xy)}-{mode}.png"))
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -158,6 +158,17 @@ def test_numpy_sorts_into_the_same_cells(deep: PointGrid):
     assert np.array_equal(np.sort(plain.order), np.sort(deep.order))
 
 
+def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
+    rng = np.random.default_rng(1)
+    for place in rng.normal(size=(60, 2)) * rng.choice([0.05, 1, 4], (60, 1)):
+        for reach in (0.002, 0.1, 2.0):
+            allowed = rng.random(len(deep)) < 0.5
+            distance = np.where(allowed, np.hypot(*(deep.xy - place).T), np.inf)
+            found = deep.nearest(*place, reach=(reach, reach), allowed=allowed)
+            assert (found < 0) == (distance.min() > reach)
+            assert found < 0 or distance[found] == pytest.approx(distance.min(), rel=1e-9)
+
+
 def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.Picture:
     colour = (deep.xy[:, 0] > 0).astype(np.uint16)
     look = raster.Look(colour, np.zeros(len(deep), bool), PALETTE)

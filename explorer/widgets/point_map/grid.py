@@ -109,7 +109,7 @@ class PointGrid:
         if kernels := loaded_kernels():
             slack = float((self.cell * self.side / reach).sum()) * 2.0**-22
             mask = np.empty(0, bool) if allowed is None else writable(allowed, bool)
-            points = (self.x, self.y, *map(float, self.low))
+            points = (self.x, self.y, *map(float, self.low), *map(float, self.cell))
             place, radii = (float(x), float(y)), (float(reach[0]), float(reach[1]))
             cells = (self.start, self.side, self.levels)
             return int(kernels.nearest(self.xy, points, cells, window, self.order, mask, place, radii, slack))

@@ -121,20 +121,23 @@ def offsets(xy, order, low_x, low_y, x, y):
 
 @compiled
 def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
-    """The allowed point nearest to `place` in units of `reach`, and its squared distance; -1 if none within one.
+    """The allowed point nearest to `place` in units of `reach`; -1 if none is within one.
 
-    Sorted places are rounded; whatever comes within `slack` of the best is measured again exactly.
+    Sorted places are rounded; whatever comes within `slack` of the best is measured again exactly. The first levels
+    find some near point, so of the further ones only the cells around it are read.
     """
-    x, y, low_x, low_y = points
+    x, y, low_x, low_y, cell_x, cell_y = points
     start, side, levels = cells
-    best, found, bound = 1.0, -1, (1.0 + slack) ** 2
+    best, found, bound = 1.0, -1, 1.0 + slack
     near_x, near_y = place[0] - low_x, place[1] - low_y
     for level in range(levels):
-        for row in range(window[2], window[3] + 1):
+        first_row, last_row = _span(near_y, bound * reach[1], cell_y, window[2], window[3])
+        for row in range(first_row, last_row + 1):
+            first, last = _span(near_x, bound * reach[0], cell_x, window[0], window[1])
             base = (level * side + row) * side
-            for i in range(start[base + window[0]], start[base + window[1] + 1]):
+            for i in range(start[base + first], start[base + last + 1]):
                 dx, dy = (x[i] - near_x) / reach[0], (y[i] - near_y) / reach[1]
-                if dx * dx + dy * dy > bound:
+                if dx * dx + dy * dy > bound * bound:
                     continue
                 point = order[i]
                 if len(allowed) and not allowed[point]:
@@ -143,8 +146,15 @@ def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
                 distance = dx * dx + dy * dy
                 if distance < best or (distance == best and (found < 0 or point < found)):
                     best, found = distance, point
-                    bound = (math.sqrt(best) + slack) ** 2
+                    bound = math.sqrt(best) + slack
     return found
+
+
+@compiled
+def _span(middle, reach, cell, least, greatest):
+    """First and last cell within `reach` of a place, and one more at either end for what rounding does."""
+    low, high = math.floor((middle - reach) / cell) - 1, math.floor((middle + reach) / cell) + 1
+    return int(min(max(low, least), greatest)), int(max(min(high, greatest), least))
 
 
 @compiled

@@ -51,6 +51,9 @@ def cache_folder() -> Path:
 
 
 def _compile_beside() -> None:
+    if getattr(sys, "frozen", False):
+        # What is bundled into one program would open another window.
+        return
     command = [sys.executable, "-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()"]
     flags = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     path = os.pathsep.join(entry for entry in sys.path if entry)

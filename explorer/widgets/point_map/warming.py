@@ -17,7 +17,7 @@ def run_each(kernels: ModuleType) -> None:
         xy = np.array([[0.2, 0.2], [0.8, 0.8]], kind)
         grid = PointGrid(xy, kernels=kernels)
         cells, window = (grid.start, grid.side, grid.levels), (0, 0, 0, 0)
-        places = (grid.x, grid.y, 0.2, 0.2)
+        places = (grid.x, grid.y, 0.2, 0.2, 0.1, 0.1)
         kernels.nearest(xy, places, cells, window, grid.order, empty, (0.2, 0.2), (0.1, 0.1), 1e-6)
         corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         kernels.outline(xy, cells, grid.order, corners, corners, np.zeros(2, bool))
