@@ -71,8 +71,11 @@ class GridMap(QWidget):
         return QSize(300, 260)
 
     def frame(self) -> QRectF:
-        """Where the cells are, in pixels of the widget."""
-        return QRectF(LEFT, TOP, max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1))
+        """Where the cells are, in pixels of the widget; square where there are as many rows as columns."""
+        wide, high = max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1)
+        if self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]:
+            wide = high = min(wide, high)
+        return QRectF(LEFT, TOP, wide, high)
 
     def cell_at(self, place: QPointF) -> tuple[int, int]:
         """Row and column at a place of the widget; -1, -1 outside."""

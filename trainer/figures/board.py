@@ -24,12 +24,13 @@ MOST_PICTURES: Final = 12
 @in_style
 def draw(board: Board) -> Figure:
     """The figure of the board."""
-    heights = [max(_height(piece) for piece in row) for row in board.rows]
+    lines = list(_lines(board))
+    heights = [max(_height(piece) for piece in row) for row in lines]
     head = [board.title, *(line for part in board.head for line in broken(part.split(" "), " ")), *board.warnings]
     figure = new_figure(PAGE_IN, sum(heights) + 0.5 + 0.16 * len(head))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
-    for place, row in enumerate(board.rows):
+    for place, row in enumerate(lines):
         inner = rows[place].subgridspec(1, len(row))
         for column, piece in enumerate(row):
             _draw(figure, inner[column], piece, beside=len(row))
@@ -56,6 +57,15 @@ def numbers(board: Board) -> list[dict[str, Any]]:
             for name, values in zip(piece.rows, piece.values.tolist(), strict=True):
                 found.append({"table": piece.title, "column": name} | dict(zip(piece.columns, values, strict=True)))
     return found
+
+
+def _lines(board: Board) -> Iterator[tuple[Piece, ...]]:
+    """The rows of the board; tables, which are too wide for half a page, one under the other."""
+    for row in board.rows:
+        if all(isinstance(piece, Table) for piece in row):
+            yield from ((piece,) for piece in row)
+        else:
+            yield row
 
 
 def _rows(board: Board) -> Iterator[tuple[Any, ...]]:
@@ -89,7 +99,7 @@ def _height(piece: Piece) -> float:
     if isinstance(piece, Table):
         return 0.55 + 0.24 * (len(piece.rows) + 1)
     if isinstance(piece, Strip):
-        return 1.7 if piece.cells else 0.5
+        return 1.75 if piece.cells else 0.85
     if isinstance(piece, Numbers):
         return 0.5 + 0.19 * (len(piece.lines) + 1)
     return 2.7
@@ -115,7 +125,13 @@ def _draw_grid(figure: Figure, axes: Axes, grid: Grid) -> None:
     norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
     values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
     image = axes.imshow(values, cmap="viridis", norm=norm, aspect="auto", interpolation="nearest")
-    figure.colorbar(image, ax=axes, label=grid.unit, pad=0.02, fraction=0.06)
+    bar = figure.colorbar(image, ax=axes, label=grid.unit, pad=0.02, fraction=0.06)
+    if grid.log:
+        # Written out: formulas are switched off in our style, and powers of ten would be formulas.
+        first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
+        ticks = 10.0 ** np.arange(first, last + 1)
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.minorticks_off()
     axes.set_xlabel(grid.x_label)
     axes.set_ylabel(grid.y_label)
     axes.set_xticks([at for at, _ in grid.x_ticks], [words for _, words in grid.x_ticks])
@@ -132,7 +148,7 @@ def _draw_strip(axes: Axes, strip: Strip) -> None:
         _draw_cell(axes, place, cell)
     axes.set_axis_off()
     axes.set_xlim(0, MOST_PICTURES)
-    axes.set_ylim(-0.75, 1.25)
+    axes.set_ylim(-0.75, 1.4)
     axes.set_aspect("equal", anchor="NW")
 
 
@@ -148,7 +164,7 @@ def _draw_cell(axes: Axes, place: int, cell: Cell) -> None:
     if cell.strong:
         axes.add_patch(Rectangle((left, 0), side, side, fill=False, edgecolor=INK, linewidth=1.2, zorder=2))
     middle = {"x": left + side / 2, "ha": "center"}
-    axes.text(y=0.98, s=cell.words, va="bottom", color=INK, fontsize=5, **middle)
+    axes.text(y=0.98, s=cell.words.replace(" · ", "\n"), va="bottom", color=INK, fontsize=5, **middle)
     lines = broken(cell.caption.split(" "), " ", CAPTION_LETTERS)
     axes.text(y=-0.06, s="\n".join(lines[:3]), va="top", color=QUIET, fontsize=4.5, linespacing=1.1, **middle)
 

@@ -1,0 +1,154 @@
+"""What the panels of the diagnosis share: what is asked, which snapshots, at which temperatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from trainer.charts import BOTH, ChartError
+from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
+from trainer.store.snapshot_files import Snapshot
+
+Progress = Callable[[float, str], None]
+
+TITLES: Final = {
+    "spectrum": "in how many directions do the embeddings vary?",
+    "saturation": "how much of the gradient is left?",
+    "batch": "a batch under the glass",
+    "attributes": "which attributes does each run encode?",
+}
+
+MOST_PAIRS: Final = 20_000
+"""More pairs than this are sampled where a whole snapshot is measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is looked at.
+
+    Attributes:
+        step, dataset, split: Of the snapshots; None is chosen as for every chart.
+        size: Pairs of the batch under the glass.
+        number: Which batch, in an order drawn from a fixed seed.
+        anchor: Place of the anchor in the batch whose negatives are shown.
+        ablation: Whether the attributes of all runs of the ablation are shown, too.
+    """
+
+    step: int | None = None
+    dataset: str | None = None
+    split: str | None = None
+    size: int = 32
+    number: int = 0
+    anchor: int = 0
+    ablation: bool = True
+
+
+@dataclass(frozen=True)
+class Temperatures:
+    """What the run compared with at a step: 1/tau, and beta where there is a retrieval."""
+
+    inv_tau: float
+    beta: float | None
+
+
+def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
+    """1/tau as it was logged at the step (learned ones move), and the beta of the retrieval."""
+    objective = workspace.config_of(run.id).objective
+    steps, values, _ = workspace.series(run.id, "train/inv_tau")
+    before = np.flatnonzero((steps <= step) & np.isfinite(values))
+    default = float(getattr(objective, "inv_tau", 1 / 0.07))
+    inv_tau = float(values[before[-1]]) if len(before) else default
+    beta = getattr(objective, "scale_hopfield", None)
+    return Temperatures(inv_tau, None if beta is None else float(beta))
+
+
+def steps_plot(key: str, title: str, label: str, curves: Sequence[Curve]) -> Plot:
+    """Values over training; solid for images, dashed for texts."""
+    last = max((float(c.x.max()) for c in curves), default=1.0)
+    top = max((float(np.nanmax(c.y)) for c in curves), default=1.0)
+    dots = tuple(Dot("", c.tone, float(x), float(y), size=5) for c in curves for x, y in zip(c.x, c.y, strict=True))
+    return Plot(
+        key,
+        title,
+        Axis("step", 0, max(last, 1) * 1.02),
+        Axis(label, 0, max(top, 1e-6) * 1.08),
+        tuple(curves),
+        dots=dots,
+    )
+
+
+def choose(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow:
+    """The snapshot that is asked for."""
+    return choose_snapshot(workspace, run, step=asked.step, dataset=asked.dataset, split=asked.split)
+
+
+def choose_like(workspace: Workspace, run: RunRow, asked: Asked, *, first: bool) -> SnapshotRow | None:
+    """The asked step of the runs looked at; the last one of the others, which may have trained longer or shorter."""
+    if first:
+        return choose(workspace, run, asked)
+    try:
+        return choose_snapshot(workspace, run, dataset=asked.dataset, split=asked.split)
+    except ChartError:
+        return None
+
+
+def pairs_of(row: SnapshotRow, run: RunRow) -> Snapshot:
+    """The snapshot, with images and texts that are numbers.
+
+    Raises:
+        ChartError: It has not.
+    """
+    snapshot = read_snapshot(row.folder)
+    if snapshot.image is None or snapshot.text is None:
+        raise ChartError(f"Run {run.name} embeds only one modality; this panel needs images and texts. {BOTH}")
+    if snapshot.n < 2:
+        raise ChartError(f"The snapshot of {run.name} has a single pair; a batch needs at least 2.")
+    if not (np.isfinite(snapshot.image).all() and np.isfinite(snapshot.text).all()):
+        raise ChartError(
+            f"The embeddings of {run.name} are not numbers: training has diverged. Choose an earlier step."
+        )
+    return snapshot
+
+
+def sides_of(snapshot: Snapshot) -> list[tuple[Literal["image", "text"], Any]]:
+    """Each modality there is, with its embeddings."""
+    return [(side, part) for side, part in (("image", snapshot.image), ("text", snapshot.text)) if part is not None]
+
+
+def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
+    """The vectors.
+
+    Raises:
+        ChartError: They are no numbers.
+    """
+    if not np.isfinite(vectors).all():
+        raise ChartError(
+            f"The embeddings of {run.name} are not numbers: training has diverged. Choose an earlier step."
+        )
+    return vectors
+
+
+def sample(n: int, most: int) -> Int[np.ndarray, " k"]:
+    """All rows, or `most` of them drawn from a fixed seed, ascending."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def sampled_note(chosen: Sequence[tuple[int, RunRow, SnapshotRow]], most: int) -> list[str]:
+    """A sentence for every run that is sampled."""
+    return [f"{run.name}: {most:,} of {row.n:,} rows, drawn at random." for _, run, row in chosen if row.n > most]
+
+
+def title(panel: str) -> str:
+    """Over an exported figure."""
+    return f"Explaining away: {TITLES[panel]}"
+
+
+def head_of(chosen: Sequence[tuple[int, RunRow, SnapshotRow]]) -> tuple[str, ...]:
+    """Which runs and snapshots, in words."""
+    return ("; ".join(f"{run.name}, step {row.step:,}, {row.dataset} {row.split}" for _, run, row in chosen[:4]),)
