@@ -230,7 +230,7 @@ def _at_4k(shown: WatchedMap, seconds: float) -> dict[str, Any]:
     shown.paints.clear()
     beats, began = Beats(), time.perf_counter()
     with beats:
-        _panning(shown, seconds / 2)
+        _panning(shown, max(seconds / 2, 1))
     took, moving = time.perf_counter() - began, len(widths)
     _until_still(shown)
     answer = {

@@ -66,6 +66,8 @@ def _compile_beside() -> None:
 
 def compile_now() -> None:
     """Compiles all kernels into the cache: what the process beside the window runs."""
+    if hasattr(os, "nice"):
+        os.nice(10)
     folder = cache_folder()
     _load(folder)
     folder.mkdir(parents=True, exist_ok=True)
