@@ -18,6 +18,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 LINE_PX: Final = 24
 LEAST_COLUMN_PX: Final = 38
+EDITED_PX: Final = 56
 MOST_HEADER_PX: Final = 250
 PALEST, DEEPEST = 0.0, 0.62
 
@@ -97,6 +98,9 @@ class HeatTable(QTableView):
     def show_data(self, data: HeatData) -> None:
         """Shows new numbers; the current cell stays where the shape is the same."""
         self._model.show(data)
+        for column in data.editable:
+            self.horizontalHeader().setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
+            self.horizontalHeader().resizeSection(column, EDITED_PX)
 
     def choose(self, row: int, column: int) -> None:
         """Makes a cell the current one."""

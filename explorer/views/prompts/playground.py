@@ -294,7 +294,9 @@ class Playground(QWidget):
             part.setContentsMargins(0, 0, 0, 0)
             part.setSpacing(theme.SPACE)
             part.addWidget(title)
-            part.addWidget(widget, 1)
+            part.addWidget(widget, 1 if widget is self.confusion else 0)
+            if widget is self.strip:
+                part.addStretch()
             below.addWidget(side)
         below.setSizes([520, 400])
         split.addWidget(self.matrix)

@@ -10,6 +10,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSlider, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.number_box import NumberBox
 
 LOW, HIGH = 0.001, 1.0
@@ -31,8 +32,7 @@ class TauControl(QWidget):
         super().__init__(parent, objectName=f"prompts-tau-{letter.lower()}")
         self.index = index
         self._tau, self._trained, self._best = 0.07, 0.07, 0.07
-        self.name = QLabel()
-        self.name.setTextFormat(Qt.TextFormat.PlainText)
+        self.name = ElidedLabel()
         theme.set_role(self.name, "strong")
         self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
