@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.spaces import jaccard, linear_cka, neighbour_rows, rsa_of_profiles, rsa_profile
+from trainer.analysis.spaces import cka_of_profiles, cka_profile, jaccard, neighbour_rows, rsa_of_profiles, rsa_profile
 from trainer.analysis.standing import Progress
 from trainer.charts import ChartError
 from trainer.charts.shown import Shown, shown
@@ -20,8 +20,8 @@ from trainer.store.snapshot_files import read_snapshot
 LIKENESSES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbours": "Shared neighbours"}
 MOST_ROWS: Final = 4_000
 """More pairs are sampled for CKA and neighbours: every cell compares them anew."""
-MOST_RSA: Final = 1_000
-"""Pairs of RSA, which ranks all their half million cosines."""
+MOST_RSA: Final = 600
+"""Pairs of RSA, which ranks all their 180,000 cosines."""
 MOST_SPACES: Final = 40
 
 
@@ -44,7 +44,7 @@ class Likeness:
     Attributes:
         spaces: Modality by modality, run by run, by step.
         matrices: Measure -> likeness of every two spaces; NaN where one of them does not vary.
-        n: Pairs compared (RSA: at most 1,000 of them).
+        n: Pairs compared (RSA: at most 600 of them).
         pairs: Pairs that all snapshots hold; more than `n` where these were sampled.
         k: Neighbours of each pair.
     """
@@ -126,12 +126,13 @@ def _compare(vectors: list[np.ndarray], k: int, progress: Progress | None) -> di
     for i in range(count):
         near.append(neighbour_rows(vectors[i], k))
         profiles.append(rsa_profile(vectors[i][few]))
+        vectors[i] = cka_profile(vectors[i])
         done += 1
         for j in range(i + 1):
             if progress is not None:
                 progress(done / whole, f"{i + 1} of {count} spaces")
             pair = {
-                "cka": linear_cka(vectors[i], vectors[j]),
+                "cka": cka_of_profiles(vectors[i], vectors[j]),
                 "rsa": rsa_of_profiles(profiles[i], profiles[j]),
                 "neighbours": float(jaccard(near[i], near[j]).mean()),
             }

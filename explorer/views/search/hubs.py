@@ -89,7 +89,7 @@ class Hubs(QWidget):
 
     def _table(self) -> QGridLayout:
         grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.BETWEEN)
+        grid.setHorizontalSpacing(theme.INSIDE)
         grid.setVerticalSpacing(theme.SPACE)
         grid.setColumnStretch(0, 1)
         right = Qt.AlignmentFlag.AlignRight

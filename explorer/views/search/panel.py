@@ -44,12 +44,12 @@ class HitsPanel(QFrame):
     def show_hits(self, hits: Hits, shared: set[int]) -> None:
         """Shows the hits; `shared` pairs are framed."""
         self.hits = hits
-        way = "CSLS" if hits.csls else "cosine"
-        exact = "by index" if hits.by_index else "exact"
-        sampled = ", a sample" if hits.sampled else ""
+        parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
+        parts += [f"{len(shared)} also found by {'BA'[self.index]}"] if shared else []
+        parts += ["by CSLS" if hits.csls else "by cosine", "by index" if hits.by_index else "exact"]
+        parts += ["a sample"] if hits.sampled else []
         self.title.setText(f"{hits.name} · step {hits.step:,}")
-        both = f" · {len(shared)} also found by {'BA'[self.index]}" if shared else ""
-        self.note.setText(f"first {len(hits.rows)} of {hits.n:,} {hits.target}s{sampled} by {way}, {exact}{both}")
+        self.note.setText(" · ".join(parts))
         items, text = hits.items, hits.target == "text"
         self.tiles.show_tiles(
             [

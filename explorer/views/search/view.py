@@ -284,6 +284,7 @@ class SearchView(View):
                 self.hubs.show_hubs(index, None, "")
                 self.context.background.forget(self, f"hubs {index}")
                 continue
+            self.hubs.show_hubs(index, None, "Counting who finds whom…")
             self.context.background.run(
                 self,
                 read_hubs,

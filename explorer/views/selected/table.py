@@ -37,6 +37,7 @@ PICTURE_PX: Final = 36
 LINE_PX: Final = 44
 LEAST_PX: Final = 60
 """Width of a column of numbers."""
+CLASS_PX: Final = 88
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
 
