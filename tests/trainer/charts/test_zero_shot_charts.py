@@ -1,0 +1,109 @@
+"""Calibration, templates and saliency as charts and figures, on class vectors made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.charts import ChartError
+from trainer.charts.calibration import at, calibration
+from trainer.charts.class_task import ClassTexts, class_task, class_words, read_class_texts, write_class_texts
+from trainer.charts.prompts import mixture, prompts
+from trainer.charts.saliency import SaliencyChart, SaliencyRun
+from trainer.charts.snapshots import choose_snapshot
+from trainer.figures import calibration as calibration_figure
+from trainer.figures import prompts as prompts_figure
+from trainer.figures import saliency as saliency_figure
+from trainer.figures.files import write_figure
+from trainer.store import Snapshot, Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+LABELS = ("circle", "square", "star", "a photo of a ring")
+
+
+def snapshot_of(workspace: Workspace, run: int) -> Snapshot:
+    return read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+
+
+def class_texts(workspace: Workspace, run: int) -> ClassTexts:
+    snapshot, rng = snapshot_of(workspace, run), np.random.default_rng(run)
+    task = class_task(snapshot, LABELS)
+    means = np.stack([snapshot.text[task.rows[task.truth == c]].mean(axis=0) for c in range(len(LABELS))])
+    vectors = np.stack([means + noise * rng.normal(size=means.shape) for noise in (0, 0.05, 0.3)])
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    return ClassTexts(run, snapshot.step, 14.0, LABELS, ("a {}", "the {}", "{}"), vectors)
+
+
+def test_the_class_is_read_from_the_column_that_has_most_labels(charted: Workspace) -> None:
+    snapshot = snapshot_of(charted, 1)
+    task = class_task(snapshot, LABELS)
+    assert task.column == "label"
+    names = {"circle": 0, "square": 1, "star": 2, "ring": 3}
+    expected = [names.get(label, -1) for label in snapshot.items.label]
+    assert task.rows.tolist() == [row for row, place in enumerate(expected) if place >= 0]
+    assert task.truth.tolist() == [place for place in expected if place >= 0]
+    assert class_task(snapshot, ["red", "blue"]).column == "subject_colour"
+    with pytest.raises(ChartError, match="None of the labels"):
+        class_task(snapshot, ["walrus", "otter"])
+    assert class_words(charted, 1)[0][0] == "red"  # the suite of Scenes
+    with pytest.raises(ChartError, match="no suite"):
+        class_words(charted, 1, suite="nothing")
+
+
+def test_calibration_of_two_runs(charted: Workspace, tmp_path: Path) -> None:
+    texts = [class_texts(charted, run) for run in (1, 2)]
+    write_class_texts(tmp_path / "t.npy", texts[0])
+    again = read_class_texts(tmp_path / "t.npy")
+    np.testing.assert_allclose(again.vectors, texts[0].vectors, atol=1e-6)
+    assert again.labels == LABELS
+    chart = calibration(charted, texts, inv_taus=[None, 5.0])
+    assert [one.inv_tau for one in chart.chosen] == [14.0, 5.0]
+    for run in chart.runs:
+        assert run.fitted.nll <= min(run.own.nll, float(run.curve.min())) + 1e-9
+        assert at(run, 1e-6).confidence == pytest.approx(1 / len(LABELS), abs=1e-4)
+        assert run.own.reliability.counts.sum() == run.n
+    table = list(calibration_figure.rows(chart).rows)
+    assert any(row[8] == "ece_shown" and row[-1] == chart.chosen[1].ece for row in table)
+    files = [tmp_path / "c.svg", tmp_path / "c.parquet"]
+    write_figure(
+        files,
+        figure=lambda: calibration_figure.draw(chart),
+        rows=lambda: calibration_figure.rows(chart),
+        command="trainer export calibration",
+    )
+    assert "mathdefault" not in files[0].read_text(encoding="utf-8"), "powers of ten are written out"
+
+
+def test_templates_of_two_runs(charted: Workspace) -> None:
+    chart = prompts(charted, [class_texts(charted, run) for run in (1, 2)], weights=[0, 0, 1])
+    for run, weighted in zip(chart.runs, chart.weighted, strict=True):
+        assert weighted.accuracy == pytest.approx(run.overall[2])
+        assert weighted.confusion.sum() == run.n
+        assert np.trace(run.mean.confusion) == pytest.approx(run.mean.accuracy * run.n)
+        np.testing.assert_allclose(run.difference + run.mean.by_class, run.accuracy)
+        assert run.mean.accuracy >= run.overall[2]
+    with pytest.raises(ChartError, match="weights"):
+        mixture(chart.runs[0], [0, 0, 0])
+    with pytest.raises(ChartError, match="3 templates and 2 weights"):
+        prompts(charted, [class_texts(charted, 1)], weights=[1, 2])
+    table = list(prompts_figure.rows(chart).rows)
+    assert sum(row[8] == "confusion" for row in table) == 2 * len(LABELS) ** 2
+    assert len(prompts_figure.draw(chart).axes) == 2
+
+
+def test_maps_are_compared_by_shape_and_not_by_size() -> None:
+    cells = np.random.default_rng(0).normal(size=(4, 4))
+    runs = tuple(
+        SaliencyRun(index=i, run=i + 1, name=n, objective="clip", step=1, cells=scale * cells, cosine=0.5)
+        for i, (n, scale) in enumerate((("one", 1.0), ("two", 7.0)))
+    )
+    chart = SaliencyChart("a.png", np.zeros((8, 8, 3), np.uint8), "=cat", "occlusion", runs)
+    np.testing.assert_allclose(chart.difference, 0, atol=1e-12)
+    assert chart.agreement == pytest.approx(1)
+    flat = SaliencyChart("a.png", chart.image, "cat", "gradient", (runs[0],))
+    assert flat.difference is None
+    assert flat.agreement is None
+    assert len(list(saliency_figure.rows(chart).rows)) == 3 * 16
+    assert len(saliency_figure.draw(chart).axes) >= 4
