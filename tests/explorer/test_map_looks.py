@@ -21,7 +21,7 @@ from explorer.views.map.depth import LEVELS, seen_from, shaded
 from explorer.views.map.looks import labels_of
 from explorer.views.map.reading import read_neighbours, read_one
 from explorer.widgets.point_map.brush import swept
-from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed
+from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.sprites import without_overlap
@@ -109,6 +109,10 @@ def test_density_is_counted_and_blurred_as_written_out():
         if abs(i - a) <= 3 and abs(j - b) <= 3:
             blurred[i, j] += cells[a, b] * kernel[i - a + 3] * kernel[j - b + 3]
     assert smoothed(cells, 1.0) == pytest.approx(blurred)
+    place = np.repeat(np.indices(cells.shape).reshape(2, -1), cells.ravel().astype(int), axis=1)
+    scott = 0.5 * place.std(axis=1).mean() * place.shape[1] ** (-1 / 6)
+    assert spread_of(50 * cells) == 2.2, "a fraction of a cell"
+    assert spread_of(np.kron(cells, np.ones((20, 20))) / 400) == pytest.approx(20 * scott, rel=0.25)
     for share, level in zip((0.9, 0.2), levels_of(cells, (0.9, 0.2)), strict=True):
         assert cells[cells >= level].sum() >= share * cells.sum() > cells[cells > level].sum()
 

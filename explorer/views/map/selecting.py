@@ -36,6 +36,7 @@ class Selecting(QObject):
         super().__init__(parent)
         self._panels, self._selection, self._background, self._tools = panels, selection, background, tools
         self._selected_in = self._pointed_in = 0
+        self._marked = 0
         for index, panel in enumerate(panels):
             panel.map.hovered.connect(partial(self._point_at, index))
             panel.map.clicked.connect(partial(self._click, index))
@@ -164,12 +165,15 @@ class Selecting(QObject):
             self._select([*before, row])
 
     def _select(self, rows: Iterable[int]) -> None:
+        before = self._marked
         self._selection.pairs = rows
-        # The same numbers may be another map's pairs now, which the selection itself cannot tell.
-        self.mark()
+        if before == self._marked:
+            # The same numbers are another map's pairs now, which the selection itself cannot tell.
+            self.mark()
 
     def mark(self) -> None:
         """Shows the selection in both maps."""
+        self._marked += 1
         rows = self.rows
         for panel in self._panels:
             if (side := panel.side) is None:

@@ -20,8 +20,8 @@ SHARES: Final = (0.9, 0.7, 0.5, 0.3, 0.1)
 """Each line is around the densest places that together hold this share of the points in sight."""
 CELL_PX: Final = 6
 """Size of a cell of the density that the lines are drawn through, in device pixels."""
-SPREAD: Final = 2.2
-"""Standard deviation of the smoothing, in cells."""
+SPREAD: Final = (2.2, 9.0)
+"""Least and greatest standard deviation of the smoothing, in cells; it is wider where points are few."""
 FROM: Final = 1_500
 """Fewer points in sight are marks that can be told apart: lines over them would only be in the way."""
 
@@ -123,7 +123,7 @@ def lines_of(
     *,
     shares: Sequence[float] = SHARES,
     cell: int = CELL_PX,
-    spread: float = SPREAD,
+    spread: float | None = None,
 ) -> Lines:
     """Lines through a smoothed density, each around the densest places that together hold a share of the points.
 
@@ -132,11 +132,12 @@ def lines_of(
         box: Left, bottom, right, top of the map that the pixels show.
         shares: Of the points inside each line, decreasing.
         cell: Pixels that are counted together, along a side.
-        spread: Standard deviation of the Gaussian smoothing, in cells.
+        spread: Standard deviation of the Gaussian smoothing, in cells; None: by the number of points (`spread_of`).
     """
     from contourpy import contour_generator
 
-    cells = smoothed(counted(density, cell), spread)
+    counts = counted(density, cell)
+    cells = smoothed(counts, spread_of(counts) if spread is None else spread)
     levels = levels_of(cells, shares)
     left, bottom, right, top = box
     height, width = density.shape
@@ -145,6 +146,22 @@ def lines_of(
     y = top - (np.arange(cells.shape[0]) + 0.5) * cell * (top - bottom) / height
     generator = contour_generator(x, y, cells)
     return Lines(tuple(tuple(generator.lines(level)) if level > 0 else () for level in levels))
+
+
+def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
+    """Half of what Scott's rule says for a plane, in cells: the mean deviation of the points times n^(-1/6) / 2.
+
+    Half, because the points are in many groups and not in one (Scott, Multivariate Density Estimation, 1992).
+    """
+    n = float(cells.sum())
+    if n <= 0:
+        return SPREAD[0]
+    deviations = []
+    for axis in (0, 1):
+        share, place = cells.sum(axis=1 - axis) / n, np.arange(cells.shape[axis])
+        middle = float(share @ place)
+        deviations.append(float(np.sqrt(share @ (place - middle) ** 2)))
+    return float(np.clip(0.5 * np.mean(deviations) * n ** (-1 / 6), *SPREAD))
 
 
 def counted(density: Float[np.ndarray, "h w"], cell: int) -> Float[np.ndarray, "rows columns"]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, colour, pixel_font
+from explorer.theme import SMALL_PX, SPACE, colour, pixel_font, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import Scene
 
 NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 """Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
+
+
+HALO_PX: Final = 2
+"""Width of the ground's colour around the words."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,15 @@ class Labels(QObject):
         super().__init__(parent)
         self._layer = layer
         self.labels: tuple[Label, ...] = ()
+        self._pictures: dict[tuple[str, float, bool], QPixmap] = {}
         self._font = pixel_font(SMALL_PX, weight=pixel_font(SMALL_PX).Weight.DemiBold)
         layer.add_overlay(self._paint)
 
     def show(self, labels: Sequence[Label]) -> None:
         """Shows these, the first ones first where there is no room for all."""
         self.labels = tuple(labels)
+        said = {label.text for label in self.labels}
+        self._pictures = {key: picture for key, picture in self._pictures.items() if key[0] in said}
         self._layer.update()
 
     def placed(self, scene: Scene) -> list[tuple[str, QRectF]]:
@@ -53,20 +61,30 @@ class Labels(QObject):
         return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
 
     def _paint(self, painter: QPainter, scene: Scene) -> None:
-        if not self.labels:
-            return
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(self._font)
-        halo, ink = QColor(colour("surface")), colour("text")
-        halo.setAlphaF(0.86)
         for text, place in self.placed(scene):
+            painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
+
+    def _picture(self, text: str, ratio: float) -> QPixmap:
+        """The words on a halo. Stroking their outline takes a millisecond, so it is done once, not at every paint."""
+        key = (text, ratio, theme().dark)
+        if key not in self._pictures:
+            metrics = QFontMetricsF(self._font)
+            width, height = metrics.horizontalAdvance(text) + 2 * (SPACE + HALO_PX), metrics.height() + 2 * HALO_PX
+            picture = QPixmap(ceil(width * ratio), ceil(height * ratio))
+            picture.setDevicePixelRatio(ratio)
+            picture.fill(Qt.GlobalColor.transparent)
             words = QPainterPath()
-            base = place.bottom() - QFontMetricsF(self._font).descent()
-            words.addText(QPointF(place.left() + SPACE, base), self._font, text)
-            painter.strokePath(words, QPen(halo, 4, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-            painter.fillPath(words, ink)
-        painter.restore()
+            words.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
+            halo = QColor(colour("surface"))
+            halo.setAlphaF(0.86)
+            painter = QPainter(picture)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+            painter.strokePath(words, pen)
+            painter.fillPath(words, colour("text"))
+            painter.end()
+            self._pictures[key] = picture
+        return self._pictures[key]
 
 
 def place_without_overlap(

@@ -20,7 +20,7 @@ MOST_NEAR: Final = 1_200
 """More points in sight are too many to look at one by one: they stay marks."""
 MOST: Final = 160
 """Pictures drawn at once."""
-FEWEST_SHARE: Final = 0.25
+FEWEST_SHARE: Final = 0.3
 """Pictures come when at least this share of the discs in sight have room for one: before, they would hide the rest."""
 SETTLED_MS: Final = 120
 
@@ -93,7 +93,7 @@ class Sprites(QObject):
                 places = self._layer.grid.xy[near] / (across, down)
                 first = self._first[near] if self._first is not None else np.zeros(len(near), bool)
                 chosen = near[without_overlap(places, first, SIDE_PX, most=MOST)]
-                self.points = chosen if len(chosen) >= FEWEST_SHARE * min(len(near), MOST) else self.points
+                self.points = chosen if len(chosen) >= FEWEST_SHARE * len(near) else self.points
         if not np.array_equal(before, self.points):
             self._layer.update()
 
