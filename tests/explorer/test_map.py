@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QAction, QColor
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
@@ -234,9 +234,45 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, asker: F
         answer, points = umap(tmp_path, f"{number}.npy")
         asker.asked[number]["done"](answer)
         qtbot.waitUntil(lambda p=panel, x=points: np.allclose(p.map.layer.grid.xy, x), timeout=3000)
-        assert "UMAP, 15 neighbours" in panel.note.text()
+        assert "UMAP, cosine, 15 neighbours, min. distance 0.1, seed 0" in panel.note.text()
     assert not progress.isVisible()
-    assert view.command()[-8:-2] == ["--neighbours", "15", "--min-dist", "0.1", "--seed", "0"]
+    chosen = ["--neighbours", "15", "--min-dist", "0.1", "--metric", "cosine", "--seed", "0"]
+    assert view.command()[-10:-2] == chosen
+
+
+def test_b_faces_a(view: MapView, asker: FakeAsker):
+    """PCA of B is turned onto A's; UMAP of B begins at A's."""
+    a, b = (panel.side for panel in view.panels)
+    own = read_side(view.context.workspace, b.run, None, None)
+    assert b.turned
+    assert not a.turned
+    assert "PCA, turned to face A" in view.panels[1].note.text()
+    assert ((b.xy - a.xy) ** 2).sum() <= ((own.xy - a.xy) ** 2).sum() + 1e-6
+    between = [np.linalg.norm(xy[:, None] - xy[None], axis=2) for xy in (b.xy, own.xy)]
+    assert np.allclose(*between, atol=1e-5), "a turn keeps all distances"
+    view.toolbar.umap.setChecked(True)
+    assert [asker.asked[i]["question"].onto for i in (1, 2)] == ["", str(a.row.folder)]
+
+
+def test_further_methods_and_parameters(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+    form = view.toolbar.methods
+    form.findChild(QAction, "map-method-tsne").trigger()
+    assert [asker.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
+    assert form.other.text() == "t-SNE"
+    assert form._fields.labelForField(form.neighbours).text() == "Perplexity"
+    form.metric.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: len(asker.asked) == 4, timeout=3000)
+    assert asker.asked[3]["question"].metric == "euclidean"
+    answer, points = umap(tmp_path, "tsne.npy")
+    asker.asked[3]["done"](answer | {"note": "t-SNE, as told; fitted on 50 of 96 points"})
+    qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
+    assert "fitted on 50 of 96 points" in view.panels[0].note.text()
+    form.choose("file", "/somewhere/xy.csv")
+    assert asker.asked[5]["question"].file == "/somewhere/xy.csv"
+    assert view.command()[-6:-2] == ["--method", "file", "--coordinates", "/somewhere/xy.csv"]
+    form.pca.click()
+    assert form.other.text() == "More"
+    assert "PCA" in view.panels[0].note.text()
 
 
 def test_umap_can_be_cancelled(qtbot, view: MapView, asker: FakeAsker):

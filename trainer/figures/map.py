@@ -41,6 +41,9 @@ _SCALE: Final = "viridis"
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
     "umap": ("UMAP of images and texts together", "; distances between clusters are no evidence"),
+    "tsne": ("t-SNE of images and texts together", "; distances between clusters are no evidence"),
+    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are no evidence"),
+    "file": ("Coordinates of a file, shown as they are", ""),
 }
 
 
@@ -220,6 +223,8 @@ def _note(charts: Sequence[MapChart]) -> str:
     if first.side is not None:
         what = "First three principal components of images and texts together, paler where farther away"
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
+    if len(charts) > 1 and first.side is None and first.method != "file":
+        notes.append("Maps of the same pairs are turned to face the first")
     if first.colour != MODALITY:
         missing = any(_missing(chart) for chart in charts)
         said = words(first.colour)

@@ -1,18 +1,21 @@
-"""UMAP of the shown snapshots, asked of the projection process: progress, cancel, one answer a map."""
+"""Projections of the shown snapshots, asked of the projection process: progress, cancel, one answer a map."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from explorer.views.map.reading import Side
-from explorer.views.map.toolbar import Projection
+from explorer.views.map.reading import Side, read_side
+from trainer.analysis.procrustes import procrustes
+from trainer.charts.placement import Placement
 from trainer.messages import Failure, Project
+from trainer.problem import Problem
+from trainer.store import SnapshotRow, Workspace
 
 if TYPE_CHECKING:
     from explorer.asker import Asker
@@ -23,8 +26,9 @@ if TYPE_CHECKING:
 class _Waiting:
     index: int
     side: Side
-    projection: Projection
+    projection: Placement
     number: int
+    onto: SnapshotRow | None = None
     share: float = 0.0
     note: str = "waiting for the projection process"
 
@@ -33,13 +37,13 @@ class Projecting(QObject):
     """Asks for projections and hands out the places of the points.
 
     Signals:
-        placed: Which map (0 is A), its side, the projection, and the points (m x 2).
+        placed: Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
         progressed: Which map is worked on, the share done, and a note.
         finished: Nothing is under way any more.
         failed: The `Failure`, when it is no cancelling.
     """
 
-    placed = Signal(int, object, object, object)
+    placed = Signal(int, object, object, object, str)
     progressed = Signal(int, float, str)
     finished = Signal()
     failed = Signal(object)
@@ -55,11 +59,18 @@ class Projecting(QObject):
         """Whether an answer is still to come."""
         return bool(self._open)
 
-    def ask(self, index: int, side: Side, projection: Projection) -> None:
-        """Asks for the points of one map; a question for the same map that is still open is given up."""
+    def ask(self, index: int, side: Side, projection: Placement, onto: Side | None = None) -> None:
+        """Asks for the points of one map; a question for the same map that is still open is given up.
+
+        Args:
+            index: Which map.
+            side: What it shows.
+            projection: How.
+            onto: The side whose map this one is to face; None where there is none, or none of the same pairs.
+        """
         for ticket, waiting in list(self._open.items()):
             if waiting.index == index:
-                if (waiting.side.row, waiting.projection) == (side.row, projection):
+                if (waiting.side.row, waiting.projection, waiting.onto) == (side.row, projection, onto and onto.row):
                     return
                 del self._open[ticket]
                 self._asker.cancel(waiting.number)
@@ -69,7 +80,10 @@ class Projecting(QObject):
             method=projection.method,
             neighbours=projection.neighbours,
             min_dist=projection.min_dist,
+            metric=projection.metric,
             seed=projection.seed,
+            file=projection.file,
+            onto=str(onto.row.folder) if onto is not None else "",
         )
         number = self._asker.ask(
             question,
@@ -78,7 +92,7 @@ class Projecting(QObject):
             progress=partial(self._on_progress, ticket),
             owner=self,
         )
-        self._open[ticket] = _Waiting(index, side, projection, number)
+        self._open[ticket] = _Waiting(index, side, projection, number, onto and onto.row)
         self._tell()
 
     def cancel(self) -> None:
@@ -96,15 +110,16 @@ class Projecting(QObject):
                 self,
                 np.load,
                 answer["layout"],
-                done=partial(self._place, ticket),
+                done=partial(self._place, ticket, answer.get("note", "")),
                 failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Ask for it again.")),
                 key=f"layout {ticket}",
             )
 
-    def _place(self, ticket: int, points: np.ndarray) -> None:
+    def _place(self, ticket: int, note: str, points: np.ndarray) -> None:
         waiting = self._open.pop(ticket, None)
         if waiting is not None:
-            self.placed.emit(waiting.index, waiting.side, waiting.projection, points)
+            words = note or waiting.projection.words
+            self.placed.emit(waiting.index, waiting.side, waiting.projection, points, words)
             self._tell()
 
     def _on_failure(self, ticket: int, failure: Failure) -> None:
@@ -125,3 +140,27 @@ class Projecting(QObject):
         # The process answers one question after the other: the furthest one is being worked on.
         working = max(self._open.values(), key=lambda waiting: waiting.share)
         self.progressed.emit(working.index, working.share, working.note)
+
+
+def read_facing(
+    workspace: Workspace, run: int, step: int | None, data: str | None, other: int | None, other_step: int | None
+) -> Side:
+    """As `read_side`, its PCA turned to face that of the run `other`, where they show the same pairs.
+
+    Raises:
+        ChartError: The run has no such snapshot.
+    """
+    side = read_side(workspace, run, step, data)
+    if other is None or (other, other_step) == (run, step):
+        return side
+    try:
+        return facing(side, read_side(workspace, other, other_step, data))
+    except Problem:
+        return side
+
+
+def facing(side: Side, first: Side) -> Side:
+    """The side with its points turned, mirrored and moved to come nearest to those of `first`, pair by pair."""
+    if (side.images, side.texts, side.identity) != (first.images, first.texts, first.identity):
+        return side
+    return replace(side, xy=procrustes(side.xy, first.xy).apply(side.xy).astype(np.float32), turned=True)

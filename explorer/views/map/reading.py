@@ -39,6 +39,7 @@ class Side:
         values: Those columns, ready for colours.
         identity: Equal exactly where row i is the same pair.
         sampled: Whether the snapshot holds only a part of its split.
+        turned: Whether the points were turned to face the other map.
     """
 
     run: int
@@ -53,6 +54,12 @@ class Side:
     values: dict[str, Column]
     identity: str
     sampled: bool
+    turned: bool = False
+
+    @property
+    def pca_words(self) -> str:
+        """How `xy` was made."""
+        return "PCA, turned to face A" if self.turned else "PCA"
 
     @property
     def n(self) -> int:

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QButtonGroup,
-    QDoubleSpinBox,
-    QFormLayout,
     QHBoxLayout,
-    QLabel,
-    QMenu,
     QProgressBar,
     QPushButton,
-    QSpinBox,
-    QToolButton,
     QWidget,
-    QWidgetAction,
 )
 
 from explorer import theme
 from explorer.views.map.colouring import MODALITY, words
+from explorer.views.map.method_form import MethodForm
 from explorer.views.map.tools import Tools
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Choice, Picker
-
-TYPING_MS = 600
-
-
-@dataclass(frozen=True)
-class Projection:
-    """How points are placed; the last three matter for UMAP only."""
-
-    method: str = "pca"
-    neighbours: int = 15
-    min_dist: float = 0.1
-    seed: int = 0
-
-    @property
-    def words(self) -> str:
-        """As it is written above a map."""
-        if self.method == "pca":
-            return "PCA"
-        return f"UMAP, {self.neighbours} neighbours, min. distance {self.min_dist:g}"
+from trainer.charts.placement import Placement
 
 
 class Toolbar(QWidget):
@@ -63,41 +36,23 @@ class Toolbar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.pca, self.umap = _choice("map-pca", "PCA"), _choice("map-umap", "UMAP")
-        self._methods = QButtonGroup(self)
-        for button in (self.pca, self.umap):
-            self._methods.addButton(button)
-        self.pca.setChecked(True)
-        self.neighbours = _Count(
-            objectName="map-neighbours", accessibleName="Neighbours of UMAP", minimum=2, maximum=200
-        )
-        self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
-        self.min_dist.setSingleStep(0.05)
-        self.form = _tool("map-umap-form", "sliders-horizontal", "Neighbours and distance of UMAP")
-        self.form.setMenu(self._form_menu())
-        self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.methods = MethodForm()
+        self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
+        self.neighbours, self.min_dist = self.methods.neighbours, self.methods.min_dist
         self.colour = Picker(name="map-colour", words="Colour by", width=192)
         self.tools = Tools()
         self.progress = _Progress()
-        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
-        self.set_projection(Projection())
         self._lay_out()
         self._connect()
 
     @property
-    def projection(self) -> Projection:
+    def projection(self) -> Placement:
         """What is chosen."""
-        method = "umap" if self.umap.isChecked() else "pca"
-        return Projection(method, self.neighbours.value(), round(self.min_dist.value(), 2))
+        return self.methods.placement
 
-    def set_projection(self, projection: Projection) -> None:
+    def set_projection(self, projection: Placement) -> None:
         """Chooses this without telling anybody."""
-        blocked = [QSignalBlocker(w) for w in (self.pca, self.umap, self.neighbours, self.min_dist)]
-        (self.umap if projection.method == "umap" else self.pca).setChecked(True)
-        self.neighbours.setValue(projection.neighbours)
-        self.min_dist.setValue(projection.min_dist)
-        self._show_form()
-        del blocked
+        self.methods.set_placement(projection)
 
     @property
     def colour_by(self) -> str:
@@ -110,33 +65,11 @@ class Toolbar(QWidget):
             [Choice(c, f"Colour: {words(c)}") for c in choices], by if by in choices else choices[0]
         )
 
-    def _show_form(self) -> None:
-        self.form.setVisible(self.umap.isChecked())
-
-    def _form_menu(self) -> QMenu:
-        """A small form in a menu: at 1280 pixels the line has no room for it."""
-        panel = QWidget()
-        form = QFormLayout(panel)
-        form.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
-        form.setSpacing(theme.INSIDE)
-        for words_, box in (("Neighbours", self.neighbours), ("Minimal distance", self.min_dist)):
-            box.setAlignment(Qt.AlignmentFlag.AlignRight)
-            form.addRow(words_, box)
-        note = QLabel("More neighbours show the whole,\nfewer show the small groups.")
-        theme.set_role(note, "small")
-        form.addRow(note)
-        menu = QMenu(self)
-        holder = QWidgetAction(menu)
-        holder.setDefaultWidget(panel)
-        menu.addAction(holder)
-        return menu
-
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap, self.form):
-            row.addWidget(widget)
+        row.addWidget(self.methods)
         row.addSpacing(theme.INSIDE)
         row.addWidget(self.progress, 1)
         row.addStretch(0)
@@ -146,16 +79,9 @@ class Toolbar(QWidget):
         self.colour.setSizePolicy(self.neighbours.sizePolicy())
 
     def _connect(self) -> None:
-        self._methods.buttonToggled.connect(lambda _button, on: on and self._on_method())
-        self._typing.timeout.connect(self.projection_changed)
-        for box in (self.neighbours, self.min_dist):
-            box.valueChanged.connect(lambda _value: self._typing.start())
+        self.methods.changed.connect(self.projection_changed)
         self.colour.picked.connect(lambda _key: self.colour_changed.emit())
         self.progress.cancel.clicked.connect(self.cancel_asked)
-
-    def _on_method(self) -> None:
-        self._show_form()
-        self.projection_changed.emit()
 
 
 class _Progress(QWidget):
@@ -184,27 +110,3 @@ class _Progress(QWidget):
             self.bar.setValue(round(1000 * share))
         self.note.setText(note)
         self.show()
-
-
-class _Count(QSpinBox):
-    """A spin box that scrolling past does not change."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-class _Share(QDoubleSpinBox):
-    """A spin box of hundredths that scrolling past does not change."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-def _choice(name: str, text: str) -> QToolButton:
-    return QToolButton(objectName=name, text=text, accessibleName=text, checkable=True)
-
-
-def _tool(name: str, sign: str, tip: str, *, checkable: bool = False) -> QToolButton:
-    button = QToolButton(objectName=name, toolTip=tip, accessibleName=tip, checkable=checkable)
-    theme.keep_icon(button, sign, 16, "text")
-    return button

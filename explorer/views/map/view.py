@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,14 +18,15 @@ from explorer.views.map.details import MapDetails
 from explorer.views.map.locking import Locking
 from explorer.views.map.looks import Looks
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.projecting import Projecting
-from explorer.views.map.reading import Side, read_one, read_side
+from explorer.views.map.projecting import Projecting, read_facing
+from explorer.views.map.reading import Side, read_one
 from explorer.views.map.selecting import Selecting
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
-from explorer.views.map.toolbar import Projection, Toolbar
+from explorer.views.map.toolbar import Toolbar
 from explorer.views.map.turning import Turning
 from explorer.views.view import Context, View
 from trainer.charts.pair_colours import MOST_RANKED, PairNumbers
+from trainer.charts.placement import LABELS, METHODS, Placement
 from trainer.messages import Failure
 from trainer.problem import Problem
 
@@ -79,10 +81,8 @@ class MapView(View):
             azimuth, elevation = self.turning.sides[self.panels[0].side is None]
             words += ["--method", "pca", "--turn", f"{azimuth:g}", f"{elevation:g}"]
             return [*words, "--colour", self.toolbar.colour_by]
-        words += ["--method", chosen.method]
-        if chosen.method == "umap":
-            words += ["--neighbours", str(chosen.neighbours), "--min-dist", f"{chosen.min_dist:g}"]
-            words += ["--seed", str(chosen.seed)]
+        for name, value in chosen.options.items():
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
         return [*words, "--colour", self.toolbar.colour_by]
 
     def details(self) -> QWidget | None:
@@ -134,22 +134,26 @@ class MapView(View):
             panel.show_nothing("loader", "Reading the embeddings", "The points appear in a moment.")
         self.context.background.run(
             self,
-            read_side,
+            read_facing,
             self.context.workspace,
             run,
             selection.step,
             selection.dataset,
+            selection.run_a if index else None,
+            selection.step,
             done=partial(self._show, index),
             failed=partial(self._refuse, index),
             key=f"side {index}",
         )
 
     def _show(self, index: int, side: Side) -> None:
-        self.looks.show_side(index, side, Projection().words)
+        self.looks.show_side(index, side, side.pca_words)
         if self.turning.on:
             self.turning.show()
-        elif self.toolbar.projection.method == "umap":
-            self._projecting.ask(index, side, self.toolbar.projection)
+        elif self.toolbar.projection.method != "pca":
+            self._ask_projection(index)
+            if index == 0 and self.panels[1].side is not None:
+                self._ask_projection(1)  # it faces A, which is another now
         self._after_side()
 
     def _refuse(self, index: int, error: Exception) -> None:
@@ -171,6 +175,7 @@ class MapView(View):
     def _project(self) -> None:
         projection = self.toolbar.projection
         self.context.settings.set("map/projection", [projection.method, projection.neighbours, projection.min_dist])
+        self.context.settings.set("map/metric", [projection.metric, projection.seed])
         if projection.method == "pca":
             self._projecting.cancel()
         if self.turning.on:
@@ -178,23 +183,30 @@ class MapView(View):
         for index, panel in enumerate(self.panels):
             if panel.side is None:
                 continue
-            if projection.method == "umap":
-                self._projecting.ask(index, panel.side, projection)
+            if projection.method != "pca":
+                self._ask_projection(index)
             else:
                 panel.map.move_points(panel.side.xy)
-                panel.tell_projection(projection.words)
+                panel.tell_projection(panel.side.pca_words)
 
-    def _place(self, index: int, side: Side, projection: Projection, points: np.ndarray) -> None:
+    def _ask_projection(self, index: int) -> None:
+        """Asks for one map's points; those of B are to face A's, where both show the same pairs."""
+        first, side = self.panels[0].side, self.panels[index].side
+        face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
+        self._projecting.ask(index, side, self.toolbar.projection, first if face else None)
+
+    def _place(self, index: int, side: Side, projection: Placement, points: np.ndarray, words: str) -> None:
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
             panel.map.move_points(points)
-            panel.tell_projection(projection.words)
+            panel.tell_projection(words)
 
     def _tell_progress(self, index: int, share: float, note: str) -> None:
-        words = f"UMAP of {'AB'[index]}: {note}"
+        method = LABELS[self.toolbar.projection.method]
+        words = f"{method} of {'AB'[index]}: {note}"
         self.toolbar.progress.tell(share, words)
         for panel in self.panels:
-            panel.tell_progress(f"UMAP: {note}" if panel.index == index else "")
+            panel.tell_progress(f"{method}: {note}" if panel.index == index else "")
 
     def _end_progress(self) -> None:
         self.toolbar.progress.hide()
@@ -203,8 +215,7 @@ class MapView(View):
 
     def _stop_projecting(self) -> None:
         self._projecting.cancel()
-        chosen = self.toolbar.projection
-        self.toolbar.set_projection(Projection("pca", chosen.neighbours, chosen.min_dist))
+        self.toolbar.set_projection(replace(self.toolbar.projection, method="pca", file=""))
         self._project()
 
     def _on_projection_failed(self, failure: Failure) -> None:
@@ -267,8 +278,7 @@ class MapView(View):
         """Into three dimensions, which only PCA has here, or back to the projection that is chosen."""
         if on:
             self._projecting.cancel()
-        for button in (self.toolbar.pca, self.toolbar.umap, self.toolbar.form):
-            button.setEnabled(not on)
+        self.toolbar.methods.setEnabled(not on)
         self.turning.set_on(on)
         if not on:
             self._project()
@@ -284,8 +294,11 @@ class MapView(View):
 
     def _remembered(self) -> None:
         remembered = self.context.settings.value("map/projection", [])
-        if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in ("pca", "umap"):
-            self.toolbar.set_projection(Projection(remembered[0], int(remembered[1]), float(remembered[2])))
+        metric, seed = self.context.settings.value("map/metric", ["cosine", 0])
+        if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in METHODS[:-1]:
+            method, neighbours, min_dist = remembered
+            numbers = {"neighbours": int(neighbours), "min_dist": float(min_dist), "seed": int(seed)}
+            self.toolbar.set_projection(Placement(method=method, metric=metric, **numbers))
 
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar
@@ -296,6 +309,9 @@ class MapView(View):
             panel.map.settled.connect(partial(self._show_card, index))
             panel.map.hover_ended.connect(self.card.end)
             panel.map.view_changed.connect(self.card.end)
+            # A card that stays would cover what is being outlined.
+            panel.map.box.outlining.connect(self._on_outline)
+            panel.map.box.brush_at.connect(self._on_outline)
         toolbar.projection_changed.connect(self._project)
         toolbar.cancel_asked.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)
@@ -314,6 +330,10 @@ class MapView(View):
         self._details.clear_asked.connect(selection.clear)
         self._details.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
         self.pictures.arrived.connect(self._on_picture)
+
+    def _on_outline(self, way: np.ndarray) -> None:
+        if len(way) > 1:
+            self.card.end()
 
     def _on_picture(self, _path: str) -> None:
         self._fill_card()

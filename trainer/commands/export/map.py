@@ -20,10 +20,11 @@ from trainer.commands.export import (
     tell,
     view_of,
 )
+from trainer.commands.project import add_placement_arguments, placement_of
 
 if TYPE_CHECKING:
     from trainer.charts.map import Placed
-    from trainer.store import Workspace
+    from trainer.store import SnapshotRow, Workspace
 
 HELP = "embedding maps side by side"
 
@@ -35,7 +36,9 @@ class Placement:
     method: str = "pca"
     neighbours: int = 15
     min_dist: float = 0.1
+    metric: str = "cosine"
     seed: int = 0
+    file: str = ""
     colour: str = "modality"
     turn: tuple[float, float] | None = None
     """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
@@ -45,10 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, which of their embeddings, how points are placed and coloured."""
     add_run_arguments(parser)
     add_view_arguments(parser)
-    parser.add_argument("--method", choices=("pca", "umap"), default="pca", help="how points are placed")
-    parser.add_argument("--neighbours", type=int, default=15, help="UMAP: size of a neighbourhood (15)")
-    parser.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
-    parser.add_argument("--seed", type=int, default=0, help="UMAP: makes it reproducible (0)")
+    add_placement_arguments(parser)
     parser.add_argument(
         "--turn",
         nargs=2,
@@ -69,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args)
     placement = Placement(
-        method=args.method,
-        neighbours=args.neighbours,
-        min_dist=args.min_dist,
-        seed=args.seed,
+        **vars(placement_of(args)),
         colour=args.colour,
         turn=tuple(args.turn) if args.turn else None,
     )
@@ -89,11 +86,10 @@ def write(
     from trainer.figures import map as figure
     from trainer.figures.files import write_figure
 
-    placed = [_placed(workspace, run, view, placement) for run in runs]
+    first = _snapshot(workspace, runs[0], view)
+    placed = [_placed(_snapshot(workspace, run, view), first, placement, workspace) for run in runs]
     charts = embedding_maps(workspace, placed, colour=placement.colour, progress=tell)
-    options: dict[str, Any] = {**vars(view), "method": placement.method}
-    if placement.method == "umap":
-        options |= {"neighbours": placement.neighbours, "min-dist": placement.min_dist, "seed": placement.seed}
+    options: dict[str, Any] = {**vars(view), **_how(placement).options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     line = command_line("map", runs, files, {**options, "colour": placement.colour})
@@ -102,32 +98,35 @@ def write(
     return line
 
 
-def _placed(workspace: Workspace, run: int | str, view: View, placement: Placement) -> Placed:
-    from trainer.charts.map import Placed
-    from trainer.charts.snapshots import choose_snapshot
-    from trainer.project import layout
+def _how(placement: Placement) -> Any:
+    from trainer.charts.placement import Placement as How
 
-    row = workspace.run(run)
-    snapshot = choose_snapshot(workspace, row, step=view.step, dataset=view.dataset, split=view.split)
+    return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
+
+
+def _snapshot(workspace: Workspace, run: int | str, view: View) -> SnapshotRow:
+    from trainer.charts.snapshots import choose_snapshot
+
+    return choose_snapshot(workspace, workspace.run(run), step=view.step, dataset=view.dataset, split=view.split)
+
+
+def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:
+    """The points of a snapshot, facing those of the first run's where both are of the same pairs."""
+    from trainer.charts.map import Placed
+    from trainer.project import MOST_FITTED, layout
+
     if placement.turn is not None:
         if placement.method != "pca":
             raise ExportError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
         return _in_space(snapshot.folder, placement.turn)
-    points = layout(
-        workspace.folder,
-        snapshot.folder,
-        method=placement.method,
-        neighbours=placement.neighbours,
-        min_dist=placement.min_dist,
-        seed=placement.seed,
-        progress=tell,
-    )
-    parameters = ""
-    if placement.method == "umap":
-        parameters = (
-            f"cosine, {placement.neighbours} neighbours, minimal distance {placement.min_dist:g}, seed {placement.seed}"
-        )
-    return Placed(snapshot.folder, points, placement.method, parameters)
+    how = _how(placement)
+    fields = {name: getattr(how, name) for name in how.__dataclass_fields__}
+    onto = None if snapshot.folder == first.folder or how.method == "file" else first.folder
+    points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=tell)
+    parameters = how.words.partition(", ")[2]
+    if len(points) > MOST_FITTED and how.method not in ("pca", "file"):
+        parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
+    return Placed(snapshot.folder, points, how.method, parameters)
 
 
 def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:

@@ -1,0 +1,188 @@
+"""How points are placed: PCA, UMAP, or one of the further methods, with their parameters in a small form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSpinBox,
+    QToolButton,
+    QWidget,
+    QWidgetAction,
+)
+
+from explorer import theme
+from trainer.charts.placement import LABELS, METRICS, Placement
+
+TYPING_MS: Final = 600
+COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"
+
+
+class MethodForm(QWidget):
+    """A line of buttons, and a form in a menu: at 1280 pixels the line has no room for it.
+
+    Signals:
+        changed: `placement` is another.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._method, self._file = "pca", ""
+        self.pca, self.umap = (
+            QToolButton(objectName=f"map-{word.lower()}", text=word, accessibleName=word, checkable=True)
+            for word in ("PCA", "UMAP")
+        )
+        self.other = QToolButton(objectName="map-other-methods", text="More", checkable=True)
+        self.other.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.other.setAccessibleName("More methods")
+        self.other.setMenu(self._methods_menu())
+        self._group = QButtonGroup(self)
+        for button in (self.pca, self.umap, self.other):
+            self._group.addButton(button)
+        self.neighbours = _Count(objectName="map-neighbours", accessibleName="Neighbours", minimum=2, maximum=200)
+        self.min_dist = _Share(objectName="map-min-dist", accessibleName="Minimal distance of UMAP", maximum=0.99)
+        self.min_dist.setSingleStep(0.05)
+        self.metric = QComboBox(objectName="map-metric", accessibleName="Distance of two vectors")
+        for metric in METRICS:
+            self.metric.addItem("Cosine" if metric == "cosine" else "Euclidean", metric)
+        self.seed = _Count(objectName="map-seed", accessibleName="Seed", minimum=0, maximum=9999)
+        words = "Parameters of the projection"
+        self.form = QToolButton(objectName="map-umap-form", toolTip=words, accessibleName=words)
+        theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
+        self.form.setMenu(self._form_menu())
+        self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
+        self.set_placement(Placement())
+        self._lay_out()
+        self._connect()
+
+    @property
+    def placement(self) -> Placement:
+        """What is chosen."""
+        return Placement(
+            method=self._method,
+            neighbours=self.neighbours.value(),
+            min_dist=round(self.min_dist.value(), 2),
+            metric=self.metric.currentData(),
+            seed=self.seed.value(),
+            file=self._file if self._method == "file" else "",
+        )
+
+    def set_placement(self, placement: Placement) -> None:
+        """Chooses this without telling anybody."""
+        boxes = (self.neighbours, self.min_dist, self.metric, self.seed)
+        blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]
+        self.neighbours.setValue(placement.neighbours)
+        self.min_dist.setValue(placement.min_dist)
+        self.metric.setCurrentIndex(METRICS.index(placement.metric))
+        self.seed.setValue(placement.seed)
+        self._method, self._file = placement.method, placement.file
+        {"pca": self.pca, "umap": self.umap}.get(placement.method, self.other).setChecked(True)
+        self._show_fields()
+        del blocked
+
+    def choose(self, method: str, file: str = "") -> None:
+        """Chooses a method as the person does; `file` are the coordinates of the method `file`."""
+        if (method, file) == (self._method, self._file):
+            self._show_fields()
+            return
+        self._method, self._file = method, file
+        with QSignalBlocker(self._group):
+            {"pca": self.pca, "umap": self.umap}.get(method, self.other).setChecked(True)
+        self._show_fields()
+        self.changed.emit()
+
+    def _ask_file(self) -> None:
+        dialog = QFileDialog(self, "Coordinates of the points: x and y, images first, then texts")
+        dialog.setObjectName("map-coordinates")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilter(COORDINATES)
+        dialog.fileSelected.connect(lambda file: self.choose("file", file))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _show_fields(self) -> None:
+        further = self._method not in ("pca", "umap")
+        {"pca": self.pca, "umap": self.umap}.get(self._method, self.other).setChecked(True)
+        self.other.setText(LABELS[self._method] if further else "More")
+        self.form.setVisible(self._method not in ("pca", "file"))
+        self._fields.setRowVisible(self.min_dist, self._method == "umap")
+        self._fields.setRowVisible(self.metric, self._method in ("umap", "tsne"))
+        self._fields.labelForField(self.neighbours).setText("Perplexity" if self._method == "tsne" else "Neighbours")
+
+    def _methods_menu(self) -> QMenu:
+        menu = QMenu(self)
+        for method in ("tsne", "pacmap"):
+            action = menu.addAction(LABELS[method])
+            action.setObjectName(f"map-method-{method}")
+            action.triggered.connect(lambda _on=False, method=method: self.choose(method))
+        menu.addSeparator()
+        menu.addAction("Coordinates from a file…", self._ask_file).setObjectName("map-method-file")
+        # A menu that is closed without a choice leaves the button as it was.
+        menu.aboutToHide.connect(lambda: QTimer.singleShot(0, self, self._show_fields))
+        return menu
+
+    def _form_menu(self) -> QMenu:
+        panel = QWidget()
+        self._fields = form = QFormLayout(panel)
+        form.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
+        form.setSpacing(theme.INSIDE)
+        fields = {
+            "Neighbours": self.neighbours,
+            "Minimal distance": self.min_dist,
+            "Distance": self.metric,
+            "Seed": self.seed,
+        }
+        for words, box in fields.items():
+            if box is not self.metric:
+                box.setAlignment(Qt.AlignmentFlag.AlignRight)
+            form.addRow(words, box)
+        note = QLabel("More neighbours show the whole,\nfewer show the small groups.")
+        theme.set_role(note, "small")
+        form.addRow(note)
+        menu = QMenu(self)
+        holder = QWidgetAction(menu)
+        holder.setDefaultWidget(panel)
+        menu.addAction(holder)
+        return menu
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.SPACE)
+        for widget in (self.pca, self.umap, self.other, self.form):
+            row.addWidget(widget)
+
+    def _connect(self) -> None:
+        self._typing.timeout.connect(self.changed)
+        for button, method in ((self.pca, "pca"), (self.umap, "umap")):
+            button.toggled.connect(lambda on, method=method: on and self.choose(method))
+        for box in (self.neighbours, self.min_dist, self.seed):
+            box.valueChanged.connect(lambda _value: self._typing.start())
+        self.metric.currentIndexChanged.connect(lambda _place: self._typing.start())
+
+
+class _Count(QSpinBox):
+    """A spin box that scrolling past does not change."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class _Share(QDoubleSpinBox):
+    """A spin box of hundredths that scrolling past does not change."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
