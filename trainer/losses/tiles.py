@@ -42,7 +42,7 @@ def row_logsumexp(
     height = _height(rows, columns, tile)
     if height < len(rows):
         return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, groups, height)
-    logits = scale * (rows @ columns.T)
+    logits = (scale * rows) @ columns.T
     mask(logits, 0, leave_out_matched, groups)
     return torch.logsumexp(logits, dim=1)
 
@@ -64,7 +64,7 @@ def both_logsumexps(
     height = _height(rows, columns, tile)
     if height < len(rows):
         return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups, height)
-    across, down = both_ways(scale * (rows @ columns.T), factors, 0, leave_out_matched, groups)
+    across, down = both_ways((scale * rows) @ columns.T, factors, 0, leave_out_matched, groups)
     return torch.logsumexp(across, dim=1), torch.logsumexp(down, dim=0)
 
 
@@ -79,7 +79,7 @@ def weighted_patterns(
     height = _height(state, stored, tile)
     if height < len(state):
         return Retrieval.apply(state, stored, _scalar(beta, state), height)
-    return torch.softmax(beta * (state @ stored.T), dim=1) @ stored
+    return torch.softmax((beta * state) @ stored.T, dim=1) @ stored
 
 
 def softplus_sum(
@@ -95,7 +95,7 @@ def softplus_sum(
     height = _height(rows, columns, tile)
     if height < len(rows):
         return SoftplusSum.apply(rows, columns, _scalar(scale, rows), _scalar(bias, rows), groups, height)
-    logits = scale * (rows @ columns.T) + bias
+    logits = ((scale * rows) @ columns.T).add_(bias)
     mask(logits, 0, False, groups)
     return F.softplus(logits).sum()
 
