@@ -12,6 +12,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,8 @@ HELP = "write figures, numbers, configurations, versions and commands of runs in
 KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
 DRAWING: Final = ("export", "classify", "saliency")
 """Commands that a list of figures may hold: those that draw with `--out` and change nothing."""
+INTERRUPTED: Final = 130
+"""Status of a command that Ctrl+C ended."""
 DEFAULT_EXPORTS: Final = ("curves", "similarity", "map", "calibration", "prompts")
 _README: Final = """\
 Evidence bundle, made by Contrastive Explorer
@@ -66,6 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes the bundle, telling how far it is, and prints where it is."""
+    # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
+    signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
     values = write_bundle(args.workspace, args.runs, args.out, figures=figures, progress=_tell)
     print(json.dumps(values, indent=1) if args.json else args.out)
@@ -182,6 +187,8 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path]) -
         status = int(end.code or 0)
     except Exception as error:  # one figure's fault must not cost the others
         return f"{type(error).__name__}: {error}"
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
     if status == 0 and any(file.is_file() for file in files):
         return ""
     lines = [line for line in wrong.getvalue().splitlines() if line.strip()]
@@ -196,6 +203,10 @@ def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
         if (row.folder / name).is_file():
             shutil.copyfile(row.folder / name, folder / name)
     return workspace.config_of(row.id).seed
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _figures_of(file: Path) -> list[list[str]]:
