@@ -30,6 +30,7 @@ class Numbers:
         values: One per pair of the table.
         digits: After the point.
         signed: Whether a plus sign is written.
+        names: What 0, 1, ... are called, where the numbers stand for words.
     """
 
     key: str
@@ -38,12 +39,15 @@ class Numbers:
     values: np.ndarray
     digits: int = 2
     signed: bool = False
+    names: tuple[str, ...] = ()
 
     def text(self, place: int) -> str:
         """The value as it is written: a true minus sign, a dash for none."""
         value = float(self.values[place])
         if np.isnan(value):
             return "–"
+        if self.names:
+            return self.names[int(value)]
         if self.signed and value == 0:
             return "0"
         return f"{value:{'+' if self.signed else ''},.{self.digits}f}".replace("-", "−")

@@ -15,7 +15,7 @@ from explorer import theme
 
 LEAST_CELL: Final = 14
 MOST_CELL: Final = 44
-HEADS_PX: Final = 120
+HEADS_PX: Final = 168
 """Greatest room for the upright names above."""
 
 

@@ -93,7 +93,8 @@ def columns_of(found: Changes) -> list[Numbers]:
         if key in found.values:
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
-            made.append(Numbers(key, SHORT[key], hint, found.values[key], about.digits, about.signed))
+            names = ("differs", "same") if key == "verdict" else ()
+            made.append(Numbers(key, SHORT[key], hint, found.values[key], about.digits, about.signed, names))
     return made
 
 
