@@ -49,14 +49,14 @@ def _drag(view: GapView, value: int) -> None:
 
 def test_dragging_closes_the_gap_of_both_runs(qtbot, show, two_runs):
     view = show(GapView)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=8000)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
     before = [clouds.image.copy() for clouds in view.clouds]
     _drag(view, 100)
     assert 90 <= view.slider.value() <= 110, "the handle followed the mouse"
     view.slider.setValue(100)
     assert all(not np.allclose(b, c.image) for b, c in zip(before, view.clouds, strict=True)), "both clouds moved"
-    qtbot.waitUntil(lambda: view.points.get(0) is not None and view.points[0].share == 1.0, timeout=8000)
-    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=8000)
+    qtbot.waitUntil(lambda: view.points.get(0) is not None and view.points[0].share == 1.0, timeout=30_000)
+    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=30_000)
     for index, run in enumerate(two_runs):
         snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
         image, text = close_gap(snapshot.image, snapshot.text, 1.0)
@@ -77,7 +77,7 @@ def test_the_published_values_are_quoted_with_their_source(show):
 
 def test_the_chart_measures_what_the_view_shows(qtbot, show, two_runs):
     view = show(GapView)
-    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=8000)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
     chart = gap(view.context.workspace, two_runs, shares=(0.0, 1.0))
     for run in chart.runs:
         assert view.numbers.text("loss", run.index, "open") == f"{run.points[0].loss:.4f}".replace("-", "−")
@@ -87,9 +87,9 @@ def test_the_chart_measures_what_the_view_shows(qtbot, show, two_runs):
 
 def test_one_run_and_none(qtbot, show):
     view = show(GapView)
-    qtbot.waitUntil(lambda: view.reading is not None, timeout=8000)
+    qtbot.waitUntil(lambda: view.reading is not None, timeout=30_000)
     view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: view.titles[1].text() == "No run chosen", timeout=8000)
+    qtbot.waitUntil(lambda: view.titles[1].text() == "No run chosen", timeout=30_000)
     view.context.selection.run_a = None
     assert view.is_empty
     assert view.command() is None

@@ -29,7 +29,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> SimilarityView:
     shown.resize(1096, 716)
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown.show()
-    qtbot.waitUntil(lambda: all(panel.run is not None for panel in shown.panels), timeout=8000)
+    qtbot.waitUntil(lambda: all(panel.run is not None for panel in shown.panels), timeout=30_000)
     return shown
 
 
@@ -74,7 +74,7 @@ def test_another_selection_takes_the_brush_away(view: SimilarityView):
 def test_all_unmatched_are_counted(qtbot, view: SimilarityView, two_runs):
     view.compared.setCurrentIndex(2)
     view.compared.activated.emit(2)
-    qtbot.waitUntil(lambda: view.table.text("n unmatched", "A") == f"{48 * 47:,}", timeout=8000)
+    qtbot.waitUntil(lambda: view.table.text("n unmatched", "A") == f"{48 * 47:,}", timeout=30_000)
     run = similarity(view.context.workspace, two_runs, compared="all").runs[0]
     assert view.table.text("AUC", "A") == f"{run.auc:.3f}"
     low, high = run.intervals["auc"]
@@ -86,13 +86,13 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView, two_runs):
 def test_facets_restrict_the_histograms(qtbot, view: SimilarityView, two_runs):
     view.facet.setCurrentIndex([view.facet.itemText(i) for i in range(view.facet.count())].index("colour"))
     view.facet.activated.emit(view.facet.currentIndex())
-    qtbot.waitUntil(lambda: view.facets.rowCount() == 3, timeout=8000)
+    qtbot.waitUntil(lambda: view.facets.rowCount() == 3, timeout=30_000)
     chart = similarity(view.context.workspace, two_runs, facet="colour")
     assert view.facets.item(0, 2).text() == f"{chart.runs[0].facets[0].auc:.3f}"
     value = view.facets.item(1, 0).text()
     cell = view.facets.visualItemRect(view.facets.item(1, 0)).center()
     QTest.mouseClick(view.facets.viewport(), LEFT, NONE, cell)
-    qtbot.waitUntil(lambda: view.panels[0].run is not None and view.panels[0].run.n == 16, timeout=8000)
+    qtbot.waitUntil(lambda: view.panels[0].run is not None and view.panels[0].run.n == 16, timeout=30_000)
     assert view.command()[-4:] == ["--facet", "colour", "--only", value]
     assert view.facets.rowCount() == 3, "all values stay in the table"
 
@@ -100,7 +100,7 @@ def test_facets_restrict_the_histograms(qtbot, view: SimilarityView, two_runs):
 def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
     view.tabs.setCurrentIndex(1)
     pane = view.pane(1)
-    qtbot.waitUntil(lambda: len(pane.tiles) == 2, timeout=8000)
+    qtbot.waitUntil(lambda: len(pane.tiles) == 2, timeout=30_000)
     map_a, map_b = (side.map for side in pane.sides)
     snapshot = pane.opened.snapshots[0]
     order = pane.opened.order
@@ -117,7 +117,7 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
         QApplication.sendEvent(map_a, wheel)
     assert map_a.area.bottom - map_a.area.top < 10
     assert map_b.area == map_a.area, "both look at the same cells"
-    qtbot.waitUntil(lambda: len(pane.tiles) == 2, timeout=8000)
+    qtbot.waitUntil(lambda: len(pane.tiles) == 2, timeout=30_000)
     window = pane.tiles[0].window
     assert np.allclose(pane.tiles[0].means, dense[window.top : window.bottom, window.left : window.right], atol=1e-6)
     row, column = map_a.cell_at(centre)
@@ -184,7 +184,7 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     view.context.selection.pairs = (5,)
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
-    qtbot.waitUntil(lambda: pane.chart is not None and len(pane.chart.runs) == 2, timeout=8000)
+    qtbot.waitUntil(lambda: pane.chart is not None and len(pane.chart.runs) == 2, timeout=30_000)
     snapshot = read_snapshot(view.context.workspace.snapshots(two_runs[0])[-1].folder)
     caption = snapshot.items.caption[5]
     assert pane.caption.text() == caption
@@ -196,7 +196,7 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     pane.caption.selectAll()
     QTest.keyClicks(pane.caption, "a blue star")
     QTest.keyClick(pane.caption, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: pane.chart is not None and pane.chart.words == ("a", "blue", "star"), timeout=8000)
+    qtbot.waitUntil(lambda: pane.chart is not None and pane.chart.words == ("a", "blue", "star"), timeout=30_000)
     assert view.command()[-2:] == ["--caption", "a blue star"]
     assert not list(tmp_path.glob("*.npy")), "the answers' files are taken away"
 
@@ -204,12 +204,12 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
 def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     view.tabs.setCurrentIndex(3)
     pane = view.pane(3)
-    qtbot.waitUntil(lambda: all(side.run is not None for side in pane.sides), timeout=8000)
+    qtbot.waitUntil(lambda: all(side.run is not None for side in pane.sides), timeout=30_000)
     side = pane.sides[0]
     axis = model.vectors((pane.x.text().split(" - ")[0],))[0] - model.vectors((pane.x.text().split(" - ")[1],))[0]
     snapshot = read_snapshot(view.context.workspace.snapshots(side.run.run)[-1].folder)
     assert np.allclose(side.run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
-    qtbot.waitUntil(lambda: len(side.map.layer.grid) == 96, timeout=8000)
+    qtbot.waitUntil(lambda: len(side.map.layer.grid) == 96, timeout=30_000)
     QTest.mouseClick(pane.lasso, LEFT)
     assert side.map.lasso_mode
     left = np.median(side.run.images[:, 0])
@@ -233,5 +233,5 @@ def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
     monkeypatch.setattr(view.context.asker, "ask", ask)
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
-    qtbot.waitUntil(partial(lambda: "no checkpoint" in pane.note.text()), timeout=8000)
+    qtbot.waitUntil(partial(lambda: "no checkpoint" in pane.note.text()), timeout=30_000)
     assert view.command() is None

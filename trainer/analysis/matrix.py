@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.projection import principal_axes
 from trainer.analysis.tiles import Progress, exact, row_blocks
 
 LEAVES: Final = 512
@@ -117,8 +116,13 @@ def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
 def _inside(vectors: np.ndarray) -> np.ndarray:
     if len(vectors) <= LEAVES // 2:
         return leaf_order(vectors)
-    mean, axes, _ = principal_axes(vectors, 1)
-    return np.argsort((vectors - mean) @ axes[:, 0], kind="stable")
+    centred = vectors - vectors.mean(0)
+    # Power iteration: near enough for an order, and a hundred times as quick as all eigenvectors of wide embeddings.
+    axis = centred[np.linalg.norm(centred, axis=1).argmax()]
+    for _ in range(_ROUNDS):
+        axis = centred.T @ (centred @ axis)
+        axis = axis / max(float(np.linalg.norm(axis)), 1e-30)
+    return np.argsort(centred @ axis, kind="stable")
 
 
 def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:

@@ -38,6 +38,7 @@ class FacetTable(QTableWidget):
         header.setFont(theme.pixel_font(theme.SMALL_PX))
         header.setHighlightSections(False)
         header.setMinimumSectionSize(36)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.setMinimumHeight(150)

@@ -32,7 +32,7 @@ class SimilarityPanel(QFrame):
             theme.set_role(label, role)
         self.plot = Histogram(x_label="cosine of image and text")
         self.plot.setAccessibleName(f"Histogram of cosines of run {'AB'[index]}; drag to brush a range")
-        self.plot.setMinimumHeight(120)
+        self.plot.setMinimumHeight(88)
         self.legend, self.empty = Legend(), EmptyState(width=EMPTY_PX)
         self._words = ""
         self._lay_out()

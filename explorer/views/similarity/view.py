@@ -46,7 +46,7 @@ from trainer.store.snapshot_files import Items, read_snapshot
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. The cosines of their pairs then appear here."
 BINS = 60
-TABLE_PX = 372
+TABLE_PX = 404
 TYPING_MS = 300
 TABS = (
     ("Cosines", "How far matched pairs stand from unmatched ones"),
