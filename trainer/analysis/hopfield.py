@@ -36,7 +36,10 @@ def retrieval_shares(
 
     Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 3.
     """
-    logits = beta * (stored @ state)
+    # Block by block: a state in float64 would otherwise be multiplied with a copy of all patterns in float64.
+    logits = np.empty(len(stored), np.result_type(stored.dtype, np.asarray(state).dtype))
+    for rows in row_blocks(len(stored), stored.shape[1]):
+        logits[rows] = beta * (stored[rows] @ state)
     weights = np.exp(logits - logits.max())
     return weights / weights.sum()
 

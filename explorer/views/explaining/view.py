@@ -49,6 +49,7 @@ class ExplainingView(BoardView):
         self._anchor = 0
         self.size, self.number = Slide(SIZE, "explaining"), Slide(NUMBER, "explaining")
         self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
+        self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = QLabel(objectName="explaining-state")
         self._tools: dict[str, Sequence[QWidget]] = {}
