@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -64,7 +65,8 @@ def draw(charts: Sequence[MapChart]) -> Figure:
         axes.set_axis_off()
     _colour_bars(figure, list(grid.flat), norms, charts)
     _legend(figure, charts)
-    footnote(figure, _note(charts))
+    # As wide as the figure: a longer line would be cut off.
+    footnote(figure, textwrap.fill(_note(charts), 140 if columns == 2 else 80))
     return figure
 
 
