@@ -24,5 +24,5 @@ NO_B = "Choose run B in the bar above: its map appears here, and what you point 
 
 CAUTION = (
     "Distances between clusters are no evidence: what moved is computed in the embedding space. "
-    "The two maps are placed separately."
+    "B is turned to face A where both show the same pairs."
 )
