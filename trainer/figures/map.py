@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -65,8 +64,7 @@ def draw(charts: Sequence[MapChart]) -> Figure:
         axes.set_axis_off()
     _colour_bars(figure, list(grid.flat), norms, charts)
     _legend(figure, charts)
-    # As wide as the figure: a longer line would be cut off.
-    footnote(figure, textwrap.fill(_note(charts), 140 if columns == 2 else 80))
+    footnote(figure, _in_lines(_note(charts), 130 if columns == 2 else 70))
     return figure
 
 
@@ -233,6 +231,19 @@ def _note(charts: Sequence[MapChart]) -> str:
         notes.append(f"Coloured by {said[0].lower() + said[1:]}" + ("; grey where it is missing" if missing else ""))
         notes += [f"{first.colour_note[0].upper()}{first.colour_note[1:]}"] if first.colour_note else []
     return ". ".join(notes) + "."
+
+
+def _in_lines(note: str, most: int) -> str:
+    """The sentences in lines of at most `most` letters where they fit: what is longer than the figure is cut off."""
+    lines = [""]
+    for sentence in note.split(". "):
+        joined = f"{lines[-1]}. {sentence}" if lines[-1] else sentence
+        if len(joined) <= most or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines[-1] += "."
+            lines.append(sentence)
+    return "\n".join(lines)
 
 
 def _missing(chart: MapChart) -> bool:
