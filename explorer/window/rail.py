@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QFrame, QLabel, QScrollArea, QSizePo
 from explorer import theme
 from explorer.views import Place
 
-WIDTH = 160
+WIDTH = 176
 
 
 class Rail(QWidget):
