@@ -1,0 +1,139 @@
+"""Linear probes as papers report them: logistic regression on frozen features, whole and with few labels a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.probes import fit_softmax
+from trainer.analysis.tiles import Progress, exact
+
+DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Weights of the squared norm that are tried, in `softmax_loss`; scikit-learn's C is 1 / (n * decay)."""
+VALIDATION: Final = 0.2
+SHOTS: Final = (1, 2, 4, 8, 16)
+FEW_SHOT_VALIDATION: Final = 4
+"""Labels a class, at most, that choose the decay of a few-shot probe, beside those it is fitted on."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A fitted linear reading of features."""
+
+    mean: Float[np.ndarray, " d"]
+    scale: Float[np.ndarray, " d"]
+    weights: Float[np.ndarray, "d1 c"]
+
+    def logits(self, rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n c"]:
+        """Unnormalised log-probabilities of the classes."""
+        return ((exact(rows) - self.mean) / self.scale) @ self.weights[:-1] + self.weights[-1]
+
+    def predict(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+        """The likeliest class of each row; the first of equal ones."""
+        return self.logits(rows).argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class LinearProbe:
+    """A probe's answers.
+
+    Attributes:
+        predicted: Class of each tried row.
+        decay: What the validation rows chose.
+        fitted: Rows of the last fit.
+    """
+
+    predicted: Int[np.ndarray, " m"]
+    decay: float
+    fitted: int
+
+
+def fit_reading(
+    rows: Float[np.ndarray, "n d"], targets: Int[np.ndarray, " n"], classes: int, *, decay: float
+) -> Reading:
+    """Logistic regression by L-BFGS on directions scaled alike (mean 0, deviation 1 over `rows`)."""
+    rows = exact(rows)
+    mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    # A direction without variance says nothing; dividing by its rounding errors would make it shout.
+    scale = np.where(spread > 1e-7, spread, np.inf)
+    return Reading(mean, scale, fit_softmax((rows - mean) / scale, targets, classes, decay=decay))
+
+
+def chosen_decay(
+    fitted: tuple[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]],
+    validated: tuple[Float[np.ndarray, "m d"], Int[np.ndarray, " m"]],
+    classes: int,
+    *,
+    decays: tuple[float, ...] = DECAYS,
+) -> float:
+    """The decay whose probe reads most validation rows rightly; of equal ones the strongest."""
+    rows, targets = validated
+    if not len(rows):
+        return decays[len(decays) // 2]
+    right = [np.mean(fit_reading(*fitted, classes, decay=decay).predict(rows) == targets) for decay in decays]
+    return max(zip(right, decays))[1]
+
+
+def linear_probe(
+    train: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    tried: Float[np.ndarray, "m d"],
+    classes: int,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LinearProbe:
+    """The probe of Radford et al., 2021, A.3: decay chosen on a part of the training rows, then fitted on all of them.
+
+    Args:
+        train: Features with known classes.
+        targets: Their classes, 0 to `classes` - 1.
+        tried: Features to read.
+        classes: How many there are.
+        seed: Of the validation part, a fifth.
+        progress: Told how far it is.
+    """
+    order = np.random.default_rng(seed).permutation(len(targets))
+    validated, fitted = np.split(order, [round(VALIDATION * len(order))])
+    _tell(progress, 0.1, "Choosing the regularisation of the probe")
+    train = exact(train)
+    decay = chosen_decay((train[fitted], targets[fitted]), (train[validated], targets[validated]), classes)
+    _tell(progress, 0.8, "Fitting the probe")
+    reading = fit_reading(train, targets, classes, decay=decay)
+    return LinearProbe(reading.predict(tried), decay, len(targets))
+
+
+def few_shot(
+    train: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    tried: Float[np.ndarray, "m d"],
+    classes: int,
+    *,
+    shots: int,
+    seed: int = 0,
+) -> LinearProbe | None:
+    """A probe fitted on `shots` rows of every class, drawn from the seed; None where a class has fewer.
+
+    The decay is chosen on min(shots, 4) further rows of every class that has them, as Radford et al., 2021 do.
+    """
+    rng = np.random.default_rng((seed, shots))
+    fitted, validated = [], []
+    for value in range(classes):
+        own = rng.permutation(np.flatnonzero(targets == value))
+        if len(own) < shots:
+            return None
+        fitted.append(own[:shots])
+        validated.append(own[shots : shots + min(shots, FEW_SHOT_VALIDATION)])
+    at, beside = np.concatenate(fitted), np.concatenate(validated)
+    train = exact(train)
+    decay = chosen_decay((train[at], targets[at]), (train[beside], targets[beside]), classes)
+    reading = fit_reading(train[at], targets[at], classes, decay=decay)
+    return LinearProbe(reading.predict(tried), decay, len(at))
+
+
+def _tell(progress: Progress | None, share: float, note: str) -> None:
+    if progress is not None:
+        progress(share, note)

@@ -1,0 +1,204 @@
+"""Is the difference real: paired tests of two models on the same samples, and tests of groups of runs over seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+DRAWS: Final = 4_000
+EXACT: Final = 20_000
+"""Up to so many ways to deal out the values every one is tried; above, as many are drawn."""
+_CELLS: Final = 4_000_000
+_FEW: Final = 64
+"""Up to so many different paired differences a draw is one multinomial instead of n numbers."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Model B minus model A on the same samples.
+
+    Attributes:
+        difference: Mean of B minus mean of A.
+        low, high: 95 % interval of it, from resampled samples.
+        n: Samples.
+    """
+
+    difference: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Samples that only one of the two models has right, and how likely so uneven a split is if both are equal.
+
+    Attributes:
+        only_a, only_b: Samples right in A alone and in B alone.
+        p: Two-sided, exact (binomial).
+    """
+
+    only_a: int
+    only_b: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Group B minus group A, each a run a seed.
+
+    Attributes:
+        mean_a, mean_b: Means of the groups.
+        std_a, std_b: Their standard deviations over seeds (n - 1).
+        n_a, n_b: Runs.
+        difference: Mean of B minus mean of A.
+        low, high: 95 % interval of the difference (Welch).
+        welch: Two-sided p of Welch's t-test; NaN where neither group varies.
+        permutation: Two-sided p of the permutation test of the means; it cannot fall below `least`.
+        least: The smallest p that so few runs allow.
+    """
+
+    mean_a: float
+    mean_b: float
+    std_a: float
+    std_b: float
+    n_a: int
+    n_b: int
+    difference: float
+    low: float
+    high: float
+    welch: float
+    permutation: float
+    least: float
+
+
+def paired_bootstrap(
+    a: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
+    b: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Paired:
+    """Percentile interval of the mean of `b - a` over resampled samples; sample i is the same one in both.
+
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. NaN without samples.
+
+    Raises:
+        ValueError: The two have different lengths.
+    """
+    if len(a) != len(b):
+        raise ValueError("paired samples have the same length")
+    n = len(a)
+    if not n:
+        return Paired(math.nan, math.nan, math.nan, 0)
+    gap = np.asarray(b, np.float64) - np.asarray(a, np.float64)
+    rng = np.random.default_rng(seed)
+    values, counts = np.unique(gap, return_counts=True)
+    if len(values) <= _FEW:
+        # How often each value is drawn is all that the mean needs, and that is one multinomial draw.
+        means = rng.multinomial(n, counts / n, size=draws) @ values / n
+    else:
+        at_once = max(1, _CELLS // n)
+        parts = [min(at_once, draws - start) for start in range(0, draws, at_once)]
+        means = np.concatenate([gap[rng.integers(0, n, (part, n))].mean(axis=1) for part in parts])
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Paired(float(gap.mean()), float(low), float(high), n)
+
+
+def mcnemar(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> McNemar:
+    """Exact McNemar test of two models' right answers to the same questions.
+
+    McNemar, Note on the sampling error of the difference between correlated proportions or percentages, 1947.
+
+    Raises:
+        ValueError: The two have different lengths.
+    """
+    if len(a) != len(b):
+        raise ValueError("paired samples have the same length")
+    a, b = np.asarray(a, bool), np.asarray(b, bool)
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    if not only_a + only_b:
+        return McNemar(0, 0, 1.0)
+    from scipy.stats import binom
+
+    p = 2 * float(binom.cdf(min(only_a, only_b), only_a + only_b, 0.5))
+    return McNemar(only_a, only_b, min(p, 1.0))
+
+
+def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, seed: int = 0) -> Groups:
+    """Welch's t-test and the permutation test of the means of two groups of runs.
+
+    Welch, The generalization of Student's problem when several different population variances are involved, 1947.
+
+    Raises:
+        ValueError: A group has fewer than 2 runs, or a value is no number.
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if len(a) < 2 or len(b) < 2:
+        raise ValueError("a group needs at least 2 runs")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("every value has to be a number")
+    gap = float(b.mean() - a.mean())
+    low, high, p = _welch(a, b, gap)
+    permuted, least = permutation_p(a, b, seed=seed)
+    stds = float(a.std(ddof=1)), float(b.std(ddof=1))
+    return Groups(float(a.mean()), float(b.mean()), *stds, len(a), len(b), gap, low, high, p, permuted, least)
+
+
+def permutation_p(
+    a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, draws: int = EXACT, seed: int = 0
+) -> tuple[float, float]:
+    """Share of the ways to deal the values into groups of these sizes that part the means at least as far.
+
+    Every way is tried where there are at most `EXACT`; else `draws` are drawn, and the real one counts as one more.
+
+    Returns:
+        The share, and the smallest it could be.
+    """
+    pool, n = np.concatenate([a, b]).astype(np.float64), len(a)
+    total, size = pool.sum(), len(pool)
+    real = abs(b.mean() - a.mean())
+    # Sums in another order differ in the last digits; such a deal is as far apart as the real one.
+    slack = 1e-9 * max(float(np.abs(pool).max()), 1e-300)
+    ways = math.comb(size, n)
+    if ways <= EXACT:
+        chosen = np.array(list(itertools.combinations(range(size), n)))
+        sums = pool[chosen].sum(axis=1)
+        gaps = np.abs((total - sums) / (size - n) - sums / n)
+        return float((gaps >= real - slack).mean()), (2 if size == 2 * n else 1) / ways
+    rng = np.random.default_rng(seed)
+    sums = np.array([rng.permutation(pool)[:n].sum() for _ in range(draws)])
+    gaps = np.abs((total - sums) / (size - n) - sums / n)
+    return float((1 + (gaps >= real - slack).sum()) / (1 + draws)), 1 / (1 + draws)
+
+
+def holm(p_values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """The p-values adjusted for how many there are, so that all may be held against one threshold; NaN stays NaN.
+
+    Holm, A simple sequentially rejective multiple test procedure, 1979.
+    """
+    p = np.asarray(p_values, np.float64)
+    adjusted = np.full(len(p), np.nan)
+    order = [place for place in np.argsort(p, kind="stable").tolist() if not math.isnan(p[place])]
+    reached = 0.0
+    for done, place in enumerate(order):
+        reached = max(reached, min(1.0, (len(order) - done) * p[place]))
+        adjusted[place] = reached
+    return adjusted
+
+
+def _welch(a: np.ndarray, b: np.ndarray, gap: float) -> tuple[float, float, float]:
+    from scipy.stats import t
+
+    parts = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return gap, gap, math.nan
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / (len(a) - 1) + parts[1] ** 2 / (len(b) - 1))
+    half = float(t.ppf(0.975, freedom)) * error
+    return gap - half, gap + half, float(2 * t.sf(abs(gap) / error, freedom))
