@@ -1,6 +1,7 @@
 """Numpy forms of the objectives, for live panels: equal to `trainer.losses` to 1e-12 in float64.
 
-Row by block, so that a panel may ask for the loss of a whole snapshot.
+Row by block, so that a panel may ask for the loss of a whole snapshot; `progress` is told the share done between
+blocks, and may raise to cancel.
 """
 
 from __future__ import annotations
@@ -8,19 +9,32 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import Progress, exact, part_of, row_blocks
 
 
-def info_nce(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], inv_tau: float) -> float:
+def info_nce(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    inv_tau: float,
+    *,
+    progress: Progress | None = None,
+) -> float:
     """Mean over both directions of the cross-entropy of finding the matched row: the objective of CLIP.
 
     `ln n` when all cosines are equal, 0 when every match is certain. Figure 3 of Radford et al., Learning
     Transferable Visual Models From Natural Language Supervision, 2021, https://arxiv.org/abs/2103.00020
     """
-    return (_mean_surprise(image, text, inv_tau) + _mean_surprise(text, image, inv_tau)) / 2
+    forward = _mean_surprise(image, text, inv_tau, progress=part_of(progress, 0, 2))
+    return (forward + _mean_surprise(text, image, inv_tau, progress=part_of(progress, 1, 2))) / 2
 
 
-def info_loob(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> float:
+def info_loob(
+    anchors: Float[np.ndarray, "n d"],
+    samples: Float[np.ndarray, "n d"],
+    inv_tau: float,
+    *,
+    progress: Progress | None = None,
+) -> float:
     """Mean over anchors of the leave-one-out bound, times tau as in CLOOB; often negative, and that is normal.
 
     `ln(n - 1) / inv_tau` when all cosines are equal. Equation 10 of Fuerst et al., CLOOB: Modern Hopfield Networks
@@ -31,11 +45,15 @@ def info_loob(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d
     """
     if len(anchors) < 2:
         raise ValueError("info_loob needs at least 2 pairs: with the match left out, a single pair has no negatives")
-    return _mean_surprise(anchors, samples, inv_tau, leave_out=True) / inv_tau
+    return _mean_surprise(anchors, samples, inv_tau, leave_out=True, progress=progress) / inv_tau
 
 
 def hopfield_retrieval(
-    state: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], beta: float
+    state: Float[np.ndarray, "n d"],
+    stored: Float[np.ndarray, "m d"],
+    beta: float,
+    *,
+    progress: Progress | None = None,
 ) -> Float[np.ndarray, "n d"]:
     """Unit rows: what each state retrieves from the stored patterns, `softmax(beta state stored^T) stored`.
 
@@ -44,13 +62,22 @@ def hopfield_retrieval(
     state, stored = exact(state), exact(stored)
     retrieved = np.empty_like(state)
     for rows in row_blocks(len(state), len(stored)):
+        if progress:
+            progress(rows.start / len(state), "retrieving")
         logits = beta * (state[rows] @ stored.T)
         weights = np.exp(logits - logits.max(1, keepdims=True))
         retrieved[rows] = (weights / weights.sum(1, keepdims=True)) @ stored
     return retrieved / np.maximum(np.linalg.norm(retrieved, axis=1, keepdims=True), 1e-12)
 
 
-def cloob(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], inv_tau: float, beta: float) -> float:
+def cloob(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    inv_tau: float,
+    beta: float,
+    *,
+    progress: Progress | None = None,
+) -> float:
     """InfoLOOB over the retrieved images plus InfoLOOB over the retrieved texts, each times tau.
 
     `2 ln(n - 1) / inv_tau` when all cosines are equal. Equation 8 of Fuerst et al., 2022, as `info_loob`.
@@ -58,16 +85,29 @@ def cloob(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], inv_t
     Raises:
         ValueError: A single pair.
     """
-    images = info_loob(hopfield_retrieval(image, image, beta), hopfield_retrieval(text, image, beta), inv_tau)
-    texts = info_loob(hopfield_retrieval(text, text, beta), hopfield_retrieval(image, text, beta), inv_tau)
-    return images + texts
+    total = 0.0
+    for half, (own, other) in enumerate(((image, text), (text, image))):
+        parts = [part_of(progress, 3 * half + part, 6) for part in range(3)]
+        anchors = hopfield_retrieval(own, own, beta, progress=parts[0])
+        samples = hopfield_retrieval(other, own, beta, progress=parts[1])
+        total += info_loob(anchors, samples, inv_tau, progress=parts[2])
+    return total
 
 
-def _mean_surprise(anchors: np.ndarray, samples: np.ndarray, inv_tau: float, *, leave_out: bool = False) -> float:
+def _mean_surprise(
+    anchors: np.ndarray,
+    samples: np.ndarray,
+    inv_tau: float,
+    *,
+    leave_out: bool = False,
+    progress: Progress | None = None,
+) -> float:
     """Mean of log-sum-exp of an anchor's logits (with or without its match) minus the logit of its match."""
     anchors, samples = exact(anchors), exact(samples)
     total = 0.0
     for rows in row_blocks(len(anchors), len(samples)):
+        if progress:
+            progress(rows.start / len(anchors), "comparing pairs")
         logits = inv_tau * (anchors[rows] @ samples.T)
         own = (np.arange(len(logits)), np.arange(rows.start, rows.stop))
         matched = logits[own]

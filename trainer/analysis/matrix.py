@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.tiles import Progress, exact, part_of, row_blocks
 
 LEAVES: Final = 512
 """Most things that are put in order by a tree; more are put into clusters first, and the clusters in order."""
@@ -36,8 +36,8 @@ def block_means(
         columns: Numbers of the texts in each group.
         progress: Told the share done; may raise to cancel.
     """
-    first = group_means(image, rows, progress=_part(progress, 0.0))
-    return first @ group_means(text, columns, progress=_part(progress, 0.5)).T
+    first = group_means(image, rows, progress=part_of(progress, 0, 2))
+    return first @ group_means(text, columns, progress=part_of(progress, 1, 2)).T
 
 
 def group_means(
@@ -143,7 +143,3 @@ def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
     for block in row_blocks(n, max(k, vectors.shape[1])):
         assigned[block] = (exact(vectors[block]) @ centres.T).argmax(1)
     return assigned
-
-
-def _part(progress: Progress | None, start: float) -> Progress | None:
-    return (lambda share, note: progress(start + share / 2, note)) if progress else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import Progress, exact, row_blocks
 
 
 def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
@@ -19,6 +19,8 @@ def ranks(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
     groups: Int[np.ndarray, " n"] | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Int[np.ndarray, " n"]:
     """Place (1 = best) of each query's best right item among all wrong ones, by inner product.
 
@@ -29,10 +31,13 @@ def ranks(
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         groups: Rows of equal number are right answers to each other (equal captions); None: only row i to query i.
+        progress: Told the share done; may raise to cancel.
     """
     query, stored = exact(query), exact(stored)
     places = np.empty(len(query), dtype=np.int64)
     for rows in row_blocks(len(query), len(stored)):
+        if progress:
+            progress(rows.start / len(query), "ranking")
         similarity = query[rows] @ stored.T
         if groups is None:
             best = similarity[np.arange(len(similarity)), np.arange(rows.start, rows.stop)]

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.unmatched import Hardest, cosine_blocks
 
 
 def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -55,25 +56,12 @@ def hardest_texts(
         rows: The images that ask, a sample; None: all. Every image is compared with all texts.
         progress: Told the share done; may raise to cancel.
     """
-    text = exact(text)
     rows = np.arange(len(image)) if rows is None else rows
     groups = np.arange(len(text)) if groups is None else groups
-    kept = min(k, len(text))
-    hardest = np.full((len(rows), k), np.nan, dtype=text.dtype)
-    places = np.full((len(rows), k), -1, dtype=np.int64)
-    for block in row_blocks(len(rows), len(text)):
-        if progress:
-            progress(block.start / max(len(rows), 1), "comparing pairs")
-        similarity = exact(image[rows[block]]) @ text.T
-        similarity[groups[rows[block], None] == groups[None, :]] = -np.inf
-        top = np.argpartition(similarity, len(text) - kept, axis=1)[:, len(text) - kept :]
-        values = np.take_along_axis(similarity, top, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        hardest[block, :kept] = np.take_along_axis(values, order, axis=1)
-        places[block, :kept] = np.take_along_axis(top, order, axis=1)
-    places[np.isneginf(hardest)] = -1
-    hardest[np.isneginf(hardest)] = np.nan
-    return hardest, places
+    found = Hardest(len(rows), k, exact(text[:0]).dtype)
+    for block in cosine_blocks(image, text, groups, rows, note="comparing pairs", progress=progress):
+        found.take(block)
+    return found.cosines, found.places
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:

@@ -22,6 +22,11 @@ def row_blocks(rows: int, columns: int, *, cells: int = CELLS) -> Iterator[slice
         yield slice(start, min(start + height, rows))
 
 
+def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
+    """What part `place` of `parts` equal ones tells its progress to."""
+    return (lambda share, note: progress((place + share) / parts, note)) if progress else None
+
+
 def exact(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     """The same rows in float32 or float64, whatever a snapshot stored them as.
 

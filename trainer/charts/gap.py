@@ -16,7 +16,7 @@ from trainer.analysis.geometry import modality_gap
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import groups_of, ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
-from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import BOTH, ChartError
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -26,8 +26,8 @@ from trainer.store.snapshot_files import read_snapshot
 LIVE: Final = 320
 """Pairs measured while the slider moves: both runs and CLOOB's four retrievals stay within a twentieth of a second."""
 
-MOST_PAIRS: Final = 20_000
-"""Pairs measured exactly; more are sampled, and n says so."""
+MOST_PAIRS: Final = 8_000
+"""Pairs measured exactly; more are sampled, and n says so: CLOOB's loss of twice as many takes four times as long."""
 
 MAP_POINTS: Final = 600
 SHARES: Final = tuple(i / 10 for i in range(13))
@@ -62,13 +62,15 @@ class Objective:
             return f"CLOOB, 1/τ {self.inv_tau:.3g}, β {self.beta:.3g}"
         return f"InfoNCE, 1/τ {self.inv_tau:.3g}"
 
-    def loss(self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> float:
+    def loss(
+        self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], progress: Progress | None = None
+    ) -> float:
         """Of all these pairs as one batch; NaN with fewer than two."""
         if len(image) < 2:
             return float("nan")
         if self.kind == "cloob":
-            return losses.cloob(image, text, self.inv_tau, self.beta)
-        return losses.info_nce(image, text, self.inv_tau)
+            return losses.cloob(image, text, self.inv_tau, self.beta, progress=progress)
+        return losses.info_nce(image, text, self.inv_tau, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,16 @@ class GapSample:
     mean: Float[np.ndarray, " d"]
     axes: Float[np.ndarray, "d 2"]
 
-    def measure(self, objective: Objective, share: float, way: Way) -> GapPoint:
-        """Loss and recall with `share` of the gap closed."""
+    def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
+        """Loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
         image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
-        forward, back = (ranks(a, b, self.captions) for a, b in ((image, text), (text, image)))
+        forward = ranks(image, text, self.captions, progress=part_of(progress, 0, 4))
+        back = ranks(text, image, self.captions, progress=part_of(progress, 1, 4))
+        # The loss takes about as long as both rankings together, or longer.
+        loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
         matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
         recalls = recall_at(forward, 1), recall_at(back, 1)
-        return GapPoint(share, len(image), modality_gap(image, text)[1], objective.loss(image, text), *recalls, matched)
+        return GapPoint(share, len(image), modality_gap(image, text)[1], loss, *recalls, matched)
 
     def places(self, share: float, way: Way, most: int = MAP_POINTS) -> tuple[np.ndarray, np.ndarray]:
         """Where images and texts stand on the map (two n x 2, float64), the first `most` of them."""
@@ -176,9 +181,8 @@ def gap(
         run, sample = read_gap(workspace, ref, index, step=step, dataset=dataset, split=split, most=most)
         objective, points = objective_of(workspace, workspace.run(ref), run.step), []
         for place, share in enumerate(shares):
-            if progress:
-                progress((index + place / len(shares)) / len(runs), "closing the gap")
-            points.append(sample.measure(objective, share, way))
+            part = part_of(part_of(progress, index, len(runs)), place, len(shares))
+            points.append(sample.measure(objective, share, way, part))
         made.append(GapRun(**{**vars(run), "points": tuple(points)}))
     return GapChart(way, tuple(made), note(made))
 
@@ -192,8 +196,9 @@ def read_gap(
     dataset: str | None = None,
     split: str | None = None,
     most: int = LIVE,
+    progress: Progress | None = None,
 ) -> tuple[GapRun, GapSample]:
-    """A run's gap over its steps, and at most `most` of its pairs in memory.
+    """A run's gap over its steps, and at most `most` of its pairs in memory; `progress` may raise to cancel.
 
     Raises:
         ChartError: The run lacks such a snapshot, or embeds one modality only.
@@ -210,7 +215,7 @@ def read_gap(
     vector = modality_gap(snapshot.image, snapshot.text)[0]
     mean, axes, _ = principal_axes(np.concatenate([image, text]), 2)
     sample = GapSample(image, text, groups_of(snapshot.items.caption)[rows], vector, rows, mean, axes)
-    steps, sizes = _over_steps(workspace, run, chosen.dataset, chosen.split)
+    steps, sizes = _over_steps(workspace, run, chosen.dataset, chosen.split, progress)
     words = objective_of(workspace, run, chosen.step).words
     facts = {"index": index, "n": len(rows), "pairs": snapshot.n, "objective_words": words}
     return GapRun(**shown(run, chosen), **facts, steps=steps, sizes=sizes, vector=vector), sample
@@ -240,11 +245,13 @@ def note(runs: Sequence[GapRun]) -> str:
 
 
 def _over_steps(
-    workspace: Workspace, run: RunRow, dataset: str, split: str
+    workspace: Workspace, run: RunRow, dataset: str, split: str, progress: Progress | None
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     rows = [r for r in workspace.snapshots(run.id) if (r.dataset, r.split) == (dataset, split)]
     by_step = {}
-    for row in sorted(rows, key=lambda r: r.step):
+    for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
+        if progress:
+            progress(place / len(rows), "following the steps")
         snapshot = read_snapshot(row.folder)
         if snapshot.image is not None and snapshot.text is not None:
             by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]

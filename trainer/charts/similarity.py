@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis import separation as counting
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
-from trainer.analysis.tiles import Progress
+from trainer.analysis.tiles import Progress, part_of
 from trainer.charts import BOTH, ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.shown import Shown, shown
@@ -174,7 +174,7 @@ def similarity(
     for index, ref in enumerate(runs):
         row = workspace.run(ref)
         chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-        part = _part_of(progress, index, len(runs))
+        part = part_of(progress, index, len(runs))
         question = _Question(k, compared, facet, only)
         measured.append((index, row, chosen, _cosines(read_snapshot(chosen.folder), row.name, question, part)))
     edges = _edges([values for *_, found in measured for values in (found.matched, found.unmatched)], bins)
@@ -213,17 +213,21 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
     image, text, captions = snapshot.image, snapshot.text, groups_of(snapshot.items.caption)
     values = None if question.facet is None else column_values(snapshot.items, question.facet)
     everything = _sample(np.arange(snapshot.n))
-    rows = everything if question.only is None else _sample(np.flatnonzero(values == question.only))
+    rows = np.arange(snapshot.n) if question.only is None else np.flatnonzero(values == question.only)
+    # Who asks for all pairs gets all of them, however long it takes.
+    rows = rows if question.compared == "all" else _sample(rows)
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {question.facet} = {question.only}. Choose another value.")
-    hardest, places = hardest_texts(image, text, question.k, captions, rows=rows, progress=progress)
     matched = matched_cosines(image[rows], text[rows])
     group_of, weights = counting.anchor_groups(len(rows)), None
     if question.compared == "all":
-        counts = counting.all_unmatched_counts(image, text, group_of, captions, rows=rows, progress=progress)
+        counts, hardest, places = counting.all_unmatched(
+            image, text, question.k, group_of, captions, rows=rows, progress=progress
+        )
         there = np.flatnonzero(counts.sum(0))
         unmatched, weights = counting.CENTRES[there], counts.sum(0)[there]
     else:
+        hardest, places = hardest_texts(image, text, question.k, captions, rows=rows, progress=progress)
         found = hardest
         if question.compared == "sampled":
             found = counting.sampled_unmatched(image, text, SAMPLE, captions, rows=rows)
@@ -231,7 +235,7 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
     facets: tuple[Facet, ...] = ()
     if values is not None:
         against = hardest
-        if question.only is not None:
+        if question.only is not None or len(rows) != len(everything):
             against = hardest_texts(image, text, question.k, captions, rows=everything, progress=progress)[0]
         facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
     both = (counting.fine_counts(matched, group_of), counts)
@@ -299,10 +303,6 @@ def _edges(values: list[np.ndarray], bins: int) -> np.ndarray:
 
 def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
-
-
-def _part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
-    return (lambda share, note: progress((place + share) / parts, note)) if progress else None
 
 
 def _recall1(matched: np.ndarray, hardest: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, uniformity
-from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import ChartError
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -173,7 +173,7 @@ def spread_chart(
                 read_snapshot(chosen.folder),
                 snapshots,
                 most,
-                _part(progress, index, len(runs)),
+                part_of(progress, index, len(runs)),
             )
         )
     sampled = any(spread.n < run.pairs for run in made for spread in run.spreads.values())
@@ -183,13 +183,14 @@ def spread_chart(
 
 
 def _run(
-    index: int, facts: dict, snapshot: Snapshot, snapshots: list[SnapshotRow], most: int, progress: Progress
+    index: int, facts: dict, snapshot: Snapshot, snapshots: list[SnapshotRow], most: int, progress: Progress | None
 ) -> UniformityRun:
     both = snapshot.image is not None and snapshot.text is not None
     rows = _sample(snapshot.n, most)
     course: dict[str, list[StepSpread]] = {"image": [], "text": []}
     for place, row in enumerate(snapshots):
-        progress(0.4 + 0.6 * place / len(snapshots), "following the steps")
+        if progress:
+            progress(place / len(snapshots) / 3, "following the steps")
         at = read_snapshot(row.folder)
         for name in course:
             vectors = getattr(at, name)
@@ -200,8 +201,8 @@ def _run(
         index=index,
         pairs=snapshot.n,
         alignment=alignment(snapshot.image[rows], snapshot.text[rows]) if both else float("nan"),
-        image=None if snapshot.image is None else measure(snapshot.image, rows, progress),
-        text=None if snapshot.text is None else measure(snapshot.text, rows, progress),
+        image=None if snapshot.image is None else measure(snapshot.image, rows, part_of(progress, 1, 3)),
+        text=None if snapshot.text is None else measure(snapshot.text, rows, part_of(progress, 2, 3)),
         course={name: tuple(steps) for name, steps in course.items()},
     )
 
@@ -210,11 +211,11 @@ def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], prog
     """One modality; `rows` are those whose pairs are all compared, the tests are made on the first 400 of them."""
     chosen = exact(vectors[rows])
     n, d = chosen.shape
-    angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=_half(progress))
+    angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2))
     # A sample drawn in the order of the rows would be of one class where a folder is sorted.
     tested = chosen[np.random.default_rng(1).permutation(n)[:TEST_ROWS]]
     their_angles, their_sines, _ = tests.pair_sums(tested)
-    null = tests.null_statistics(len(tested), d, draws=DRAWS, progress=_half(progress))
+    null = tests.null_statistics(len(tested), d, draws=DRAWS, progress=part_of(progress, 1, 2))
     ajne = tests.ajne_of(angles, n)
     return Spread(
         n=n,
@@ -252,11 +253,3 @@ def _same_data(rows: Sequence[SnapshotRow], chosen: SnapshotRow) -> list[Snapsho
 
 def _sample(n: int, most: int) -> np.ndarray:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-
-
-def _part(progress: Progress | None, place: int, parts: int) -> Progress:
-    return (lambda share, note: progress((place + share) / parts, note)) if progress else lambda share, note: None
-
-
-def _half(progress: Callable[[float, str], None] | None) -> Progress | None:
-    return (lambda share, note: progress(share * 0.4, note)) if progress else None

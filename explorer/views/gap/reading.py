@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.widgets.working import Ticket
 from trainer.analysis.gap import Way
+from trainer.analysis.tiles import Progress, part_of
 from trainer.charts.gap import LIVE, MOST_PAIRS, GapPoint, GapRun, GapSample, Objective, objective_of, read_gap
 from trainer.problem import Problem
 from trainer.store import Workspace
@@ -29,8 +29,22 @@ class Reading:
     problems: dict[int, str]
 
 
+@dataclass(frozen=True)
+class Exact:
+    """Both runs' pairs up to the most that are measured, and what was measured of them: as trained, and now."""
+
+    sides: dict[int, Side]
+    opened: dict[int, GapPoint]
+    now: dict[int, GapPoint]
+
+
 def read(
-    workspace: Workspace, runs: Sequence[int | None], step: int | None, data: str | None, most: int = LIVE
+    workspace: Workspace,
+    runs: Sequence[int | None],
+    step: int | None,
+    data: str | None,
+    most: int = LIVE,
+    ticket: Progress | None = None,
 ) -> Reading:
     """Reads both runs, at most `most` pairs of each."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
@@ -38,8 +52,9 @@ def read(
     for index, run in enumerate(runs):
         if run is None:
             continue
+        chosen = {"step": step, "dataset": dataset, "split": split, "most": most}
         try:
-            gap, sample = read_gap(workspace, run, index, step=step, dataset=dataset, split=split, most=most)
+            gap, sample = read_gap(workspace, run, index, **chosen, progress=part_of(ticket, index, len(runs)))
         except Problem as error:
             problems[index] = str(error)
             continue
@@ -47,14 +62,12 @@ def read(
     return Reading(sides, problems)
 
 
-def measure(sides: dict[int, Side], share: float, way: Way, ticket: Ticket | None = None) -> dict[int, GapPoint]:
+def measure(sides: dict[int, Side], share: float, way: Way, ticket: Progress | None = None) -> dict[int, GapPoint]:
     """Loss and recall of both runs with `share` of the gap closed."""
-    found = {}
-    for place, (index, side) in enumerate(sides.items()):
-        if ticket is not None:
-            ticket(place / len(sides), "measuring all pairs")
-        found[index] = side.sample.measure(side.objective, share, way)
-    return found
+    return {
+        index: side.sample.measure(side.objective, share, way, part_of(ticket, place, len(sides)))
+        for place, (index, side) in enumerate(sides.items())
+    }
 
 
 def curve(sides: dict[int, Side], shares: Sequence[float], way: Way) -> dict[int, tuple[GapPoint, ...]]:
@@ -69,9 +82,15 @@ def read_exactly(
     data: str | None,
     share: float,
     way: Way,
-    ticket: Ticket,
-) -> tuple[dict[int, GapPoint], dict[int, GapPoint]]:
-    """As trained and with `share` closed, from all pairs (20,000 at most)."""
-    sides = read(workspace, runs, step, data, MOST_PAIRS).sides
-    ticket(0.1, "measuring all pairs")
-    return measure(sides, 0.0, way, ticket), measure(sides, share, way, ticket)
+    kept: Exact | None,
+    ticket: Progress,
+) -> Exact:
+    """As trained and with `share` closed, from all pairs (8,000 at most); `kept` saves what does not change."""
+    if kept is None:
+        sides = read(workspace, runs, step, data, MOST_PAIRS, part_of(ticket, 0, 10)).sides
+        opened = measure(sides, 0.0, way, lambda done, note: ticket(0.1 + 0.45 * done, note))
+        kept = Exact(sides, opened, opened)
+    if share == 0:
+        return Exact(kept.sides, kept.opened, kept.opened)
+    now = measure(kept.sides, share, way, lambda done, note: ticket(0.55 + 0.45 * done, note))
+    return Exact(kept.sides, kept.opened, now)

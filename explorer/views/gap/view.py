@@ -13,13 +13,13 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSl
 from explorer import theme
 from explorer.views.gap.clouds import Clouds
 from explorer.views.gap.numbers import GapNumbers
-from explorer.views.gap.reading import Reading, curve, measure, read, read_exactly
+from explorer.views.gap.reading import Exact, Reading, curve, measure, read, read_exactly
 from explorer.views.view import Context, View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
 from explorer.widgets.working import Cancelled, Working
-from trainer.charts.gap import SHARES, GapPoint, note
+from trainer.charts.gap import LIVE, SHARES, GapPoint, note
 from trainer.problem import Problem
 
 METHOD = """\
@@ -34,7 +34,7 @@ The loss is the run's own objective: CLOOB with its fixed temperature and beta f
 the temperature of that step. All n pairs count as one batch, so it depends on n and is not the loss of training. \
 Losses of different objectives are different quantities and share no axis: compare recall.
 
-While the slider moves, numbers are of a random sample (n is shown); when it rests, of all pairs up to 20,000. The map \
+While the slider moves, numbers are of a random sample (n is shown); when it rests, of all pairs up to 8,000. The map \
 shows up to 320 of them on the two principal axes of images and texts together, as trained; the axes stay put.
 
 Published, for comparison: Humer et al., Amumo: CLIP RN50 on 100 pairs of MS-COCO has a gap of .8186 and a loss of \
@@ -65,6 +65,7 @@ class GapView(View):
         self.reading: Reading | None = None
         self.points: dict[int, GapPoint] = {}
         self._curve: dict[int, tuple[GapPoint, ...]] = {}
+        self._exact: Exact | None = None
         self._asked: tuple[object, ...] | None = None
         self.slider = _Slider(
             Qt.Orientation.Horizontal, objectName="gap-slider", accessibleName="Share of the gap closed"
@@ -120,8 +121,18 @@ class GapView(View):
         if asked == self._asked:
             return
         self._asked = asked
+        self._exact = None
         self.context.background.run(
-            self, read, self.context.workspace, asked[:2], *asked[2:], done=self._show, failed=self._refuse, key="gap"
+            self,
+            read,
+            self.context.workspace,
+            asked[:2],
+            *asked[2:],
+            LIVE,
+            self.working.start(),
+            done=self._show,
+            failed=self._refuse,
+            key="gap",
         )
 
     # Reading ----------------------------------------------------------------------------------------------------
@@ -200,18 +211,20 @@ class GapView(View):
             *self._asked[2:],
             self.slider.value() / 100,
             self.way.key,
+            self._exact,
             self.working.start(),
             done=self._show_exact,
             failed=self._refuse,
             key="exact",
         )
 
-    def _show_exact(self, found: tuple[dict[int, GapPoint], dict[int, GapPoint]]) -> None:
+    def _show_exact(self, found: Exact) -> None:
         self.working.end()
-        for head, points in zip(("open", "now"), found, strict=True):
+        self._exact = found
+        for head, points in (("open", found.opened), ("now", found.now)):
             for index, point in points.items():
                 self.numbers.show_point(index, head, point)
-        self.points = found[1]
+        self.points = found.now
 
     # Plots ------------------------------------------------------------------------------------------------------
 
@@ -265,6 +278,12 @@ class GapView(View):
         self._follow()
         self._ask_curve()
 
+    def _on_cancel(self) -> None:
+        self.context.background.forget(self, "exact")
+        if self.reading is None:
+            self.note.setText("Cancelled. Choose another run or step, or this one again, to go on.")
+            self._asked = None
+
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.step is None and run in self.context.selection.runs:
             self._asked = None
@@ -284,7 +303,7 @@ class GapView(View):
         self.way.picked.connect(lambda _key: self._on_way())
         self.reset.clicked.connect(lambda: self.slider.setValue(0))
         self._rest.timeout.connect(self._measure_exactly)
-        self.working.cancelled.connect(lambda: self.context.background.forget(self, "exact"))
+        self.working.cancelled.connect(self._on_cancel)
         theme.theme().changed.connect(self._recolour)
 
     def _lay_out(self) -> None:

@@ -30,6 +30,7 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few rows, so that every block boundary is crossed."""
-    from trainer.analysis import tiles
+    from trainer.analysis import tiles, unmatched
 
     monkeypatch.setattr(tiles.row_blocks, "__kwdefaults__", {"cells": 150})
+    monkeypatch.setattr(unmatched, "CELLS", 150)

@@ -11,7 +11,7 @@ from scipy import stats
 from trainer.analysis.separation import (
     FINE,
     MEASURES,
-    all_unmatched_counts,
+    all_unmatched,
     anchor_groups,
     density,
     fine_counts,
@@ -42,7 +42,9 @@ def test_all_unmatched_equal_the_naive_loop(pairs, grouped: bool):
         for j in range(60):
             if captions[i] != captions[j]:
                 naive[group_of[i], int((float(image[i] @ text[j]) + 1) * FINE / 2)] += 1
-    counts = all_unmatched_counts(image, text, group_of, captions if grouped else None)
+    counts, hardest, places = all_unmatched(image, text, 3, group_of, captions if grouped else None)
+    for found, alone in zip((hardest, places), hardest_texts(image, text, 3, captions), strict=True):
+        assert np.array_equal(found, alone), "the hardest come of the same pass"
     assert np.abs(counts - naive).sum() <= 4, "the same cells, but for rounding at the edge of a bin"
     assert counts.sum() == naive.sum()
 
@@ -55,7 +57,16 @@ def test_progress_can_cancel(pairs):
         raise Stop
 
     with pytest.raises(Stop):
-        all_unmatched_counts(*pairs, anchor_groups(60), progress=cancel)
+        all_unmatched(*pairs, 1, anchor_groups(60), progress=cancel)
+
+
+def test_cosines_that_are_no_numbers_are_not_counted(pairs):
+    image, text = (rows.copy() for rows in pairs)
+    image[7], text[9] = np.nan, np.nan
+    counts, _, _ = all_unmatched(image, text, 1, anchor_groups(60))
+    assert counts.sum() == 60 * 59 - 59 - 58
+    assert counts[7].sum() == 0
+    assert counts.min() == 0
 
 
 def test_sampled_cosines_are_those_of_unmatched_pairs(pairs):

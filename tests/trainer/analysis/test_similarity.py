@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
+from trainer.analysis.unmatched import largest
 
 COSINES = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1, 1).map(lambda value: round(value, 2)))
 
@@ -31,6 +32,16 @@ def test_hardest_unmatched_equals_the_naive_loop(pairs, grouped: bool):
     assert np.allclose(hardest_unmatched(image, text, 10, asked), naive, atol=1e-12)
     sample = np.array([3, 4, 59, 0])
     assert np.allclose(hardest_unmatched(image, text, 10, asked, rows=sample), np.array(naive)[sample], atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k"), [(5_003, 10), (2_049, 1), (9_000, 40), (3_000, 100)])
+def test_the_largest_of_wide_rows_are_those_of_a_sort(n: int, k: int):
+    cosines = np.random.default_rng(n).uniform(-1, 1, (7, n)).astype(np.float32)
+    cosines[3, :50] = -np.inf
+    cosines[4, ::2] = 0.75  # many ties
+    found = np.take_along_axis(cosines, largest(cosines, k), axis=1)
+    assert np.array_equal(np.sort(found, axis=1), np.sort(cosines, axis=1)[:, -k:])
+    assert all(len(set(row)) == k for row in largest(cosines, k).tolist())
 
 
 def test_rows_with_too_few_unmatched_end_in_nan():

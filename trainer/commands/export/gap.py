@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way", choices=("shift", "project"), default="shift", help="move by the gap, or project it out (shift)"
     )
-    parser.add_argument("--most", type=int, default=20_000, help="pairs measured; more are sampled (20000)")
+    parser.add_argument("--most", type=int, default=8_000, help="pairs measured; more are sampled (8000)")
     add_file_arguments(parser)
 
 
@@ -51,7 +51,7 @@ def write(
     *,
     view: View,
     way: str = "shift",
-    most: int = 20_000,
+    most: int = 8_000,
 ) -> str:
     """Writes the gap; returns the command that does the same."""
     from trainer.charts.gap import gap as collect

@@ -1,0 +1,104 @@
+"""All cosines of many images with all texts, a block at a time, and the largest of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.tiles import Progress, exact, row_blocks
+
+CELLS: Final = 16_000_000
+"""Cosines of a block, 64 MiB: of so many rows that reading all texts for each block costs little beside multiplying."""
+FEW: Final = 2_048
+"""Up to so many columns a partition of whole rows is as quick as looking at parts of them first."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cosines of some images with all texts.
+
+    Attributes:
+        rows: Places among the images that ask.
+        cosines: Theirs with every text; may be written to.
+        own: Rows and columns of the cells whose text has the image's own caption.
+    """
+
+    rows: slice
+    cosines: Float[np.ndarray, "b n"]
+    own: tuple[Int[np.ndarray, " o"], Int[np.ndarray, " o"]]
+
+
+def cosine_blocks(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    groups: Int[np.ndarray, " n"],
+    rows: Int[np.ndarray, " m"],
+    *,
+    note: str,
+    progress: Progress | None = None,
+) -> Iterator[Block]:
+    """The cosines of the images `rows` with all texts; pairs of one group have one caption."""
+    text = exact(text)
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    for block in row_blocks(len(rows), len(text), cells=CELLS):
+        if progress:
+            progress(block.start / max(len(rows), 1), note)
+        asked = groups[rows[block]]
+        first, last = (np.searchsorted(ordered, asked, side=side) for side in ("left", "right"))
+        sizes = last - first
+        place = np.repeat(np.arange(len(asked)), sizes)
+        start = np.cumsum(sizes) - sizes
+        own = order[np.arange(len(place)) - start[place] + first[place]]
+        yield Block(block, exact(image[rows[block]]) @ text.T, (place, own))
+
+
+def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
+    """Columns of the `k` largest values of each row, in no order; `k` is at most n.
+
+    Wide rows are cut into parts. The largest values can only lie in the `k` parts with the largest maxima, so only
+    these are partitioned: ten times as quick as partitioning rows of 100,000.
+    """
+    rows, n = cosines.shape
+    if n <= FEW or k * 64 > n:
+        return np.argpartition(cosines, n - k, axis=1)[:, n - k :]
+    height = int((n / k) ** 0.5)
+    parts = n // height
+    # Part j holds the columns j, j + parts, j + 2 parts ...: so the maxima are of whole vectors of neighbours.
+    maxima = cosines[:, : parts * height].reshape(rows, height, parts).max(1)
+    best = np.argpartition(maxima, parts - k, axis=1)[:, parts - k :]
+    within = (best[:, :, None] + parts * np.arange(height)).reshape(rows, -1)
+    rest = np.broadcast_to(np.arange(parts * height, n), (rows, n - parts * height))
+    candidates = np.concatenate([within, rest], axis=1)
+    values = np.take_along_axis(cosines, candidates, axis=1)
+    top = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
+    return np.take_along_axis(candidates, top, axis=1)
+
+
+class Hardest:
+    """The largest unmatched cosines of each image, and whose texts they are; filled block by block.
+
+    Attributes:
+        cosines: Largest first; NaN where an image has fewer.
+        places: The texts; -1 where an image has fewer.
+    """
+
+    def __init__(self, rows: int, k: int, dtype: np.dtype) -> None:
+        self.cosines: Float[np.ndarray, "m k"] = np.full((rows, k), np.nan, dtype)
+        self.places: Int[np.ndarray, "m k"] = np.full((rows, k), -1, np.int64)
+
+    def take(self, block: Block) -> None:
+        """Takes a block's; its own cells become minus infinity."""
+        block.cosines[block.own] = -np.inf
+        kept = min(self.cosines.shape[1], block.cosines.shape[1])
+        top = largest(block.cosines, kept)
+        values = np.take_along_axis(block.cosines, top, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        values, top = (np.take_along_axis(found, order, axis=1) for found in (values, top))
+        none = np.isneginf(values)
+        self.cosines[block.rows, :kept] = np.where(none, np.nan, values)
+        self.places[block.rows, :kept] = np.where(none, -1, top)
