@@ -15,6 +15,9 @@ from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal, Slot
 THREADS: Final = 2
 """Training needs the cores too; more threads would only wait for each other under the GIL."""
 
+URGENT_THREADS: Final = 2
+"""For what takes milliseconds and is waited for: news of the runs, thumbnails. An analysis must not hold these up."""
+
 
 Key = tuple[int, str]
 """`id` of the owner, and the name of what it asks."""
@@ -92,8 +95,9 @@ class Background(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pool = QThreadPool(self)
-        self._pool.setMaxThreadCount(THREADS)
+        self._pools = {False: QThreadPool(self), True: QThreadPool(self)}
+        for urgent, pool in self._pools.items():
+            pool.setMaxThreadCount(URGENT_THREADS if urgent else THREADS)
         self._newest = _Newest()
         self._wishes: dict[int, _Wish] = {}
         self._watched: set[int] = set()
@@ -112,6 +116,7 @@ class Background(QObject):
         done: Callable[[Any], None],
         failed: Callable[[Exception], None] | None = None,
         key: str | None = None,
+        urgent: bool = False,
     ) -> None:
         """Calls `function(*args)` on a thread, then `done(answer)` or `failed(exception)` on the GUI thread.
 
@@ -122,6 +127,7 @@ class Background(QObject):
             done: Takes the answer.
             failed: Takes the exception; without it the signal `failed` announces it.
             key: Runs of the same owner and key replace each other; the function's name if not given.
+            urgent: Takes milliseconds and cannot wait for an analysis; such calls begin in the order they came.
         """
         if self._closed:
             return
@@ -130,7 +136,9 @@ class Background(QObject):
         self._newest.set(wish.key, number)
         self._wishes[number] = wish
         _courier().waiting[number] = self
-        self._pool.start(_Runnable(number, wish.key, functools.partial(function, *args), self._newest, _courier()))
+        call = _Runnable(number, wish.key, functools.partial(function, *args), self._newest, _courier())
+        # What was asked last is what the person looks at: it overtakes what other views still wait for.
+        self._pools[urgent].start(call, 0 if urgent else number % 2**31)
 
     def forget(self, owner: QObject, key: str | None = None) -> None:
         """Drops what is still to come for this owner, or for one key of it."""
@@ -143,8 +151,9 @@ class Background(QObject):
         for number in self._wishes:
             _courier().waiting.pop(number, None)
         self._wishes.clear()
-        self._pool.clear()
-        return self._pool.waitForDone(wait_ms)
+        for pool in self._pools.values():
+            pool.clear()
+        return all([pool.waitForDone(wait_ms) for pool in self._pools.values()])
 
     def _watch(self, owner: QObject) -> None:
         """Forgets an owner when Qt deletes it: its `id` may soon be another's."""

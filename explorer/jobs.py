@@ -241,6 +241,7 @@ class Jobs(QObject):
             done=self._take,
             failed=self._poll_failed,
             key="poll",
+            urgent=True,
         )
 
     def _take(self, found: News) -> None:
@@ -311,7 +312,7 @@ class Jobs(QObject):
             return
         self._writing = True
         function, done = self._writes.popleft()
-        self._background.run(self, function, done=partial(self._written, done), failed=self._write_failed, key="write")
+        self._background.run(self, function, done=partial(self._written, done), failed=self._write_failed, key="write", urgent=True)
 
     def _written(self, done: Done | None, answer: Any) -> None:
         self._writing = False

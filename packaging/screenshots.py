@@ -82,11 +82,17 @@ def settle(window: Window, name: str, empty: bool) -> None:
     if name == "classify":
         wait_until(lambda: all(view.asking.prediction(view.strip.current, run) for run in window.selection.runs))
     if name == "map":
-        # The Cancel button is visible until UMAP's picture is there.
         view.findChild(QToolButton, "map-umap").click()
-        pause(1.0)
-        wait_until(lambda: not view.findChild(QPushButton, "map-cancel").isVisible())
+    pause(1.0)
+    wait_until(lambda: not at_work(window))
     pause(1.5)
+
+
+def at_work(window: Window) -> bool:
+    """Whether the view still computes: everything that takes long shows a Cancel."""
+    return window.background.busy or any(
+        button.text() == "Cancel" and button.isVisible() for button in window.findChildren(QPushButton)
+    )
 
 
 def pause(seconds: float) -> None:

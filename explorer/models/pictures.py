@@ -55,6 +55,7 @@ class Pictures(QObject):
                 done=lambda image: self._keep(path, QPixmap.fromImage(image)),
                 failed=lambda error: self._refuse(path, error),
                 key=path,
+                urgent=True,
             )
         return None
 

@@ -12,6 +12,16 @@ from explorer import theme
 pg.setConfigOptions(antialias=True, useOpenGL=False)
 
 
+class _Axis(pg.AxisItem):
+    """An axis that names no values while its plot shows none: numbers beside nothing would be taken for results."""
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        view = self.linkedView()
+        if view is not None and view.childrenBounds() == [None, None]:
+            return [""] * len(values)
+        return super().tickStrings(values, scale, spacing)
+
+
 class Plot(pg.PlotWidget):
     """Axes that follow the theme: Inter with tabular figures, a faint grid, hairlines, no menu of pyqtgraph's own.
 
@@ -19,7 +29,8 @@ class Plot(pg.PlotWidget):
     """
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
-        super().__init__(parent, background=theme.colour("surface"), **options)
+        axes = {side: _Axis(side) for side in ("bottom", "left")} | options.pop("axisItems", {})
+        super().__init__(parent, background=theme.colour("surface"), axisItems=axes, **options)
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
         self._labels = {"bottom": x_label, "left": y_label}

@@ -60,6 +60,27 @@ def test_what_was_overtaken_before_it_began_is_not_computed(qtbot, background, o
     assert len(begun) < 8
 
 
+def test_news_and_thumbnails_do_not_wait_for_analyses(qtbot, background, owner) -> None:
+    gate, answers = threading.Event(), []
+    for number in range(4):
+        background.run(owner, gate.wait, 20, done=lambda _: None, key=f"analysis {number}")
+    background.run(owner, int, "7", done=answers.append, urgent=True)
+    qtbot.waitUntil(lambda: answers == [7])
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+
+
+def test_what_was_asked_last_overtakes_what_waits(qtbot, background, owner) -> None:
+    gate, begun = threading.Event(), []
+    for number in range(2):
+        background.run(owner, gate.wait, 20, done=lambda _: None, key=f"blocker {number}")
+    for number in range(3):
+        background.run(owner, begun.append, number, done=lambda _: None, key=f"view {number}")
+    gate.set()
+    qtbot.waitUntil(lambda: not background.busy)
+    assert begun[0] == 2
+
+
 def test_an_owner_that_is_gone_is_not_called(qtbot, background, owner) -> None:
     gate = threading.Event()
     answers: list[object] = []
