@@ -6,7 +6,9 @@ The only state that views share. Every change that a person makes can be undone;
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 UNDO_LIMIT: Final = 100
+MOST_LISTED: Final = 1_000
+"""More selected pairs are remembered packed."""
 
 
 class Rows:
@@ -26,7 +30,10 @@ class Rows:
 
     def __init__(self, rows: Iterable[int] | np.ndarray = ()) -> None:
         given = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, dtype=np.int64)
-        self.array = np.unique(np.asarray(given, np.int64))
+        given = np.asarray(given, np.int64)
+        # Rows of a lasso are ascending as they come: sorting a million of them would be seen.
+        ascending = given.ndim == 1 and bool((given[1:] > given[:-1]).all())
+        self.array = given.copy() if ascending else np.unique(given)
         self.array.setflags(write=False)
 
     def __len__(self) -> int:
@@ -218,7 +225,7 @@ class Selection(QObject):
     def remember(self) -> dict[str, Any]:
         """What to keep for the next start, ready for JSON."""
         names = [each.name for each in dataclasses.fields(self._now)]
-        return {name: getattr(self._now, name) for name in names} | {"pairs": list(self._now.pairs)}
+        return {name: getattr(self._now, name) for name in names} | {"pairs": _written(self._now.pairs)}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Takes up what `remember` gave; what it does not know or cannot read is left out."""
@@ -228,7 +235,7 @@ class Selection(QObject):
             "step": _whole,
             "step_b": _whole,
             "dataset": lambda v: v if isinstance(v, str) else None,
-            "pairs": lambda v: Rows(int(i) for i in v) if isinstance(v, list | tuple) else Rows(),
+            "pairs": _rows_read,
             "queries": lambda v: tuple(str(p) for p in v) if isinstance(v, list | tuple) else (),
             "view": lambda v: v if isinstance(v, str) else "",
         }
@@ -268,6 +275,25 @@ class _Change(QUndoCommand):
 
     def undo(self) -> None:
         self._selection._become(self._before)
+
+
+def _written(rows: Rows) -> list[int] | str:
+    """A few rows as they are; many as packed bits, a million in some hundred kilobytes."""
+    if len(rows) <= MOST_LISTED:
+        return list(rows)
+    chosen = np.zeros(int(rows.array[-1]) + 1, bool)
+    chosen[rows.array] = True
+    return base64.b64encode(zlib.compress(np.packbits(chosen).tobytes(), 1)).decode()
+
+
+def _rows_read(written: object) -> Rows:
+    if isinstance(written, str):
+        try:
+            bits = np.frombuffer(zlib.decompress(base64.b64decode(written)), np.uint8)
+        except (ValueError, zlib.error):
+            return Rows()
+        return Rows(np.flatnonzero(np.unpackbits(bits)))
+    return Rows(int(i) for i in written) if isinstance(written, list | tuple) else Rows()
 
 
 def _whole(value: object) -> int | None:

@@ -206,8 +206,8 @@ def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
 def test_list_holds_the_first_500(view: MapView):
     side = view.panels[0].side
     many = Items(
-        *[getattr(side.items, f) * 20 if f != "id" else np.arange(960) for f in ("id", "path")],
-        *[getattr(side.items, f) * 20 for f in ("caption", "label", "split")],
+        *[list(getattr(side.items, f)) * 20 if f != "id" else np.arange(960) for f in ("id", "path")],
+        *[list(getattr(side.items, f)) * 20 for f in ("caption", "label", "split")],
     )
     view._details.show_pairs(dataclasses.replace(side, items=many, images=960, texts=960), np.arange(960))
     assert view._details.pairs.rowCount() == 500

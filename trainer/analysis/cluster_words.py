@@ -105,8 +105,8 @@ def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) 
         far = np.minimum(far, _squared(vectors, chosen.astype(np.float64))[:, 0])
     for _ in range(_ROUNDS):
         nearest = _squared(vectors, centres).argmin(1)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, nearest, vectors)
+        # A product rather than `np.add.at`, which keeps every other thread waiting.
+        sums = ((nearest[:, None] == np.arange(len(centres))).astype(vectors.dtype).T @ vectors).astype(np.float64)
         counts = np.bincount(nearest, minlength=len(centres))[:, None]
         moved = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
         if np.allclose(moved, centres, atol=1e-9):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.projection import pca
-from trainer.analysis.tiles import exact
+from trainer.analysis.projection import largest_axes
+from trainer.analysis.tiles import exact, row_blocks
+
+_CELLS: Final = 1_000_000
 
 
 def axes_of(azimuth: float, elevation: float) -> Float[np.ndarray, "3 3"]:
@@ -48,6 +51,26 @@ def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> 
         parts: Images and texts of a snapshot; None for what it has not.
         k: Coordinates a row.
     """
-    rows = np.concatenate([exact(part) for part in parts if part is not None])
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return pca(rows, k)
+    there = [part for part in parts if part is not None]
+    d = there[0].shape[1]
+    n, mean = sum(map(len, there)), np.zeros(d)
+    # Twice through the rows in blocks: a million wide embeddings are never there in float32 all at once.
+    for block in _unit_blocks(there):
+        mean += block.sum(0, dtype=np.float64) / max(n, 1)
+    scatter = np.zeros((d, d))
+    for block in _unit_blocks(there):
+        centred = block.astype(np.float64) - mean
+        scatter += centred.T @ centred
+    axes = largest_axes(scatter, k)[0]
+    points, done = np.empty((n, k), np.float32), 0
+    for block in _unit_blocks(there):
+        points[done : done + len(block)] = (block.astype(np.float64) - mean) @ axes
+        done += len(block)
+    return points
+
+
+def _unit_blocks(parts: Sequence[Float[np.ndarray, "_ d"]]) -> Iterator[Float[np.ndarray, "_ d"]]:
+    for part in parts:
+        for rows in row_blocks(len(part), part.shape[1], cells=_CELLS):
+            block = exact(part[rows])
+            yield block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12)

@@ -22,6 +22,11 @@ def principal_axes(
     for rows in row_blocks(len(vectors), d):
         centred = vectors[rows].astype(np.float64) - mean
         scatter += centred.T @ centred
+    return mean, *largest_axes(scatter, k)
+
+
+def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
+    """Directions of largest variance and their shares of it, of a scatter matrix; see `principal_axes`."""
     eigenvalues, eigenvectors = np.linalg.eigh(scatter)
     axes = eigenvectors[:, ::-1][:, :k]
     axes = axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
@@ -29,7 +34,7 @@ def principal_axes(
     total = eigenvalues.clip(min=0).sum()
     shares = variances / total if total > 0 else np.zeros_like(variances)
     missing = k - axes.shape[1]
-    return mean, np.pad(axes, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+    return np.pad(axes, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
 
 
 def pca(vectors: Float[np.ndarray, "n d"], k: int = 2) -> Float[np.ndarray, "n k"]:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.store.columns import StoredColumn
+
 NOTHING: Final = "none"
 """What a missing value of a class is called."""
 
@@ -35,6 +37,8 @@ def column(values: Sequence[Any]) -> Column | None:
     """A column read for colours; None if its values cannot be told apart (lists and the like)."""
     if is_scale(values):
         return Column(numbers=as_numbers(values))
+    if isinstance(values, StoredColumn):
+        return _classes_of(values)
     try:
         named = {value: NOTHING if value in (None, "") else str(value) for value in dict.fromkeys(values)}
     except TypeError:
@@ -46,8 +50,32 @@ def column(values: Sequence[Any]) -> Column | None:
     return Column(names, place)
 
 
+def _classes_of(values: StoredColumn) -> Column | None:
+    coded = values.coded()
+    if coded is None:
+        return None
+    named = [NOTHING if value in (None, "") else str(value) for value in coded[1]]
+    names = tuple(sorted(set(named)))
+    where = {name: i for i, name in enumerate(names)}
+    return Column(names, np.array([where[name] for name in named] or [0], np.int64)[coded[0]])
+
+
+def is_class(values: Sequence[Any], most: int) -> bool:
+    """Whether a column tells classes apart: up to `most` values, missing ones left out, and not one for each pair."""
+    if isinstance(values, StoredColumn):
+        different = values.count_different() - (1 if values.count_empty() > values.missing else 0)
+    else:
+        try:
+            different = len({v for v in values if v not in (None, "")})
+        except TypeError:  # lists and the like are no classes
+            return False
+    return 0 < different <= most and different < max(len(values), 2)
+
+
 def is_scale(values: Sequence[Any]) -> bool:
     """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
+    if isinstance(values, StoredColumn):
+        return values.is_numeric and values.count_different() > _MOST_WHOLE_NUMBERS
     numbers = [value for value in values if value is not None]
     numeric = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers)
     return bool(numbers) and numeric and len(set(numbers)) > _MOST_WHOLE_NUMBERS
@@ -55,4 +83,6 @@ def is_scale(values: Sequence[Any]) -> bool:
 
 def as_numbers(values: Sequence[Any]) -> Float[np.ndarray, " n"]:
     """The numbers of a column, NaN where it has none."""
+    if isinstance(values, StoredColumn):
+        return values.numbers()
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)

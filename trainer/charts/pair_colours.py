@@ -16,6 +16,7 @@ from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import NOTHING, Column
+from trainer.store.columns import StoredColumn
 from trainer.store.snapshot_files import Snapshot
 
 MODALITY: Final = "modality"
@@ -123,6 +124,8 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
 
 def _equal(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
     """Integers that are equal exactly where the captions are; sorting a million of them would stop other threads."""
+    if isinstance(captions, StoredColumn) and (coded := captions.coded()) is not None:
+        return np.asarray(coded[0], np.int64)
     seen: dict[str, int] = {}
     return np.fromiter((seen.setdefault(caption, len(seen)) for caption in captions), np.int64, len(captions))
 

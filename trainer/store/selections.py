@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int
 from sqlalchemy import delete, insert, select
 
+from trainer.store.columns import taken
 from trainer.store.rows import StoreError
 from trainer.store.schema import selection as table
 
@@ -141,7 +142,7 @@ def _table(items: Items, rows: Int[np.ndarray, " k"]) -> Any:
 
     columns: dict[str, Any] = {"row": rows, "id": np.asarray(items.id)[rows].tolist()}
     named = {"filepath": items.path, "title": items.caption, "label": items.label, "split": items.split}
-    columns |= {name: [values[row] for row in rows] for name, values in (named | items.metadata).items()}
+    columns |= {name: list(taken(values, rows)) for name, values in (named | items.metadata).items()}
     return pa.table(columns)
 
 
@@ -158,7 +159,7 @@ def _write_csv(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
 
 
 def _write_paths(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
-    file.write_text("".join(f"{items.path[row]}\n" for row in rows), encoding="utf-8")
+    file.write_text("".join(f"{path}\n" for path in taken(items.path, rows)), encoding="utf-8")
 
 
 def _read(row: Any) -> NamedSelection:

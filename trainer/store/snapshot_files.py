@@ -6,7 +6,7 @@ Row i of `image.npy` and of `text.npy` is pair i, and row i of `items.parquet` d
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 
@@ -23,7 +24,7 @@ _METADATA_PREFIX: Final = "meta."
 
 @dataclass(frozen=True)
 class Items:
-    """What each pair is.
+    """What each pair is; columns that were read from disk are a `StoredColumn`, equal to the list of their values.
 
     Attributes:
         id: Item ids, unique in the snapshot.
@@ -35,11 +36,11 @@ class Items:
     """
 
     id: Shaped[np.ndarray, " n"]
-    path: list[str]
-    caption: list[str]
-    label: list[str]
-    split: list[str]
-    metadata: dict[str, list] = field(default_factory=dict)
+    path: Sequence[str]
+    caption: Sequence[str]
+    label: Sequence[str]
+    split: Sequence[str]
+    metadata: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -185,8 +186,8 @@ def _read_items(path: Path) -> Items:
 
     # memory_map off: a mapped file cannot be replaced on Windows, and items are small.
     table = pq.read_table(path, memory_map=False, partitioning=None)
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    columns = {name: StoredColumn(table.column(name)) for name in table.column_names}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
-    return Items(np.asarray(columns["id"]), *(columns[name] for name in _COLUMNS[1:]), metadata=metadata)
+    return Items(read_ids(columns["id"]), *(columns[name] for name in _COLUMNS[1:]), metadata=metadata)

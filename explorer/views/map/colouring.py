@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor
 
 from explorer.theme import class_colours, colour, run_colour, theme
 from trainer.charts.colour_words import own_colours
-from trainer.charts.columns import is_scale
+from trainer.charts.columns import is_class, is_scale
 from trainer.charts.pair_colours import (
     AGREEMENT,
     CLASS,
@@ -60,9 +60,9 @@ class Colouring:
 
 def choices(items: Items) -> list[str]:
     """What these items can be coloured by, modality and class first; what is computed is not among them."""
-    columns = [name for name, values in items.metadata.items() if is_scale(values) or _is_class(values)]
+    columns = [name for name, values in items.metadata.items() if is_scale(values) or is_class(values, MOST_CLASSES)]
     columns = [name for name in columns if name not in COMPUTED]
-    return [MODALITY, *([CLASS] if _is_class(items.label) else []), *columns]
+    return [MODALITY, *([CLASS] if is_class(items.label, MOST_CLASSES) else []), *columns]
 
 
 def colourings(by: str, maps: Sequence[tuple[ColouredMap, int, int]]) -> list[Colouring]:
@@ -123,14 +123,6 @@ def _index(pairs: PairColours, unknown: int) -> Int[np.ndarray, " n"]:
 
 def _ramp(shades: int) -> UInt8[np.ndarray, "k 3"]:
     return np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=shades, alpha=False), np.uint8)
-
-
-def _is_class(values: Sequence[Any]) -> bool:
-    try:
-        different = {v for v in values if v not in (None, "")}
-    except TypeError:  # lists and the like are no classes
-        return False
-    return 0 < len(different) <= MOST_CLASSES and len(different) < max(len(values), 2)
 
 
 def _rgb(colours: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from explorer.views.map.details import MapDetails
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.reading import Side, read_numbers, read_words
 from explorer.views.map.selecting import Selecting
-from explorer.views.map.shared_colours import SharedColours, columns_of
+from explorer.views.map.shared_colours import Asked, SharedColours, columns_of, found
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
@@ -84,19 +84,28 @@ class Looks(QObject):
 
     # Colours ----------------------------------------------------------------------------------------------------
 
-    def show_side(self, index: int, side: Side, projection: str) -> None:
-        """Shows a snapshot in one map, coloured as chosen."""
+    def show_side(self, index: int, side: Side, projection: str, then: Callable[[], None]) -> None:
+        """Shows a snapshot in one map, coloured as chosen, and does `then`; the colours of very many come first."""
         sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
         numbers = {p.index: p.numbers for p in self._panels if p.index != index}
         order = sorted(sides)
         shown = [sides[i] for i in order]
         choices = columns_of(shown)
         self._toolbar.offer_colours(choices, self._by if self._by in choices else MODALITY)
-        colours = self._colours.of(self._toolbar.colour_by, shown, [numbers.get(i) for i in order])
         self._stop(index)
-        self._panels[index].show_side(side, colours[order.index(index)], projection)
-        if side.n <= MOST_RANKED:
-            self._compute(index, side)
+        asked = self._wanted(shown, [numbers.get(i) for i in order])
+
+        def enter(made: list[Colouring]) -> None:
+            self._colours.keep(asked, made)
+            self._panels[index].show_side(side, made[order.index(index)], projection)
+            if side.n <= MOST_RANKED:
+                self._compute(index, side)
+            then()
+
+        if self._colours.known(asked):
+            enter(self._colours.of(asked))
+        else:
+            self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
     def recolour(self) -> None:
         """Colours the points by what is chosen, and says what the colours mean."""
@@ -104,10 +113,26 @@ class Looks(QObject):
             for index, panel in enumerate(self._panels):
                 if panel.side is not None and panel.numbers is None and index not in self._watches:
                     self._compute(index, panel.side)
-        for panel, colours in zip(self._shown_panels, self._colourings(), strict=True):
+        shown = self._shown_panels
+        asked = self._wanted([p.side for p in shown if p.side is not None], [p.numbers for p in shown])
+        if self._colours.known(asked):
+            self._take_colours(asked, self._colours.of(asked))
+        else:
+            take = partial(self._take_colours, asked)
+            self._context.background.run(self, found, asked, done=take, key="colours")
+
+    def _take_colours(self, asked: Asked, made: list[Colouring]) -> None:
+        shown = self._shown_panels
+        if [panel.side for panel in shown] != [*asked.sides]:
+            return
+        self._colours.keep(asked, made)
+        for panel, colours in zip(shown, made, strict=True):
             panel.colour(colours)
         self.show_legend()
         self._isolate(self._details.legend.chosen())
+
+    def _wanted(self, sides: Sequence[Side], numbers: Sequence[PairNumbers | None]) -> Asked:
+        return Asked(self._toolbar.colour_by, tuple(sides), tuple(numbers), dark=theme().dark)
 
     def show_legend(self) -> None:
         """Says what the colours mean, how many pairs have each, and how many of them are selected."""
@@ -130,9 +155,11 @@ class Looks(QObject):
         return [panel for panel in self._panels if panel.side is not None]
 
     def _colourings(self) -> list[Colouring]:
+        """The colours that the maps have; those that were chosen may still be on their way."""
         shown = self._shown_panels
         sides = [panel.side for panel in shown if panel.side is not None]
-        return self._colours.of(self._toolbar.colour_by, sides, [panel.numbers for panel in shown])
+        known = self._colours.last(sides)
+        return known if known is not None else self._colours.of(self._wanted(sides, [p.numbers for p in shown]))
 
     def _choose(self) -> None:
         self._by = self._toolbar.colour_by

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import weakref
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,7 +16,6 @@ from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.neighbours import nearest
 from trainer.analysis.orbit import components
 from trainer.analysis.pair_ranks import ranks_among
-from trainer.analysis.projection import pca
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import Column, column
 from trainer.charts.pair_colours import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
@@ -82,10 +84,24 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: str | None
     Raises:
         ChartError: The run has none such; the message names those there are.
     """
-    run_row = workspace.run(run)
     row = chosen_row(workspace, run, step, data)
+    key = (str(row.folder), row.folder.stat().st_mtime_ns if row.folder.exists() else 0)
+    # A's side is wanted for A's map and again for B's, which faces it: the second one waits for the first.
+    with _READING.setdefault(key, threading.Lock()):
+        side = _SIDES.get(key)
+        if side is None:
+            side = _SIDES[key] = _read_side(workspace, run, row)
+    return side
+
+
+_READING: Final[dict[tuple[str, int], threading.Lock]] = {}
+_SIDES: Final[weakref.WeakValueDictionary[tuple[str, int], Side]] = weakref.WeakValueDictionary()
+"""Sides that a map shows, so that they are not read again while it does."""
+
+
+def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
+    run_row = workspace.run(run)
     snapshot = read_snapshot(row.folder)
-    parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
     columns = tuple(choices(snapshot.items))
     return Side(
         run=run,
@@ -95,7 +111,7 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: str | None
         items=snapshot.items,
         images=0 if snapshot.image is None else len(snapshot.image),
         texts=0 if snapshot.text is None else len(snapshot.text),
-        xy=pca(_unit_rows(parts), 2),
+        xy=components((snapshot.image, snapshot.text), 2),
         columns=columns,
         values=_values(snapshot.items, columns),
         identity=_identity(snapshot.items),
@@ -180,14 +196,9 @@ def same_items(a: Side, b: Side) -> bool:
 
 def _identity(items: Items) -> str:
     ids = np.ascontiguousarray(items.id)
-    return hashlib.blake2b(ids.tobytes(), key=str(ids.dtype).encode()).hexdigest()
+    return hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode()).hexdigest()
 
 
 def _values(items: Items, columns: tuple[str, ...]) -> dict[str, Column]:
     found = {name: column(items.label if name == CLASS else items.metadata.get(name, [])) for name in columns}
     return {name: one for name, one in found.items() if one is not None and (one.names or one.numbers is not None)}
-
-
-def _unit_rows(parts: list[np.ndarray]) -> Float[np.ndarray, "m d"]:
-    vectors = np.concatenate([np.asarray(part, np.float32) for part in parts])
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

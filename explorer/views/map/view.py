@@ -103,7 +103,7 @@ class MapView(View):
             return
         self.show_content()
         self.details_changed.emit()
-        key = (*runs, selection.step, selection.dataset)
+        key = (*runs, selection.step_of(0), selection.step_of(1), selection.dataset)
         if key != self._key:
             self._key = key
             for index in (0, 1):
@@ -137,17 +137,19 @@ class MapView(View):
             read_facing,
             self.context.workspace,
             run,
-            selection.step,
+            selection.step_of(index),
             selection.dataset,
             selection.run_a if index else None,
-            selection.step,
+            selection.step_of(0),
             done=partial(self._show, index),
             failed=partial(self._refuse, index),
             key=f"side {index}",
         )
 
     def _show(self, index: int, side: Side) -> None:
-        self.looks.show_side(index, side, side.pca_words)
+        self.looks.show_side(index, side, side.pca_words, partial(self._after_showing, index))
+
+    def _after_showing(self, index: int) -> None:
         if self.turning.on:
             self.turning.show()
         elif self.toolbar.projection.method != "pca":

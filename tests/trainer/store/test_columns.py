@@ -1,0 +1,68 @@
+"""Columns that stay in Arrow's memory, against the lists they stand for."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.charts.columns import as_numbers, column, is_class, is_scale
+from trainer.store.columns import StoredColumn, read_ids, taken
+
+WORDS = st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=40)
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(-20, 20), st.floats(-5, 5)), max_size=40)
+
+
+@settings(deadline=None)
+@given(WORDS)
+def test_it_is_the_list_of_its_values(values):
+    stored = StoredColumn(pa.chunked_array([pa.array(values[:3], pa.string()), pa.array(values[3:], pa.string())]))
+    assert stored == values
+    assert list(stored) == values
+    assert [stored[i] for i in range(-len(values), len(values))] == values * 2
+    assert stored[1:5] == values[1:5]
+    assert stored[::-1] == values[::-1]
+    assert pickle.loads(pickle.dumps(stored)) == stored
+    with pytest.raises(IndexError):
+        stored[len(values)]
+
+
+@settings(deadline=None)
+@given(WORDS, st.randoms())
+def test_order_and_rows_are_those_of_the_list(values, random):
+    values = [value or "" for value in values]
+    rows = [random.randrange(len(values)) for _ in values]
+    stored = StoredColumn(pa.array(values, pa.string()))
+    assert stored.order(np.array(rows, int)).tolist() == sorted(range(len(rows)), key=lambda i: values[rows[i]])
+    assert list(taken(stored, np.array(rows, int))) == [values[row] for row in rows]
+
+
+@settings(deadline=None)
+@given(st.one_of(WORDS, NUMBERS))
+def test_colours_are_those_of_the_list(values):
+    try:
+        stored = StoredColumn(pa.array(values, from_pandas=False))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return  # whole numbers beside fractions: a table holds one kind
+    values = list(stored)
+    assert is_scale(stored) == is_scale(values)
+    assert is_class(stored, 8) == is_class(values, 8)
+    a, b = column(stored), column(values)
+    assert a.names == b.names
+    for mine, theirs in ((a.place, b.place), (a.numbers, b.numbers)):
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_array_equal(mine, theirs)
+    if stored.is_numeric:
+        np.testing.assert_array_equal(as_numbers(stored), as_numbers(values))
+
+
+def test_lists_are_no_classes_and_ids_are_an_array():
+    lists = StoredColumn(pa.array([[1], [2], None]))
+    assert column(lists) is None
+    assert not is_class(lists, 8)
+    assert not is_scale(lists)
+    assert read_ids(StoredColumn(pa.array([3, 1, 2**53 + 1]))).tolist() == [3, 1, 2**53 + 1]
+    assert read_ids(StoredColumn(pa.array(["b", "ä"]))).tolist() == ["b", "ä"]
