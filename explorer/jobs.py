@@ -3,8 +3,8 @@
 Facts come only through the store: what a trainer wrote while no window was open arrives the same way as what
 it writes now. Nothing here ends with the window: a trainer is a process of its own session.
 
-A run with the status `queued` waits for its turn: the oldest one is started as soon as no run is active. The
-status is in the store, so the next window keeps the promise of the one that queued the run.
+A run with the status `queued` waits for its turn (`trainer.queue`), which polls start as long as a window is open. The
+status is in the store, so the next window, or `trainer queue run`, keeps the promise of the one that queued the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from explorer.background import Background
-from trainer import catalog, config, launch
+from trainer import catalog, config, launch, queue
 from trainer.config.ablation import PRESET as ABLATION
 from trainer.config.ablation import four_way
 from trainer.problem import Problem
@@ -32,6 +32,8 @@ PATIENCE_MS: Final = 15_000
 """How long a trainer that was asked to stop may go on before its run counts as deaf."""
 IDLE_POLL_MS: Final = 2000
 RECONCILE_S: Final = 2.0
+STALLED_S: Final = 90.0
+"""Without a sign of life for this long, a running trainer is called stalled; it gives one every two seconds."""
 IDLE_AFTER: Final = 6
 """Polls without news, and without an active run, after which polling slows down."""
 SCALARS_A_POLL: Final = 50_000
@@ -48,6 +50,7 @@ class Seen:
 
     changes: int = -1
     scalar: int = -1
+    waiting: bool = False
     snapshots: dict[int, int] = field(default_factory=dict)
 
 
@@ -59,6 +62,7 @@ class News:
     runs: tuple[RunRow, ...] | None = None
     scalars: tuple[ScalarRow, ...] = ()
     snapshots: tuple[int, ...] = ()
+    slots: queue.Slots | None = None
 
 
 class Jobs(QObject):
@@ -78,6 +82,7 @@ class Jobs(QObject):
         run_ended: A run that was active at the last poll and is no more.
         started: The run that was just created or resumed.
         went_deaf: A run whose trainer was asked to stop and has not ended for `PATIENCE_MS`: `end` would end it.
+        alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         deleted: The runs just deleted, so that a banner can offer to undo.
         failed: A sentence: what could not be done, why, and what to do next.
     """
@@ -89,6 +94,7 @@ class Jobs(QObject):
     started = Signal(int)
     went_deaf = Signal(object)
     deleted = Signal(list)
+    alerted = Signal(object, str)
     failed = Signal(str)
 
     def __init__(
@@ -108,6 +114,9 @@ class Jobs(QObject):
         self._writes: deque[tuple[Callable[[], Any], Done | None]] = deque()
         self._writing = False
         self._patience: dict[int, QTimer] = {}
+        self._slots = queue.Slots()
+        self._alerts: set[tuple[int, str, int]] = set()
+        self._beats: dict[int, tuple[int, float]] = {}
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
 
     @property
@@ -126,7 +135,7 @@ class Jobs(QObject):
         self._write(partial(_create_and_launch, self._workspace, run, preset), partial(self._announce_start, done))
 
     def start_demo(self) -> None:
-        """Creates the two demo runs; the first starts now, the second when no run is active any more."""
+        """Queues the two demo runs: on a computer with one device they train one after the other."""
         self._write(partial(_create_demo, self._workspace), partial(self._announce_start, None))
 
     def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
@@ -140,17 +149,91 @@ class Jobs(QObject):
             partial(_create_ablation, self._workspace, tuple(levels), template), partial(self._announce_start, None)
         )
 
-    def stop(self, runs: Sequence[int]) -> None:
-        """Asks the trainers of `runs` to end after the step they are in, with a checkpoint."""
+    def stop(self, runs: Sequence[int], *, after: str = "step", done: Done | None = None) -> None:
+        """Asks the trainers of `runs` to end after the `step` or `epoch` they are in, with a checkpoint."""
         for run in runs:
-            self._write(partial(_stop, self._workspace, run))
+            self._write(partial(launch.stop, self._workspace, run, after=after), done)
+
+    def ask(self, runs: Sequence[int], what: str) -> None:
+        """Asks trainers to `pause`, `save` or `evaluate`; the empty word lets those that pause go on."""
+        for run in runs:
+            self._write(partial(self._workspace.ask, run, what))
+
+    def kill(self, runs: Sequence[int]) -> None:
+        """Ends trainers at once; what they did since their last checkpoints is lost."""
+        for run in runs:
+            self._force(launch.kill, run)
+
+    def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
+        """Makes a run that goes on from a kept checkpoint of `run`, and queues it."""
+        self._write(partial(_branch, self._workspace, run, step, name), partial(self._announce_start, done))
+
+    # -- the queue ---------------------------------------------------------------------------------------------
+
+    @property
+    def slots(self) -> queue.Slots:
+        """How many runs train at once, as of the last poll."""
+        return self._slots
+
+    def expected(self) -> dict[int, queue.Expected]:
+        """When each queued run is likely to start and end."""
+        return queue.forecast(self._runs, self._slots)
+
+    def enqueue(
+        self, runs: Sequence[config.Run], preset: str = "", *, parent: int | None = None, priority: int = 0,
+        after: int | None = None, done: Done | None = None,
+    ) -> None:  # fmt: skip
+        """Queues new runs; `done` gets the first one's number."""
+        make = partial(_enqueue, self._workspace, tuple(runs), preset, parent, priority, after)
+        self._write(make, partial(self._announce_start, done))
+
+    def move(self, runs: Sequence[int], place: int) -> None:
+        """Puts queued runs at a place of the queue, 0 being the next; undoable."""
+        before = queue.in_order(self._runs)
+        order, priorities = [run.id for run in before], {run.id: run.priority for run in before}
+        self.undo.push(
+            _Command(
+                "Move in the queue",
+                redo=partial(self._write, partial(queue.move, self._workspace, tuple(runs), place)),
+                undo=partial(self._write, partial(self._workspace.arrange, order, priorities)),
+            )
+        )
+
+    def shift(self, runs: Sequence[int], by: int) -> None:
+        """Moves queued runs up (-1) or down (+1) by one; undoable."""
+        order = [run.id for run in queue.in_order(self._runs)]
+        places = [order.index(run) for run in runs if run in order]
+        if places:
+            self.move(runs, max(0, (min(places) if by < 0 else max(places) - len(places) + 1) + by))
+
+    def prefer(self, runs: Sequence[int], priority: int) -> None:
+        """Gives queued runs a priority; higher ones start first."""
+        for run in runs:
+            self._write(partial(queue.prefer, self._workspace, run, priority))
+
+    def wait_for(self, runs: Sequence[int], other: int | None) -> None:
+        """Makes queued runs wait until `other` has ended."""
+        for run in runs:
+            self._write(partial(queue.wait_for, self._workspace, run, other))
+
+    def choose_slots(self, **values: Any) -> None:
+        """Changes how many runs train at once, or holds the queue."""
+        self._write(partial(queue.choose_slots, self._workspace, **values))
+
+    def keep_queue_going(self) -> None:
+        """Leaves the queue to a process of its own, for the window closes. At once, not among the writes."""
+        if queue.in_order(self._runs) and not queue.is_kept_going(self._workspace):
+            queue.keep_going_detached(self._workspace)
 
     def end(self, run: int) -> None:
         """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
+        self._force(launch.end, run)
+
+    def _force(self, function: Callable[[Workspace, int], bool], run: int) -> None:
         # Not among the writes: they would wait for the grace time.
         self._background.run(
             self,
-            launch.end,
+            function,
             self._workspace,
             run,
             done=partial(self._ended_by_force, run),
@@ -248,6 +331,7 @@ class Jobs(QObject):
         self._last_problem = ""
         self._quiet_polls = 0 if found.runs is not None or found.scalars else self._quiet_polls + 1
         self._seen = found.seen
+        self._slots = found.slots or self._slots
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and found.runs != self._runs:
             self._runs = found.runs
@@ -259,7 +343,33 @@ class Jobs(QObject):
             self.snapshots_changed.emit(run)
         for row in ended:
             self.run_ended.emit(row)
+        self._tell_alerts()
         self._poll_later()
+
+    def is_stalled(self, run: int) -> bool:
+        """Whether the run's trainer has given no sign of life for `STALLED_S`, by this window's own clock."""
+        row = self.run(run)
+        beats, since = self._beats.get(run, (-1, 0.0))
+        return row is not None and row.beats == beats and time.monotonic() - since > STALLED_S
+
+    def _tell_alerts(self) -> None:
+        """Announces what is new, once; a sitting that begins anew may announce the same again."""
+        now = {}
+        for run in self._runs:
+            for kind, alert in run.alerts.items():
+                now[run.id, kind, int(alert.get("step", 0))] = run
+            # Beats are compared with this clock, never with the trainer's: clocks step.
+            if run.status == "running":
+                if self._beats.get(run.id, (-1, 0.0))[0] != run.beats:
+                    self._beats[run.id] = run.beats, time.monotonic()
+                if self.is_stalled(run.id):
+                    now[run.id, "stalled", run.beats] = run
+            else:
+                self._beats.pop(run.id, None)
+        new = now.keys() - self._alerts
+        self._alerts = set(now)
+        for key in sorted(new):
+            self.alerted.emit(now[key], key[1])
 
     def _be_patient(self) -> None:
         """Gives every run that was asked to stop its time; forgets those that ended or are to go on after all."""
@@ -312,7 +422,9 @@ class Jobs(QObject):
             return
         self._writing = True
         function, done = self._writes.popleft()
-        self._background.run(self, function, done=partial(self._written, done), failed=self._write_failed, key="write", urgent=True)
+        self._background.run(
+            self, function, done=partial(self._written, done), failed=self._write_failed, key="write", urgent=True
+        )
 
     def _written(self, done: Done | None, answer: Any) -> None:
         self._writing = False
@@ -367,12 +479,16 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     """
     if reconcile:
         workspace.reconcile()
+    if reconcile and seen.waiting:
+        # Also when nothing has changed: another process may have been deciding at the last poll.
+        queue.start_due(workspace)
     changes = workspace.changes()
     if changes == seen.changes:
         return News(seen)
     runs = tuple(workspace.runs())
-    if start_next(workspace, runs) is not None:
+    if any(run.status == "queued" for run in runs) and queue.start_due(workspace):
         runs = tuple(workspace.runs())
+    waiting = any(run.status == "queued" for run in runs)
     first = seen.scalar < 0
     scalars = () if first else tuple(workspace.scalars_after(seen.scalar, limit=SCALARS_A_POLL))
     if len(scalars) == SCALARS_A_POLL:
@@ -381,16 +497,8 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     watched = {run.id for run in runs if working(run)} | set(active)
     counts = {run: len(workspace.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
-    return News(Seen(changes, newest, seen.snapshots | counts), runs, scalars, grown)
-
-
-def start_next(workspace: Workspace, runs: Sequence[RunRow]) -> int | None:
-    """Starts the oldest queued run if no run is active; its id, or None."""
-    queued = [run for run in runs if run.status == "queued"]
-    if not queued or any(working(run) for run in runs):
-        return None
-    launch.start_detached(workspace, queued[0].id)
-    return queued[0].id
+    after = Seen(changes, newest, waiting, seen.snapshots | counts)
+    return News(after, runs, scalars, grown, queue.slots(workspace))
 
 
 def demo_runs() -> list[tuple[str, config.Run]]:
@@ -416,7 +524,7 @@ def _create_and_launch(workspace: Workspace, run: config.Run, preset: str) -> in
 def _create_demo(workspace: Workspace) -> int:
     """Queues all demo runs; the first one's id.
 
-    The poll that follows starts it. Only polls start queued runs: one comes after the other, so none is started twice.
+    The poll that follows starts it.
     """
     created = [workspace.create_run(run, status="queued", preset=preset) for preset, run in demo_runs()]
     return created[0]
@@ -435,12 +543,24 @@ def _create_ablation(workspace: Workspace, levels: Sequence[float], template: co
     return created[0]
 
 
-def _stop(workspace: Workspace, run: int) -> None:
-    """Asks a trainer to stop; a run that still waits for one leaves the queue."""
-    if workspace.run(run).status == "queued":
-        workspace.change_run(run, status="stopped", reason="Taken out of the queue before it started.")
-    else:
-        launch.stop(workspace, run)
+def _branch(workspace: Workspace, run: int, step: int, name: str) -> int:
+    """Makes a branch and puts it into the queue; its number."""
+    made = workspace.branch(run, step, name)
+    workspace.enqueue(made)
+    return made
+
+
+def _enqueue(
+    workspace: Workspace, runs: Sequence[config.Run], preset: str, parent: int | None, priority: int, after: int | None
+) -> int:
+    """Puts new runs into the queue; the first one's number."""
+    created = []
+    for run in runs:
+        number = workspace.create_run(run, status="queued", preset=preset, parent=parent)
+        if priority or after is not None:
+            workspace.change_run(number, priority=priority, after=after)
+        created.append(number)
+    return created[0]
 
 
 def _resume(workspace: Workspace, run: int) -> int:

@@ -61,6 +61,8 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
 
     while training.step < training.total_steps:
         wish = wishes.now()
+        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimiser.epochs) == 0:
+            wish = "stop"
         if wish in ("stop", "pause", "save"):
             watch.save()
         if wish == "stop":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, Any, Final
 
 from trainer.problem import Problem
@@ -21,28 +22,33 @@ class LaunchError(Problem):
     """A trainer could not be started or ended."""
 
 
-def start_detached(workspace: Workspace, run: int) -> int:
+def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
     """The process number of a new trainer of the run, in a session of its own, its words going to `log.txt`.
 
     The row says `starting` until that trainer claims it.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        slot: Where the queue puts it: `cpu`, or `gpu:1` for the only GPU that it will see.
+        queued_only: Refuse a run that has left the queue.
 
     Raises:
         LaunchError: The run is being trained already, or the process could not be started.
     """
     workspace.reconcile()
     row = workspace.run(run)
-    if workspace.is_alive(run) or not workspace.begin_launch(run):
+    if workspace.is_alive(run) or not workspace.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = [sys.executable, "-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
     try:
         with (row.folder / "log.txt").open("ab") as log:
-            process = _spawn(command, log)
+            process = _spawn(command, log, **_sight(slot))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.change_run(run, status="failed", reason=reason)
         raise LaunchError(reason) from error
-    # Reaped when it ends, or a zombie would pass for a living trainer as long as the window lives.
-    threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
+    _reap(process)
     started = identity(process.pid)
     # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
     ticks = started.start_ticks if started else -1
@@ -50,10 +56,41 @@ def start_detached(workspace: Workspace, run: int) -> int:
     return process.pid
 
 
-def stop(workspace: Workspace, run: int) -> None:
-    """Asks the run's trainer to stop after the step it is in, leaving a checkpoint; a queued run just stops waiting."""
+def detach(command: list[str], log: Path) -> int:
+    """The process number of a program that outlives this one, its words going to the end of `log`.
+
+    Raises:
+        LaunchError: It could not be started.
+    """
+    try:
+        with log.open("ab") as words:
+            process = _spawn(command, words)
+    except OSError as error:
+        raise LaunchError(f"{command[0]} could not be started: {error}.") from error
+    _reap(process)
+    return process.pid
+
+
+def stop(workspace: Workspace, run: int, *, after: str = "step") -> None:
+    """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        after: `step`: after the one it is in; `epoch`: when it has seen each pair as often as every other.
+    """
     if not workspace.unqueue(run):
-        workspace.ask(run, "stop")
+        workspace.ask(run, "stop" if after == "step" else "stop-epoch")
+
+
+def kill(workspace: Workspace, run: int) -> bool:
+    """Ends the run's trainer at once; what it did since its last checkpoint is lost. Whether it is gone.
+
+    The signal goes only to the process that holds the run's lock and has the number, start and boot in its row.
+    """
+    gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    workspace.reconcile()
+    return gone or not workspace.is_alive(run)
 
 
 def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
@@ -94,8 +131,24 @@ def _state(row: RunRow) -> str:
     return f"being trained (pid {row.pid})" if row.pid is not None else "starting"
 
 
-def _spawn(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Waits for it, or a zombie would pass for a living trainer as long as the window lives."""
+    threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
+
+
+def _sight(slot: str) -> dict[str, dict[str, str]]:
+    """What keeps a trainer to its slot: the one GPU it sees, or none at all."""
+    if slot.startswith("gpu:"):
+        return {"more": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}}
+    if not slot:
+        return {}
+    from trainer import gauges
+
+    return {"more": {"CUDA_VISIBLE_DEVICES": ""}} if gauges.gpu_count() else {}
+
+
+def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"} | (more or {})
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment}
     if os.name != "nt":
         return subprocess.Popen(command, start_new_session=True, **options)

@@ -24,7 +24,7 @@ class Wishes:
         self._before: dict[signal.Signals, signal.Handlers] = {}
 
     def now(self) -> str:
-        """`stop`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
+        """`stop`, `stop-epoch`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
         return "stop" if self._signalled else self._log.asked()
 
     def __enter__(self) -> Wishes:

@@ -125,7 +125,7 @@ def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
 
 def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monkeypatch):
     started: list[int] = []
-    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda _workspace, run: started.append(run))
+    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda _workspace, run, **_: started.append(run))
     go_to(qtbot, view, "attributes")
     view.levels.setCurrentIndex(2)
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
@@ -162,7 +162,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
 
     preset = catalog.preset
     monkeypatch.setattr(jobs_module.catalog, "preset", lambda name: tiny(preset(name)))
-    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run: fit(workspace, run))
+    monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run, **_: fit(workspace, run))
     go_to(qtbot, view, "attributes")
     before = view.board
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
@@ -176,3 +176,48 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     assert [line.words for line in view.board.piece("runs").lines][2:] == names
     assert view.start.isEnabled()
     qtbot.waitUntil(lambda: not view.context.background.busy, timeout=8000)
+
+
+def test_independent_scenes_are_embedded_from_the_button(qtbot, view: ExplainingView, two_runs, monkeypatch):
+    """What the process would answer comes from here; the question, its progress and its end are the real ones."""
+    import shutil
+
+    from trainer.config.ablation import INDEPENDENT
+    from trainer.messages import EmbedIndependent
+
+    workspace = view.context.workspace
+    asked: list[EmbedIndependent] = []
+    heard: dict[str, object] = {}
+
+    def ask(question, **callbacks) -> int:
+        asked.append(question)
+        heard.update(callbacks)
+        return 1
+
+    monkeypatch.setattr(view.context.asker, "ask", ask)
+    for run in two_runs:
+        folder = workspace.run(run).folder / "checkpoints" / "step_000020"
+        folder.mkdir(parents=True)
+        workspace.add_checkpoint(run, 20, folder)
+    go_to(qtbot, view, "attributes")
+    qtbot.waitUntil(view.embed.isEnabled, timeout=8000)
+    own = view.command()
+    view.probed.setCurrentIndex(1)
+    view.probed.picked.emit(True)
+    qtbot.waitUntil(lambda: "No run has a snapshot of independent Scenes" in view.warnings.text(), timeout=8000)
+    assert view.command() is None
+    qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
+    assert asked == [EmbedIndependent(runs=two_runs, steps=(None, None))]
+    heard["progress"](0.5, "embedding 1,024 pairs")
+    qtbot.waitUntil(lambda: "embedding 1,024 pairs" in view.working.note.text(), timeout=8000)
+    for run in two_runs:
+        last = workspace.snapshots(run)[-1]
+        folder = last.folder.with_name(f"scenes-{INDEPENDENT}@000020")
+        shutil.copytree(last.folder, folder)
+        workspace.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
+    heard["done"]({"snapshots": []})
+    qtbot.waitUntil(lambda: not view.busy and view.panes.isVisible(), timeout=20_000)
+    assert "scenes independent" in view.board.head[0]
+    assert view.command() == [*own, "--independent"]
+    assert not view.embed.isEnabled()
+    assert not view.working.busy

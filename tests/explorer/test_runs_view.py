@@ -105,7 +105,7 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     launched: list[int] = []
     monkeypatch.setattr(jobs_room.catalog, "preset", lambda name: config.Run(name=name))
 
-    def start(workspace: Workspace, run: int) -> int:
+    def start(workspace: Workspace, run: int, **_: object) -> int:
         workspace.change_run(run, status="starting")
         launched.append(run)
         return 1

@@ -6,12 +6,14 @@ import argparse
 import json
 
 GROUP = "Train"
-HELP = "go on with a stopped, failed or interrupted run in the background"
+HELP = "go on with a stopped, failed or interrupted run, or branch off a kept checkpoint of any"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the run and where to train it."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
+    parser.add_argument("--step", type=int, metavar="N", help="branch: a new run goes on from this kept checkpoint")
+    parser.add_argument("--as", dest="name", metavar="NAME", help="name of the branch")
     parser.add_argument("--foreground", action="store_true", help="train here, and end with this terminal")
 
 
@@ -22,10 +24,16 @@ def run(args: argparse.Namespace) -> int:
     workspace = args.workspace
     workspace.reconcile()
     row = workspace.run(args.run)
+    if args.step is not None:
+        row = workspace.run(workspace.branch(row.id, args.step, args.name or f"{row.name} from step {args.step}"))
+    elif args.name is not None:
+        raise launch.LaunchError("--as names a branch: say from which checkpoint with --step N.")
     if row.deleted_at is not None:
         raise launch.LaunchError(f"Run {row.id} ({row.name}) was deleted: trainer runs restore {row.id} first.")
     if row.status == "finished":
-        raise launch.LaunchError(f"Run {row.id} ({row.name}) is finished; duplicate it to train longer.")
+        raise launch.LaunchError(
+            f"Run {row.id} ({row.name}) is finished; branch off an earlier checkpoint (--step N), or duplicate it."
+        )
     if workspace.is_alive(row.id):
         raise launch.LaunchError(f"Run {row.id} ({row.name}) is being trained already (pid {row.pid}).")
     if args.foreground:

@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
-HELP = "list, show, rename, delete, restore or purge runs"
+HELP = "list, show, rename, delete, restore or purge runs; pause, save or evaluate one"
 
-_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge")
+_WISHES: Final = {
+    "pause": "pauses after the step it is in, with its model in memory",
+    "resume": "goes on",
+    "save": "writes a checkpoint",
+    "evaluate": "measures itself",
+}
+_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge", *_WISHES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs rename RUN NAME      give it another name\n"
         "trainer runs delete RUN           hide it; its files stay\n"
         "trainer runs restore RUN          show a deleted one again\n"
-        "trainer runs purge RUN            remove it and its files for good"
+        "trainer runs purge RUN            remove it and its files for good\n"
+        "trainer runs pause RUN            rest after the step it is in, with the model in memory\n"
+        "trainer runs resume RUN           go on after a pause, or from the newest checkpoint\n"
+        "trainer runs save RUN             write a checkpoint now\n"
+        "trainer runs evaluate RUN         measure now"
     )
     parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, metavar="ACTION", help="see above")
     parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder")
@@ -61,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     before = workspace.run(args.run)
     number = before.id
+    if args.action in _WISHES:
+        return _wish(workspace, before, args.action)
     if args.action == "purge":
         workspace.purge(number)
         return f"Run {number} ({before.name}) and its files are gone.", {"id": number, "purged": True}
@@ -74,6 +86,19 @@ def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
         workspace.restore(number)
         said = f"Run {number} ({before.name}) is back."
     return said, _plain(workspace.run(number))
+
+
+def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
+    """Asks the run's trainer for something; a run that has ended is started again by `resume`."""
+    from trainer import launch
+
+    if not workspace.is_alive(row.id):
+        if action != "resume":
+            raise launch.LaunchError(f"Run {row.id} ({row.name}) is {row.status}: nobody is there to ask.")
+        pid = launch.start_detached(workspace, row.id)
+        return f"Run {row.id} ({row.name}) goes on as process {pid}.", _plain(workspace.run(row.id))
+    workspace.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
+    return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.run(row.id))
 
 
 def _table(rows: list[RunRow]) -> str:

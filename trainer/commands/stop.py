@@ -7,12 +7,14 @@ import json
 import sys
 
 GROUP = "Train"
-HELP = "stop runs after the step they are in, leaving a checkpoint"
+HELP = "stop runs after the step or epoch they are in, leaving a checkpoint"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the runs and how long to wait."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
+    parser.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop (default: step)")
+    parser.add_argument("--kill", action="store_true", help="end at once; what follows the last checkpoint is lost")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait (default: 60)")
     parser.add_argument("--force", action="store_true", help="end a trainer that does not stop in time")
 
@@ -28,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     rows = [workspace.run(ref) for ref in args.runs]
     for row in rows:
         if row.active:
-            launch.stop(workspace, row.id)
+            launch.stop(workspace, row.id, after=args.after)
+        if args.kill and workspace.is_alive(row.id):
+            launch.kill(workspace, row.id)
     deadline = time.monotonic() + args.timeout
     answers = []
     for row in rows:

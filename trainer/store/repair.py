@@ -28,6 +28,8 @@ from trainer.store.workspace import Workspace
 STARTING_S: Final = 20.0
 """How long a launched trainer may take to claim its run when its process cannot be watched."""
 _LOG_TAIL: Final = 4_096
+_MUCH: Final = 0.8
+"""Share of the memory from which the system is the likely cause of a silent end."""
 
 
 def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
@@ -105,7 +107,22 @@ def _reason(row: Mapping[str, Any], folder: Path) -> str:
     said = f" Its last words: {last}" if last else " It left no words."
     if row["status"] == "starting":
         return f"The trainer ended before it began.{said}"
-    return f"The trainer's process ended without saying why (killed, out of memory, or a power cut).{said}"
+    return (
+        f"The trainer's process ended without saying why (killed, out of memory, or a power cut).{_memory(row)}{said}"
+    )
+
+
+def _memory(row: Mapping[str, Any]) -> str:
+    """What the process used when it was last heard of; the system ends those that use nearly everything."""
+    used = row["rss_mib"]
+    if not used:
+        return ""
+    import psutil
+
+    share = used * 2**20 / psutil.virtual_memory().total
+    gpu = f" and {row['gpu_mib']:,.0f} MiB of the GPU's" if row["gpu_mib"] else ""
+    likely = "; likely the system ended it for memory" if share > _MUCH else ""
+    return f" It was using {used:,.0f} MiB of memory ({share:.0%} of this computer's){gpu}{likely}."
 
 
 def _last_log_line(path: Path) -> str:
@@ -157,7 +174,8 @@ def _read_run(folder: Path) -> dict[str, Any] | None:
 
 def _insert_run(database: Database, runs_folder: Path, document: dict[str, Any]) -> None:
     values = {column: document[column] for column in schema.run.c.keys() if column in document}  # noqa: SIM118
-    values["facts"] = json.dumps(document.get("facts", {}))
+    for name in ("facts", "alerts"):
+        values[name] = json.dumps(document.get(name, {}))
     if values.get("status") in ACTIVE:
         values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
     with database.write() as connection:

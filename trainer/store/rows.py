@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,8 @@ class RunRow:
         objective: Kind of the objective, `clip` or `cloob`.
         data: What it trains on, for people.
         status: One of `STATUSES`.
-        asked: What the trainer was asked to do and has not done yet: `stop`, `pause`, `save`, `evaluate` or empty.
+        asked: What the trainer was asked to do and has not done yet: `stop`, `stop-epoch`, `pause`, `save`,
+            `evaluate` or empty.
         parent: The run it was duplicated from.
         eta_s: Seconds to go, as the trainer estimates.
         beats: Counts the trainer's signs of life; compare two readings to tell stuck from working.
@@ -43,6 +44,13 @@ class RunRow:
         reason: Why the run ended, a sentence; empty while nothing is wrong.
         metric: The headline metric of which `last` and `best` are values.
         facts: What the trainer noted about the run: device, parameters, fingerprints.
+        device: What the configuration asks for: `auto`, `cpu`, `cuda`, `mps`; empty in rows of older versions.
+        slot: Where the queue put it: `cpu`, `gpu:0`, `gpu:1`; empty for a run that was started by hand.
+        priority: Of a queued run; higher ones start first.
+        place: Order among queued runs of one priority; None comes after those that have one, by number.
+        after: The run that must have ended before this one starts.
+        alerts: Kind -> `{"words": sentence, "step": step}` of what is or went wrong in this sitting.
+        rss_mib, gpu_mib: Memory of the trainer at its last sign of life.
     """
 
     id: int
@@ -73,6 +81,14 @@ class RunRow:
     last: float | None
     best: float | None
     facts: dict[str, Any]
+    device: str = ""
+    slot: str = ""
+    priority: int = 0
+    place: float | None = None
+    after: int | None = None
+    alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rss_mib: float | None = None
+    gpu_mib: float | None = None
 
     @property
     def active(self) -> bool:

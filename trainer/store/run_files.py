@@ -18,7 +18,18 @@ from trainer.store.files import write_text
 FORMAT: Final = 1
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
 _SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
-_SKIPPED_OF_RUN: Final = _SKIPPED | {"launched_pid", "launched_ticks", "launched_at", "phase", "eta_s", "beats"}
+_SKIPPED_OF_RUN: Final = _SKIPPED | {
+    "launched_pid",
+    "launched_ticks",
+    "launched_at",
+    "phase",
+    "eta_s",
+    "beats",
+    "slot",
+    "place",
+    "rss_mib",
+    "gpu_mib",
+}
 
 
 def folder_name(number: int, name: str) -> str:
@@ -42,6 +53,7 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     document: dict[str, Any] = {"format": FORMAT, "id": run}
     document |= {key: value for key, value in row.items() if key not in _SKIPPED_OF_RUN}
     document["facts"] = json.loads(row["facts"])
+    document["alerts"] = json.loads(row["alerts"])
     document["config"] = row["config"]
     document["versions"] = versions()
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):

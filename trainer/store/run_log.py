@@ -37,6 +37,7 @@ class RunLog:
     Attributes:
         run: The row as it was claimed.
         folder: The run's folder.
+        memory: What a sign of life says of the memory in use: `rss_mib` and `gpu_mib`, in MiB.
     """
 
     def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
@@ -53,6 +54,7 @@ class RunLog:
         self._progress: dict[str, Any] = {}
         self._asked = ""
         self._ended = False
+        self.memory: Callable[[], dict[str, float]] = dict
         self.run = run
         self.folder = run.folder
 
@@ -91,6 +93,8 @@ class RunLog:
             started_at=row.started_at or now,
             sitting_at=now,
             heartbeat_at=now,
+            rss_mib=None,
+            gpu_mib=None,
             ended_at=None,
             reason="",
         )
@@ -130,9 +134,10 @@ class RunLog:
         self._flush_when_due()
 
     def asked(self) -> str:
-        """What the person asked for: `stop`, `pause`, `save`, `evaluate` or nothing.
+        """What the person asked for: `stop`, `stop-epoch`, `pause`, `save`, `evaluate` or nothing.
 
-        `stop` and `pause` stay until they are taken back or the run ends; `save` and `evaluate` are told once.
+        `stop`, `stop-epoch` and `pause` stay until they are taken back or the run ends; `save` and `evaluate` are
+        told once.
         """
         self._flush_when_due()
         now = time.monotonic()
@@ -156,6 +161,14 @@ class RunLog:
         self._write(lambda: self._workspace.change_run(self.run.id, **values))
         if self._ended:
             self.flush(patience_s=_PATIENCE_S)
+
+    def alert(self, kind: str, words: str, step: int) -> None:
+        """Keeps with the run that something is wrong with it."""
+        self._write(lambda: self._workspace.raise_alert(self.run.id, kind, words, step=step))
+
+    def all_clear(self, kind: str) -> None:
+        """Takes an alert back whose cause is gone."""
+        self._write(lambda: self._workspace.take_back_alert(self.run.id, kind))
 
     def headline(self, last: float, best: float) -> None:
         """Keeps the run's headline metric in its row, so that a table needs no curves."""
@@ -264,6 +277,6 @@ class RunLog:
             return
         self._beat_at = now
         try:
-            self._workspace.beat(self.run.id, self._progress)
+            self._workspace.beat(self.run.id, self._progress | self.memory())
         except StoreError:
             self._retry_at = now + _RETRY_S

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import IntegrityError
 
 from trainer import config
@@ -21,6 +22,7 @@ from trainer.store.rows import ACTIVE, ENDED, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 
 _RUN = schema.run.c
+_JSON = ("facts", "alerts")
 
 
 class RunTable:
@@ -44,6 +46,7 @@ class RunTable:
                     config=config.to_toml(run),
                     objective=run.objective.kind,
                     data=config.data_name(run.data),
+                    device=run.device,
                     preset=preset,
                     parent=parent,
                     status=status,
@@ -142,11 +145,19 @@ class RunTable:
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
             write_run_file(connection, self.folder, run)
 
-    def begin_launch(self, run: int) -> bool:
-        """Marks the run as starting; False when somebody else starts or trains it already."""
+    def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
+        """Marks the run as starting; False when somebody else starts or trains it already.
+
+        Args:
+            run: Its number.
+            slot: Where the queue puts it.
+            queued_only: Not when it has left the queue in the meantime.
+        """
         idle = _RUN.status.in_([*ENDED, "queued"]) | ((_RUN.status == "starting") & _RUN.launched_at.is_(None))
-        values = {"status": "starting", "asked": "", "reason": "", "launched_at": time.time()}
-        values |= {"launched_pid": None, "launched_ticks": None}
+        if queued_only:
+            idle = _RUN.status == "queued"
+        values = {"status": "starting", "asked": "", "reason": "", "launched_at": time.time(), "slot": slot}
+        values |= {"launched_pid": None, "launched_ticks": None, "alerts": "{}"}
         return self._change_if(run, idle & _RUN.deleted_at.is_(None), values)
 
     def unqueue(self, run: int) -> bool:
@@ -154,6 +165,42 @@ class RunTable:
         reason = "Taken out of the queue before its turn."
         values = {"status": "stopped", "asked": "", "reason": reason, "ended_at": time.time()}
         return self._change_if(run, _RUN.status == "queued", values)
+
+    def enqueue(self, run: int) -> bool:
+        """Puts a run that has ended back into the queue, behind the others; False when it is active."""
+        values = {"status": "queued", "asked": "", "reason": "", "place": None, "slot": ""}
+        return self._change_if(run, _RUN.status.in_(ENDED) & _RUN.deleted_at.is_(None), values)
+
+    def arrange(self, order: Sequence[int], priorities: Mapping[int, int]) -> None:
+        """Gives queued runs their places, first to last, and some of them another priority; others stay as they are."""
+        with self._database.write() as connection:
+            for place, run in enumerate(order):
+                values: dict[str, Any] = {"place": float(place)}
+                if run in priorities:
+                    values["priority"] = priorities[run]
+                statement = update(schema.run).where((_RUN.id == run) & (_RUN.status == "queued"))
+                connection.execute(statement.values(**values))
+
+    def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
+        """Keeps what is wrong with the run; None takes an alert of that kind back."""
+        with self._database.write() as connection:
+            found = connection.execute(select(_RUN.alerts).where(_RUN.id == run)).scalar() or "{}"
+            alerts = {name: kept for name, kept in json.loads(found).items() if name != kind}
+            if alert is not None:
+                alerts[kind] = dict(alert)
+            connection.execute(update(schema.run).where(_RUN.id == run).values(alerts=json.dumps(alerts)))
+            write_run_file(connection, self.folder, run)
+
+    def setting(self, name: str) -> str | None:
+        """What the workspace remembers under this name, as it was written."""
+        with self._database.read() as connection:
+            return connection.execute(select(schema.setting.c.value).where(schema.setting.c.name == name)).scalar()
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Remembers something for every window and command of this workspace."""
+        statement = sqlite_insert(schema.setting).values(name=name, value=value)
+        with self._database.write() as connection:
+            connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
 
     def ask(self, run: int, what: str) -> None:
         """Sets the flag that the trainer reads each step."""
@@ -226,8 +273,9 @@ class RunTable:
         return 1 + max([*folders, given or 0, newest or 0])
 
     def _row(self, row: Mapping[str, Any]) -> RunRow:
-        values = {name: row[name] for name in RunRow.__dataclass_fields__ if name not in {"folder", "facts"}}
-        return RunRow(**values, folder=self.folder / row["folder"], facts=json.loads(row["facts"]))
+        values = {name: row[name] for name in RunRow.__dataclass_fields__ if name not in {"folder", *_JSON}}
+        documents = {name: json.loads(row[name]) for name in _JSON}
+        return RunRow(**values, **documents, folder=self.folder / row["folder"])
 
 
 def _free_name(connection: Connection, name: str) -> str:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0001"
+SCHEMA_VERSION: Final = "0002"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -78,6 +78,14 @@ run = Table(
     Column("last", Float),
     Column("best", Float),
     _text("facts", "{}"),
+    _text("device"),
+    _text("slot"),
+    Column("priority", Integer, nullable=False, server_default=text("0")),
+    Column("place", Float),
+    Column("after", Integer),
+    _text("alerts", "{}"),
+    Column("rss_mib", Float),
+    Column("gpu_mib", Float),
     CheckConstraint(
         "status IN ('queued','starting','running','paused','stopping','stopped','finished','failed','interrupted')",
         name="status",
@@ -210,4 +218,11 @@ note = Table(
     _text("about"),
     Column("text", Text, nullable=False),
     Column("created_at", Float, nullable=False),
+)
+
+setting = Table(
+    "setting",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from trainer.store.run_table import RunTable
     from trainer.store.selections import NamedSelection
 
-Asked = Literal["", "stop", "pause", "save", "evaluate"]
+Asked = Literal["", "stop", "stop-epoch", "pause", "save", "evaluate"]
 
 
 class Workspace:
@@ -131,9 +132,50 @@ class Workspace:
         """Sets columns of the run's row and refreshes its `run.json`. For the trainer and the launcher."""
         self._runs.change(run, durable=durable, **values)
 
-    def begin_launch(self, run: int) -> bool:
-        """Marks the run as starting for the one who starts it; False when it starts or trains already."""
-        return self._runs.begin_launch(run)
+    def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
+        """Marks the run as starting for the one who starts it; False when it starts or trains already.
+
+        Args:
+            run: Its number.
+            slot: Where the queue puts it: `cpu`, `gpu:0`; empty when it is started by hand.
+            queued_only: Also False when it has left the queue by now.
+        """
+        return self._runs.begin_launch(run, slot=slot, queued_only=queued_only)
+
+    def branch(self, run: int, step: int, name: str) -> int:
+        """The number of a new, stopped run that goes on from a kept checkpoint of `run`; that one is not touched.
+
+        Raises:
+            StoreError: No checkpoint of that step is kept.
+        """
+        from trainer.store.branch import branch
+
+        return branch(self, run, step, name)
+
+    def enqueue(self, run: int) -> bool:
+        """Puts a run that has ended back into the queue; False when it is active."""
+        return self._runs.enqueue(run)
+
+    def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
+        """Gives queued runs their places, first to last, and some of them another priority."""
+        self._runs.arrange(order, priorities or {})
+
+    def raise_alert(self, run: int, kind: str, words: str, *, step: int) -> None:
+        """Keeps with the run that something is wrong with it; an alert of the same kind is replaced."""
+        self._runs.raise_alert(run, kind, {"words": words, "step": step})
+
+    def take_back_alert(self, run: int, kind: str) -> None:
+        """Forgets an alert whose cause is gone."""
+        self._runs.raise_alert(run, kind, None)
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """What every window and command of this workspace remembers under a name; plain JSON values."""
+        text = self._runs.setting(name)
+        return default if text is None else json.loads(text)
+
+    def set_setting(self, name: str, value: Any) -> None:
+        """Remembers a plain JSON value for every window and command of this workspace."""
+        self._runs.set_setting(name, json.dumps(value))
 
     def unqueue(self, run: int) -> bool:
         """Takes a run out of the queue, as stopped; False when it does not wait there."""

@@ -8,6 +8,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.store import RunLog, Workspace
+from trainer.store.schema import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def _doctor(call, *arguments: str) -> tuple[int, dict[str, dict]]:
 def test_doctor_finds_nothing_broken_in_a_sound_workspace(call, finished):
     status, found = _doctor(call)
     assert (status, {name for name, f in found.items() if f["state"] == "broken"}) == (0, set())
-    assert found["schema"]["value"] == "0001"
+    assert found["schema"]["value"] == SCHEMA_VERSION
     assert found["database"]["value"].endswith("check: ok")
     assert found["torch"]["value"]
 

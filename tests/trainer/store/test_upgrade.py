@@ -18,7 +18,7 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
+revision = "9999"
 down_revision = "{down}"
 
 
@@ -36,7 +36,7 @@ def later(tmp_path: Path):
     def write(then: str = "pass") -> Path:
         folder = tmp_path / "migrations"
         shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "versions" / "v0002_next.py").write_text(NEXT.format(down=SCHEMA_VERSION, then=then))
+        (folder / "versions" / "v9999_next.py").write_text(NEXT.format(down=SCHEMA_VERSION, then=then))
         return folder
 
     return write
@@ -84,8 +84,8 @@ def test_a_newer_database_is_refused_and_not_one_byte_changes(filled, workspace)
 
 
 def test_an_older_database_is_backed_up_then_migrated(filled, later):
-    prepare(filled, migrations=later(), newest="0002")
-    assert version_of(filled) == "0002"
+    prepare(filled, migrations=later(), newest="9999")
+    assert version_of(filled) == "9999"
     assert "mood" in _columns(filled)
     (backup,) = (filled.parent / "backups").iterdir()
     assert backup.name.startswith(f"explorer-v{SCHEMA_VERSION}-")
@@ -99,7 +99,7 @@ def test_a_migration_that_fails_changes_nothing_and_names_the_backup(filled, lat
     with closing(sqlite3.connect(filled)) as connection:
         before = list(connection.iterdump())
     with pytest.raises(StoreError, match=r"It is as it was; a copy lies at .*backups"):
-        prepare(filled, migrations=later('op.execute("INSERT INTO nowhere VALUES (1)")'), newest="0002")
+        prepare(filled, migrations=later('op.execute("INSERT INTO nowhere VALUES (1)")'), newest="9999")
     with closing(sqlite3.connect(filled)) as connection:
         assert list(connection.iterdump()) == before
     assert version_of(filled) == SCHEMA_VERSION
@@ -113,3 +113,21 @@ def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
     code = "import sys; from pathlib import Path; from trainer.store import Workspace as W; W(Path(sys.argv[1])).runs()"
     opens = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "space")]) for _ in range(3)]
     assert [process.wait() for process in opens] == [0, 0, 0]
+
+
+def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
+    path = tmp_path / "space" / "explorer.db"
+    first = tmp_path / "first"
+    shutil.copytree(MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", "v0002*"))
+    prepare(path, migrations=first, newest="0001")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = "'old', '0001-old', 'name = \"old\"', 'finished', 1.0"
+        connection.execute(f"INSERT INTO run (name, folder, config, status, created_at) VALUES ({values})")
+    workspace = Workspace(path.parent)
+    (row,) = workspace.runs()
+    assert (row.name, row.device, row.priority, row.place, row.alerts) == ("old", "", 0, None, {})
+    assert workspace.setting("queue", "unset") == "unset"
+    workspace.set_setting("queue", {"cpu": 2})
+    assert workspace.setting("queue") == {"cpu": 2}
+    workspace.close()
+    assert [file.name.startswith("explorer-v0001-") for file in (path.parent / "backups").iterdir()] == [True]

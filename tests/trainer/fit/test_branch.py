@@ -1,0 +1,71 @@
+"""A branch of a kept checkpoint is the original up to there, and goes on exactly as it would have."""
+
+import json
+
+import pytest
+import torch
+
+from trainer import checkpoint
+from trainer.__main__ import main
+from trainer.fit import fit
+from trainer.store import StoreError
+
+
+def _values(found: dict) -> dict:
+    """Without what a clock decides."""
+    timed = ("train/pairs_per_s", "train/data_wait", "system/")
+    return {s: {n: v for n, v in row.items() if not n.startswith(timed)} for s, row in found.items()}
+
+
+def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal):
+    original = tiny()
+    fit(workspace, original)
+    before = (workspace.run(original), workspace.checkpoints(original))
+    branched = workspace.branch(original, 8, "from eight")
+    row = workspace.run(branched)
+    assert (row.name, row.parent, row.step, row.status) == ("from eight", original, 8, "stopped")
+    whole = journal(original)
+    assert journal(branched) == {step: values for step, values in whole.items() if step <= 8}
+    assert workspace.last_values(branched).keys() == workspace.last_values(original).keys()
+    steps = {s.step for s in workspace.snapshots(original) if s.step <= 8}
+    assert {s.step for s in workspace.snapshots(branched)} == steps
+    fit(workspace, branched)
+    assert _values(journal(branched)) == _values(whole)
+    ours, theirs = (
+        checkpoint.load(workspace.run(n).folder / "checkpoints" / "step_000012").weights for n in (original, branched)
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (workspace.run(original), workspace.checkpoints(original)) == before, "the parent is not touched"
+    with pytest.raises(StoreError, match="no checkpoint of step 7"):
+        workspace.branch(original, 7, "none")
+
+
+def test_the_command_branches_and_trains(workspace, tiny, capsys):
+    original = tiny(**{"optimiser.epochs": 2})
+    fit(workspace, original)
+    capsys.readouterr()
+    words = ["resume", str(original), "--step", "4", "--as", "again", "--foreground", "--json"]
+    assert main([*words, "--workspace", str(workspace.folder)]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (said["name"], said["status"], said["step"]) == ("again", "finished", 8)
+    assert workspace.run(said["id"]).parent == original
+
+
+def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypatch):
+    run = tiny()
+    from trainer.watch import Watch
+
+    saw = Watch.saw
+
+    def asks(self, update):
+        saw(self, update)
+        if self._training.step == 5:
+            workspace.ask(run, "stop-epoch")
+
+    monkeypatch.setattr(Watch, "saw", asks)
+    monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
+    fit(workspace, run)
+    row = workspace.run(run)
+    assert (row.status, row.step) == ("stopped", 8)
+    assert workspace.checkpoints(run)[-1].step == 8

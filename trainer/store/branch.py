@@ -1,0 +1,107 @@
+"""A run that goes on from a kept checkpoint of another: its curves up to there, and a training of its own after."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.metrics import metric
+from trainer.store.files import write_atomically
+from trainer.store.journal import Entry, Journal, read_journal
+from trainer.store.rows import CheckpointRow, RunRow, StoreError
+
+if TYPE_CHECKING:
+    from trainer.store.workspace import Workspace
+
+
+def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
+    """The number of a new run, stopped at `step`, that knows its parent; the parent is not touched.
+
+    Raises:
+        StoreError: No checkpoint of that step is kept, or it went while it was copied.
+    """
+    parent = workspace.run(run)
+    kept = {row.step: row for row in workspace.checkpoints(run) if row.folder.is_dir()}
+    if step not in kept:
+        there = ", ".join(map(str, sorted(kept))) or "none"
+        raise StoreError(f"{parent.name} keeps no checkpoint of step {step}. Kept are those of steps: {there}.")
+    config = dataclasses.replace(workspace.config_of(run), name=name)
+    made = workspace.create_run(config, status="stopped", parent=run, preset=parent.preset)
+    try:
+        entries = _copy_curves(workspace, parent, made, step)
+        _copy_files(workspace, parent, made, [row for row in kept.values() if row.step == step or _is_best(row, step)])
+        _copy_snapshots(workspace, parent, made, step)
+    except OSError as error:
+        workspace.purge(made)
+        raise StoreError(f"The checkpoint of step {step} cannot be copied: {error}. Nothing was made.") from error
+    _introduce(workspace, parent, made, step, entries)
+    return made
+
+
+def _is_best(row: CheckpointRow, step: int) -> bool:
+    return row.best and row.step <= step
+
+
+def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> list[Entry]:
+    entries = [entry for entry in read_journal(parent.folder / "metrics.jsonl") if entry.step <= step]
+    journal = Journal(workspace.run(made).folder / "metrics.jsonl")
+    for entry in entries:
+        journal.append(entry)
+    journal.close()
+    workspace.catch_up(made)
+    for row in workspace.evaluations(parent.id):
+        if row.step <= step:
+            workspace.add_evaluation(made, row.step, row.dataset, row.split, row.metrics)
+    return entries
+
+
+def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[CheckpointRow]) -> None:
+    folder = workspace.run(made).folder
+    # The tokenizer, and what else a sitting needs of the first one; `run.json` is the branch's own.
+    for file in parent.folder.glob("*.json"):
+        if file.name != "run.json":
+            shutil.copy2(file, folder / file.name)
+    for row in kept:
+        _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
+        workspace.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)
+
+
+def _copy_snapshots(workspace: Workspace, parent: RunRow, made: int, step: int) -> None:
+    folder = workspace.run(made).folder
+    for row in workspace.snapshots(parent.id):
+        if row.step <= step and row.folder.is_dir():
+            target = folder / "snapshots" / row.folder.name
+            _copy_folder(row.folder, target)
+            workspace.add_snapshot(made, row.step, row.dataset, row.split, target, n=row.n, d=row.d)
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, lambda draft: shutil.copytree(source, draft, copy_function=_link) and None)
+
+
+def _link(source: str, target: str) -> None:
+    """A second name for the same bytes, which are never changed in place; a copy where the disk cannot do that."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _introduce(workspace: Workspace, parent: RunRow, made: int, step: int, entries: list[Entry]) -> None:
+    values = [entry.values[parent.metric] for entry in entries if parent.metric in entry.values]
+    best = min if metric(parent.metric).better == "down" else max
+    workspace.change_run(
+        made,
+        step=step,
+        total_steps=parent.total_steps,
+        started_at=parent.started_at,
+        trained_s=entries[-1].elapsed_s if entries else 0.0,
+        last=values[-1] if values else None,
+        best=best(values) if values else None,
+        reason=f"Branched from step {step} of {parent.name}.",
+    )
+    workspace.add_facts(made, {**parent.facts, "branched_from": parent.id, "branched_at": step})
