@@ -153,7 +153,8 @@ class Background(QObject):
         self._wishes.clear()
         for pool in self._pools.values():
             pool.clear()
-        return all([pool.waitForDone(wait_ms) for pool in self._pools.values()])
+        finished = [pool.waitForDone(wait_ms) for pool in self._pools.values()]
+        return all(finished)
 
     def _watch(self, owner: QObject) -> None:
         """Forgets an owner when Qt deletes it: its `id` may soon be another's."""

@@ -17,4 +17,4 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     curve = plot.plot([], [])
     assert ticks(plot) == {""}
     curve.setData([0, 1], [2, 3])
-    assert ticks(plot) == {"0.0", "0.5", "1.0"}
+    assert ticks(plot) == {"0", "0.5", "1.0"}
