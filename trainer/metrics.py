@@ -58,9 +58,9 @@ class Metric:
 
 def metric(name: str) -> Metric:
     """What is known about a logged name; a neutral entry for a name that is not in the catalogue."""
-    known = METRICS.get(name)
+    known = METRICS.get(name) or _TASKS.get(name.rpartition("/")[2])
     if known is not None:
-        return known
+        return replace(known, name=name)
     split, _, attribute = name.partition("/knn_")
     if attribute and split in ("val", "combinations"):
         words = attribute.replace("_", " ")
@@ -129,6 +129,28 @@ def _system() -> list[Metric]:
         Metric("system/gpu_memory_mib", "GPU memory", "MiB", "down", system, digits=0),
     ]
 
+
+def _tasks() -> dict[str, Metric]:
+    """Numbers of `trainer evaluate`, by their names without a prefix: a run does not log them."""
+    tasks, shares = "Evaluation", {}
+    shares["zero_shot_mean_per_class"] = ("Zero-shot, mean per class", "up")
+    shares["zero_shot_ece"] = ("Calibration error", "down")
+    shares["zero_shot_ece_fitted"] = ("Calibration error, tau fitted", "down")
+    shares["linear_probe_acc1"] = ("Linear probe", "up")
+    shares["linear_probe_mean_per_class"] = ("Linear probe, mean per class", "up")
+    shares |= {f"few_shot_{k}_acc1": (f"Linear probe, {k} a class", "up") for k in (1, 2, 4, 8, 16)}
+    shares["robust_clean"] = ("Clean, as robustness measures", "up")
+    for kind in ("noise", "blur", "contrast", "jpeg", "occlusion"):
+        words = "JPEG" if kind == "jpeg" else kind
+        shares[f"robust_{kind}"] = (f"Under {words}", "up")
+    shares |= {"robust_mean": ("Under all corruptions", "up"), "robust_kept": ("Kept of the clean accuracy", "up")}
+    shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Fall on the shifted data", "down")}
+    found = {name: Metric(name, words, "", way, tasks, percent=True) for name, (words, way) in shares.items()}
+    found["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)
+    return found
+
+
+_TASKS: Final = _tasks()
 
 METRICS: Final[dict[str, Metric]] = {m.name: m for m in [*_training(), *_heldout(), *_combinations(), *_system()]}
 """Logged name -> what it means, in the order lists show them."""

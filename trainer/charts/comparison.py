@@ -20,8 +20,18 @@ COMPARED: Final = (
     "modality_gap",
     "knn_acc1",
     "knn_words",
+    "zero_shot_mean_per_class",
+    "zero_shot_ece",
+    "linear_probe_acc1",
+    *(f"few_shot_{k}_acc1" for k in (1, 2, 4, 8, 16)),
+    "robust_mean",
+    "robust_kept",
+    "shift",
 )
 """Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
+
+SHARES: Final = (*COMPARED[:8], "knn_acc1", "linear_probe_acc1", "shift")
+"""Those that are shares of independent samples, for which an interval of a share holds."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
     if not splits:
         names = ", ".join(row.name for row in rows)
         raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
-    sizes = [_sizes(workspace, row) for row in rows]
+    sizes = [_sizes(workspace, row) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
     compared = tuple(
         ComparedRun(row.id, row.name, row.objective, max((e.step for e in evaluations.values()), default=row.step))
         for row, evaluations in zip(rows, newest)
@@ -99,6 +109,11 @@ def _sizes(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], int]:
     return {(s.dataset, s.split): s.n for s in workspace.snapshots(row.id)}
 
 
+def _tried(evaluations: dict[tuple[str, str], EvaluationRow]) -> dict[tuple[str, str], int]:
+    """Samples of the splits that `trainer evaluate` measured."""
+    return {key: int(e.metrics["n"]) for key, e in evaluations.items() if "n" in e.metrics}
+
+
 def _row(
     name: str, key: tuple[str, str], evaluations: list[EvaluationRow | None], n: list[int | None]
 ) -> ComparisonRow | None:
@@ -107,7 +122,8 @@ def _row(
         return None
     known = metric(f"val/{name}")
     intervals = tuple(
-        wilson(value, size) if known.percent and value is not None and size else None for value, size in zip(values, n)
+        wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
+        for value, size in zip(values, n)
     )
     return ComparisonRow(known, name, *key, tuple(n), values, intervals, _best(values, known.better))
 

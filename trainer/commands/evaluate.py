@@ -1,4 +1,8 @@
-"""`trainer evaluate`: how good a run's model is on its held-out pairs, or on another folder of captioned images."""
+"""`trainer evaluate`: how good runs are on their held-out pairs, or at the tasks of the field on any data set.
+
+Without `--task`, `--data` or `--snapshot` it prints what training logs; with one of them the tasks are measured, stored
+as evaluations of the runs, and printed.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +10,95 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from trainer import config
+    from trainer.answer.evaluating import Evaluated
     from trainer.answer.open_models import KeptModel
     from trainer.data import DataSplits
     from trainer.store import RunRow, Workspace
 
+TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness")
+"""As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
+
 GROUP = "Look"
-HELP = "measure recall, zero-shot accuracy and more on held-out pairs"
+HELP = "measure zero-shot, retrieval, probes and robustness on held-out pairs or any data set"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, its step, and other data if its own is not meant."""
-    parser.add_argument("run", metavar="RUN", help="number, name or folder")
+    """The runs, their step, the data and the tasks."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption beside each")
+    tasks = parser.add_argument_group("tasks of the field")
+    tasks.add_argument(
+        "--task", nargs="+", action="extend", default=[], choices=(*TASKS, "all"), metavar="TASK", help=", ".join(TASKS)
+    )
+    tasks.add_argument(
+        "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
+    )
+    tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding anew")
+    tasks.add_argument("--split", help="which split to try (the held-out one)")
+    tasks.add_argument("--suite", help="class names and templates (those of the data)")
+    tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all)")
+    tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
+    tasks.add_argument("--shift", default="", metavar="PATH", help="a second data set; its fall is part of robustness")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the numbers of every held-out split."""
+    """Prints the numbers of every held-out split, or of every task."""
+    if args.task or args.data or args.snapshot:
+        return _run_tasks(args)
     from trainer.answer import OpenModels
 
-    row = args.workspace.run(args.run)
-    kept = OpenModels(args.workspace).get(row.id, args.step)
-    results = evaluate(args.workspace, row, kept, args.data_folder)
-    print(json.dumps(results, indent=1) if args.json else as_text(row, results))
+    models, printed = OpenModels(args.workspace), []
+    for name in args.runs:
+        row = args.workspace.run(name)
+        results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
+        printed.append(results if args.json else as_text(row, results))
+    if args.json:
+        print(json.dumps([result for results in printed for result in results], indent=1))
+    else:
+        print("\n\n".join(printed))
     return 0
+
+
+def _run_tasks(args: argparse.Namespace) -> int:
+    from trainer.answer import OpenModels
+    from trainer.answer.evaluating import Wanted, clip_benchmark, evaluate_runs
+    from trainer.figures.files import json_text
+
+    wanted = Wanted(
+        data=args.data,
+        snapshot=args.snapshot,
+        split=args.split,
+        tasks=() if "all" in args.task else tuple(dict.fromkeys(args.task)),
+        suite=args.suite,
+        most=args.most,
+        most_train=args.most_train,
+        shift=args.shift,
+        step=args.step,
+    )
+    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, _tell)
+    if args.json:
+        print(json_text([clip_benchmark(one) for one in done], indent=1))
+    else:
+        print("\n".join([*map(_task_text, done), *(f"{what}: not measured. {why}" for what, why in left_out.items())]))
+    return 0
+
+
+def _task_text(done: Evaluated) -> str:
+    from trainer.metrics import metric
+
+    record = done.record
+    drawn = f" of {record.whole:,}" if record.n < record.whole else ""
+    head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset} {done.split}"
+    lines = [f"{head}, n = {record.n:,}{drawn}"]
+    for name, value in record.metrics.items():
+        known = metric(f"val/{name}")
+        lines.append(f"  {known.label:<36}{known.text(value):>12}")
+    return "\n".join([*lines, ""])
 
 
 def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:

@@ -49,6 +49,22 @@ def as_markdown(table: Comparison) -> str:
     return "\n".join([*lines, "", f"Bold: best. {INTERVAL_NOTE}", ""])
 
 
+def as_latex(table: Comparison) -> str:
+    """A `tabular` of booktabs, to be pasted into a paper; the best is bold."""
+    from trainer.figures.groups import latex
+
+    heads = " & ".join(["", *(latex(run.name) for run in table.runs)])
+    lines = [r"\begin{tabular}{l" + "r" * len(table.runs) + "}", r"\toprule", heads + r" \\"]
+    lines.append(" & ".join(["", *(latex(text) for text in _subtitles(table))]) + r" \\")
+    for title, rows in sections(table):
+        lines += [r"\midrule", rf"\multicolumn{{{len(table.runs) + 1}}}{{l}}{{\textit{{{latex(title)}}}}} \\"]
+        for row in rows:
+            cells = [latex(_cell(row, i)) for i in range(len(row.values))]
+            cells = [rf"\textbf{{{text}}}" if i in row.best else text for i, text in enumerate(cells)]
+            lines.append(" & ".join([latex(row.metric.label), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% Bold: best. {INTERVAL_NOTE}", ""])
+
+
 def as_rows(table: Comparison) -> Rows:
     """One row a metric, split and run; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")

@@ -1,0 +1,264 @@
+"""What the evaluations of two or more runs on one data set say, with the answers behind every number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.intervals import wilson
+from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_bootstrap
+from trainer.analysis.zero_shot import confusion
+from trainer.charts import ChartError
+from trainer.charts.reference import Reference, references
+from trainer.metrics import Metric, metric
+from trainer.store import Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks
+
+ALPHA: Final = 0.05
+"""Adjusted p below which a difference counts as real."""
+CONFUSED: Final = ("zero_shot", "linear_probe", "knn")
+"""Tasks that name a class for each image."""
+
+
+@dataclass(frozen=True)
+class EvaluatedRun:
+    """One run on the data set; `tasks` holds what is stored of each."""
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    step: int
+    tasks: dict[str, TaskRecord]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """B minus A on the samples both were asked.
+
+    Attributes:
+        paired: With its bootstrap interval.
+        mcnemar: Of right and wrong answers; None where an answer is no yes or no.
+        p: McNemar's, adjusted for the rows of the table (Holm); NaN without.
+    """
+
+    paired: Paired
+    mcnemar: McNemar | None
+    p: float
+
+    @property
+    def real(self) -> bool:
+        """Whether chance is an unlikely cause: adjusted p below `ALPHA`, or without one an interval that leaves 0."""
+        if math.isnan(self.p):
+            return self.paired.low > 0 or self.paired.high < 0
+        return self.p < ALPHA
+
+
+@dataclass(frozen=True)
+class EvaluationLine:
+    """One metric.
+
+    Attributes:
+        task: Which task measured it.
+        values: One a run; None where it was not measured.
+        intervals: 95 % interval of a share of independent samples (Wilson), else None.
+        n: Samples of each run.
+        difference: Of the first two runs, where the answers of both are stored.
+    """
+
+    metric: Metric
+    name: str
+    task: str
+    values: tuple[float | None, ...]
+    intervals: tuple[tuple[float, float] | None, ...]
+    n: tuple[int, ...]
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class EvaluationChart:
+    """A data set, the runs measured on it, one line a metric, and what was published about it."""
+
+    dataset: str
+    split: str
+    runs: tuple[EvaluatedRun, ...]
+    lines: tuple[EvaluationLine, ...]
+    published: tuple[Reference, ...]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often each class was taken for each.
+
+    Attributes:
+        classes: Names, of the classes that occur only.
+        counts: Row: the true class; column: the answer.
+        shares: Counts over their row's sum.
+        numbers: Place of each shown class among all.
+    """
+
+    classes: tuple[str, ...]
+    counts: Int[np.ndarray, "c c"]
+    shares: Float[np.ndarray, "c c"]
+    numbers: tuple[int, ...]
+
+
+def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:
+    """Dataset and split of everything that `trainer evaluate` measured of any of the runs, the newest first."""
+    found: dict[tuple[str, str], float] = {}
+    for run in runs:
+        row = workspace.run(run)
+        for one in workspace.evaluations(row.id):
+            folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
+            if folder.is_dir():
+                when = folder.stat().st_mtime
+                found[one.dataset, one.split] = max(when, found.get((one.dataset, one.split), 0.0))
+    return sorted(found, key=lambda key: -found[key])
+
+
+def evaluation(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    dataset: str | None = None,
+    split: str | None = None,
+    step: int | None = None,
+) -> EvaluationChart:
+    """The newest evaluation of each run on a data set, or that of `step`; differences are of the first two runs.
+
+    Raises:
+        ChartError: None of the runs was evaluated on it.
+        StoreError: No such run.
+    """
+    rows = [workspace.run(run) for run in runs]
+    there = evaluated_data(workspace, [row.id for row in rows])
+    fitting = [key for key in there if dataset in (None, key[0]) and split in (None, key[1])]
+    if not fitting:
+        names = ", ".join(row.name for row in rows)
+        wanted = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
+        others = f" There are {', '.join(f'{d} {s}' for d, s in there)}." if there else ""
+        raise ChartError(f"None of {names} was evaluated {wanted} yet.{others} Run trainer evaluate, or Evaluate.")
+    dataset, split = fitting[0]
+    found = []
+    for index, row in enumerate(rows):
+        steps = [
+            e.step
+            for e in workspace.evaluations(row.id)
+            if (e.dataset, e.split) == (dataset, split) and step in (None, e.step)
+        ]
+        folders = [(s, evaluation_folder(row.folder, dataset, split, s)) for s in sorted(steps)]
+        tasks = [(s, read_tasks(folder)) for s, folder in folders if folder.is_dir()]
+        tasks = [(s, one) for s, one in tasks if one]
+        at, records = tasks[-1] if tasks else (row.step, {})
+        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, records))
+    return EvaluationChart(dataset, split, tuple(found), _lines(found), references(dataset))
+
+
+def confusion_of(record: TaskRecord) -> Confusion:
+    """The confusion of a task that names a class for each image; classes that occur nowhere are left out."""
+    label, predicted = record.arrays["label"], record.arrays["predicted"]
+    names = record.details["classes"]
+    shown = np.union1d(label, predicted).astype(int)
+    counts = confusion(predicted, label, classes=len(names))[np.ix_(shown, shown)]
+    sums = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, sums, out=np.full(counts.shape, np.nan), where=sums > 0)
+    return Confusion(tuple(names[place] for place in shown.tolist()), counts, shares, tuple(shown.tolist()))
+
+
+def images_of_cell(record: TaskRecord, true: int, answer: int) -> list[str]:
+    """Paths of the images of class `true` that were taken for `answer`."""
+    rows = (record.arrays["label"] == true) & (record.arrays["predicted"] == answer)
+    return record.arrays["path"][rows].tolist()
+
+
+def answers(record: TaskRecord, name: str) -> np.ndarray | None:
+    """How right each sample's answer is by the metric `name`, one number a sample; None where that is not stored."""
+    arrays = record.arrays
+    if name in ("zero_shot_acc1", "linear_probe_acc1", "knn_acc1", "robust_clean"):
+        return arrays.get("right")
+    if name == "zero_shot_acc5":
+        return arrays["rank"] <= 5
+    direction, _, k = name.partition("_R@")
+    if k and direction in arrays:
+        return arrays[direction] <= int(k)
+    kinds = list(record.details.get("curves", {}))
+    wanted = kinds if name == "robust_mean" else [name.removeprefix("robust_")]
+    columns = [key for key in arrays if key.rpartition("_")[0] in wanted]
+    if record.task == "robustness" and columns:
+        return np.mean([arrays[key] for key in columns], axis=0)
+    return None
+
+
+def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
+    names: dict[tuple[str, str], None] = {}
+    for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness"):
+        for run in runs:
+            names |= {(task, name): None for name in (run.tasks[task].metrics if task in run.tasks else ())}
+    made = [_line(runs, task, name) for task, name in names]
+    tested = [line.difference.p if line.difference else math.nan for line in made]
+    adjusted = holm(np.array(tested, np.float64))
+    return tuple(_with_p(line, float(p)) for line, p in zip(made, adjusted, strict=True))
+
+
+def _line(runs: Sequence[EvaluatedRun], task: str, name: str) -> EvaluationLine:
+    known = metric(f"val/{name}")
+    records = [run.tasks.get(task) for run in runs]
+    values = tuple(record.metrics.get(name) if record else None for record in records)
+    intervals = tuple(
+        wilson(value, record.n) if record and value is not None and _is_share(record, name) else None
+        for record, value in zip(records, values)
+    )
+    n = tuple(record.n if record else 0 for record in records)
+    both = len(records) > 1 and records[0] is not None and records[1] is not None
+    difference = _difference(records[0], records[1], name) if both else None
+    return EvaluationLine(known, name, task, values, intervals, n, difference)
+
+
+def _is_share(record: TaskRecord, name: str) -> bool:
+    found = answers(record, name)
+    return found is not None and found.dtype == bool
+
+
+def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
+    of_a, of_b = answers(a, name), answers(b, name)
+    if of_a is None or of_b is None:
+        return None
+    _, at_a, at_b = np.intersect1d(a.arrays["path"], b.arrays["path"], return_indices=True)
+    if not len(at_a):
+        return None
+    of_a, of_b = of_a[at_a], of_b[at_b]
+    test = mcnemar(of_a, of_b) if of_a.dtype == bool else None
+    return Difference(paired_bootstrap(of_a, of_b), test, test.p if test else math.nan)
+
+
+def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
+    from dataclasses import replace
+
+    if line.difference is None:
+        return line
+    return replace(line, difference=replace(line.difference, p=p))
+
+
+def curves(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, list[float]]]:
+    """Run, corruption and accuracy at severities 0 (clean) to 5 of everything measured."""
+    found = []
+    for run in chart.runs:
+        record = run.tasks.get("robustness")
+        for kind, values in (record.details["curves"] if record else {}).items():
+            found.append((run, kind, [record.metrics["robust_clean"], *values]))
+    return found
+
+
+def diagrams(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, dict[str, Any]]]:
+    """Run, `own` or `fitted`, and the reliability diagram of zero-shot classification at that temperature."""
+    found = []
+    for run in chart.runs:
+        record = run.tasks.get("zero_shot")
+        for name, diagram in (record.details["reliability"] if record else {}).items():
+            found.append((run, name, diagram))
+    return found

@@ -1,0 +1,66 @@
+"""Published results, to be shown beside a person's own: what a paper measured, on what, and where that is printed."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+
+from trainer.catalog import assets_dir
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One published number.
+
+    Attributes:
+        dataset: As the field calls it.
+        task: `zero_shot` or `linear_probe`.
+        value: Accuracy in [0, 1].
+        std: Deviation over runs; None for one run.
+        runs: How many were averaged.
+        source: Which table of which publication.
+    """
+
+    dataset: str
+    task: str
+    metric: str
+    model: str
+    pretraining: str
+    epochs: str
+    value: float
+    std: float | None
+    runs: int
+    source: str
+
+    @property
+    def trained(self) -> str:
+        """What the model learned from, and how long where that is printed."""
+        return f"{self.pretraining}, {self.epochs} epochs" if self.epochs else self.pretraining
+
+
+def references(dataset: str | None = None) -> tuple[Reference, ...]:
+    """Every published number, or those of one data set; names are compared by their letters and digits."""
+    found = []
+    for file in sorted((assets_dir() / "reference").glob("*.csv")):
+        with file.open(encoding="utf-8", newline="") as lines:
+            found += [_reference(row) for row in csv.DictReader(lines)]
+    return tuple(one for one in found if dataset is None or _plain(one.dataset) == _plain(dataset))
+
+
+def _reference(row: dict[str, str]) -> Reference:
+    return Reference(
+        row["dataset"],
+        row["task"],
+        row["metric"],
+        row["model"],
+        row["pretraining"],
+        row["epochs"],
+        float(row["value"]) / 100,
+        float(row["std"]) / 100 if row["std"] else None,
+        int(row["runs"]),
+        row["source"],
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

@@ -1,0 +1,245 @@
+"""A run's model on a data set: the tasks asked for, one after the other, each embedding what it needs once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+
+from trainer.analysis import corruptions
+from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
+from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.tiles import Progress
+from trainer.analysis.zero_shot import class_weights, predict
+from trainer.data.pairs import DataError
+from trainer.data.tokenizer import Tokenizer
+from trainer.embedding import embed_images, embed_tokens
+from trainer.evaluation import tasks
+from trainer.evaluation.task_data import Part, TaskData
+from trainer.models import TwoTowers
+from trainer.store.evaluation_files import TaskRecord
+
+TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness")
+AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model under evaluation: towers in evaluation mode.
+
+    Attributes:
+        inv_tau: Its own inverse temperature; NaN where it has none.
+    """
+
+    towers: TwoTowers
+    tokenizer: Tokenizer
+    context_length: int
+    device: torch.device
+    inv_tau: float
+
+
+class Evaluation:
+    """One model on one data set. Embeddings are kept from task to task."""
+
+    def __init__(
+        self, subject: Subject, data: TaskData, *, shift: TaskData | None = None, progress: Progress | None = None
+    ) -> None:
+        self.subject, self.data, self._shift = subject, data, shift
+        self._progress = progress or (lambda _share, _note: None)
+        self._kept: dict[str, np.ndarray] = {}
+        label = data.numbers_of(data.tried.labels)
+        self._known = np.flatnonzero(label >= 0)
+        self._label = label[self._known]
+        targets = data.numbers_of(data.train.labels)
+        self._train_rows = np.flatnonzero(targets >= 0)
+        self._targets = targets[self._train_rows]
+
+    def possible(self) -> dict[str, str]:
+        """Task -> why it cannot be done; empty where it can."""
+        towers, has_classes = self.subject.towers, bool(len(self._known))
+        no_image = "" if towers.visual is not None else "The run has no image tower."
+        no_text = "" if towers.text is not None else "The run has no text tower."
+        no_class = "" if has_classes else "The data has no classes."
+        no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labelled pairs to learn from."
+        learned = no_image or no_class or no_train
+        return {
+            "zero_shot": no_image or no_text or no_class,
+            "retrieval": no_image or no_text or self._no_captions(),
+            "linear_probe": learned,
+            "few_shot": learned,
+            "knn": learned,
+            "robustness": no_image or (learned if no_text else ""),
+        }
+
+    def _no_captions(self) -> str:
+        """Captions that are made of class names are no texts to be found: hundreds of images share each."""
+        data = self.data
+        if len(self._known) == len(data.tried) and len(set(data.tried.captions)) <= len(set(data.tried.labels)):
+            return "Its captions are made of its classes."
+        return ""
+
+    def run(self, task: str) -> TaskRecord:
+        """One task.
+
+        Raises:
+            DataError: It cannot be done with this model and these data.
+        """
+        if reason := self.possible()[task]:
+            raise DataError(f"{task.replace('_', ' ')} cannot be measured: {reason} Choose another task.")
+        return getattr(self, f"_{task}")()
+
+    # -- the tasks ---------------------------------------------------------------------------------------------
+
+    def _zero_shot(self) -> TaskRecord:
+        prompts = self._prompts()
+        found = tasks.zero_shot(self._tried()[self._known], prompts, self._label, inv_tau=self.subject.inv_tau)
+        suite = self.data.suite
+        about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
+        return self._record("zero_shot", found, **about)
+
+    def _retrieval(self) -> TaskRecord:
+        text = self._texts()
+        found = tasks.retrieval(self._tried(), text, self.data.tried.captions)
+        tried = self.data.tried
+        return tasks.record("retrieval", found, paths=tried.paths, whole=tried.whole)
+
+    def _linear_probe(self) -> TaskRecord:
+        about = {"progress": self._progress}
+        found = tasks.probe(
+            self._train(), self._targets, self._tried()[self._known], self._label, self._classes(), **about
+        )
+        return self._record("linear_probe", found, classes=list(self.data.suite.classes))
+
+    def _few_shot(self) -> TaskRecord:
+        about = {"progress": self._progress}
+        found = tasks.few_shots(
+            self._train(), self._targets, self._tried()[self._known], self._label, self._classes(), **about
+        )
+        return self._record("few_shot", found)
+
+    def _knn(self) -> TaskRecord:
+        found = tasks.knn(self._train(), self._targets, self._tried()[self._known], self._label)
+        return self._record("knn", found, classes=list(self.data.suite.classes))
+
+    def _robustness(self) -> TaskRecord:
+        """Accuracy under corruption, and on the second data set: zero-shot where there are classes, else recall."""
+        tried = self.data.tried
+        right, measure = self._judged(self._tried())
+        clean = float(right.mean())
+        metrics: dict[str, float] = {"robust_clean": clean}
+        curves: dict[str, list[float]] = {}
+        arrays: dict[str, np.ndarray] = {"right": right}
+        for number, kind in enumerate(corruptions.KINDS):
+            curves[kind] = []
+            for severity in corruptions.SEVERITIES:
+                self._progress((number + severity / 5) / len(corruptions.KINDS), f"Corrupting images: {kind}")
+                worse = self._embedded(tried.images, kind=kind, severity=severity)
+                arrays[f"{kind}_{severity}"] = now = self._judged(worse)[0]
+                curves[kind].append(float(now.mean()))
+            metrics[f"robust_{kind}"] = float(np.mean(curves[kind]))
+        metrics["robust_mean"] = float(np.mean([metrics[f"robust_{kind}"] for kind in corruptions.KINDS]))
+        metrics["robust_kept"] = metrics["robust_mean"] / clean if clean else float("nan")
+        details: dict[str, Any] = {"curves": curves, "measure": measure, "severities": list(corruptions.SEVERITIES)}
+        if self._shift is not None:
+            shift = Evaluation(self.subject, self._shift, progress=self._progress)
+            moved = shift._judged(shift._tried())
+            metrics |= {"shift": float(moved[0].mean()), "shift_drop": clean - float(moved[0].mean())}
+            about = {"dataset": self._shift.dataset, "split": self._shift.split, "n": len(moved[0])}
+            details["shift"] = about | {"measure": moved[1]}
+        paths = tried.paths if len(right) == len(tried) else [tried.paths[row] for row in self._known.tolist()]
+        return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole)
+
+    def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
+        """Which images are read rightly, and by what measure."""
+        if not self.possible()["zero_shot"]:
+            weights = class_weights(self._prompts())
+            return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
+        if self.subject.towers.text is not None:
+            return ranks(image, self._texts(), groups_of(self.data.tried.captions)) == 1, "image_to_text_R@1"
+        found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBOURS))
+        return found == self._label, "knn_acc1"
+
+    def _record(self, task: str, found: tuple, **details: Any) -> TaskRecord:
+        tried = self.data.tried
+        paths = [tried.paths[row] for row in self._known.tolist()]
+        return tasks.record(task, found, paths=paths, whole=tried.whole, **details)
+
+    # -- embeddings --------------------------------------------------------------------------------------------
+
+    def _classes(self) -> int:
+        return len(self.data.suite.classes)
+
+    def _tried(self) -> Float[np.ndarray, "n d"]:
+        return self._once("tried", lambda: self._embedded(self.data.tried.images, note="Embedding images"))
+
+    def _train(self) -> Float[np.ndarray, "n d"]:
+        note = "Embedding images to learn from"
+        return self._once("train", lambda: self._embedded(self.data.train.images, note=note)[self._train_rows])
+
+    def _texts(self) -> Float[np.ndarray, "n d"]:
+        return self._once("texts", lambda: self._sentences(self.data.tried.captions, "Embedding captions"))
+
+    def _prompts(self) -> Float[np.ndarray, "c t d"]:
+        suite = self.data.suite
+        sentences = [template.replace("{}", name) for name in suite.classes for template in suite.templates]
+        shape = (len(suite.classes), len(suite.templates), -1)
+        return self._once("prompts", lambda: self._sentences(sentences, "Embedding prompts").reshape(shape))
+
+    def _once(self, name: str, make: Any) -> np.ndarray:
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
+
+    def _embedded(
+        self, images: UInt8[np.ndarray, "n s s 3"], *, kind: str = "", severity: int = 0, note: str = ""
+    ) -> Float[np.ndarray, "n d"]:
+        rows = []
+        for start in range(0, len(images), AT_ONCE):
+            part = np.asarray(images[start : start + AT_ONCE])
+            if kind:
+                part = corruptions.corrupt(part, kind, severity, first=start)
+            else:
+                self._progress(start / len(images), f"{note}: {start:,} of {len(images):,}")
+            rows.append(embed_images(self.subject.towers, part, self.subject.device))
+        return np.concatenate(rows)
+
+    def _sentences(self, sentences: Sequence[str], note: str) -> Float[np.ndarray, "n d"]:
+        rows = []
+        for start in range(0, len(sentences), AT_ONCE):
+            self._progress(start / len(sentences), f"{note}: {start:,} of {len(sentences):,}")
+            tokens = self.subject.tokenizer.encode(
+                list(sentences[start : start + AT_ONCE]), self.subject.context_length
+            )
+            rows.append(embed_tokens(self.subject.towers, tokens, self.subject.device))
+        return np.concatenate(rows)
+
+
+class Stored(Evaluation):
+    """An evaluation on embeddings that are there already, those of a snapshot. Nothing can be corrupted."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        data: TaskData,
+        *,
+        image: Float[np.ndarray, "n d"] | None,
+        text: Float[np.ndarray, "n d"] | None,
+        train: Float[np.ndarray, "m d"] | None,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(subject, data, progress=progress)
+        given = {"tried": image, "texts": text, "train": None if train is None else train[self._train_rows]}
+        self._kept |= {name: np.asarray(rows, np.float32) for name, rows in given.items() if rows is not None}
+
+    def possible(self) -> dict[str, str]:
+        """As of an evaluation on images, but for robustness."""
+        absent = "" if "tried" in self._kept else "The snapshot has no image embeddings."
+        found = {task: absent or reason for task, reason in super().possible().items()}
+        return found | {"robustness": "A snapshot holds embeddings, no images that could be corrupted."}
+
+
+__all__ = ["TASKS", "Evaluation", "Part", "Stored", "Subject"]

@@ -1,0 +1,289 @@
+"""Data that a run is evaluated on, its own or any other: a split to try, and one that probes learn from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args, get_type_hints
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+from trainer import config
+from trainer.catalog import PromptSuite, prompt_suites
+from trainer.data.listing import folder_name, listing
+from trainer.data.pairs import DataError, Source
+from trainer.data.prepared import prepare
+
+if TYPE_CHECKING:
+    from trainer.store import Snapshot
+
+Progress = Callable[[float, str], None]
+
+TRIED: Final = ("test", "val", "validation", "heldout", "renderings")
+"""Splits that are tried where none is named, the first that there is."""
+PLAIN: Final = ("{}", "a picture of a {}")
+"""Templates of data that bring none."""
+_PROBE_SHARE: Final = 0.3
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some pairs of a split, decoded. Row i of every member is pair i.
+
+    Attributes:
+        whole: Pairs of the split they were drawn from.
+    """
+
+    images: UInt8[np.ndarray, "n s s 3"]
+    captions: list[str]
+    labels: list[str]
+    paths: list[str]
+    whole: int
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What an evaluation is made on.
+
+    Attributes:
+        dataset: Its name, fit for a folder.
+        split: Name of the split that is tried.
+        tried: The pairs that are tried.
+        train: Pairs that probes and neighbours learn from, none of them tried.
+        suite: Classes and templates; None where the pairs have no classes.
+    """
+
+    dataset: str
+    split: str
+    tried: Part
+    train: Part
+    suite: PromptSuite | None
+
+    def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
+        """Place of each label among the classes; -1 where it is none of them."""
+        place: dict[str, int] = {}
+        for number, name in enumerate(self.suite.classes if self.suite else ()):
+            place.setdefault(name, number)
+        return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The pairs of a data set before any is decoded."""
+
+    dataset: str
+    splits: dict[str, list[Source]]
+    suite: PromptSuite | None
+    root: Path | None
+
+
+def load_task_data(
+    data: str | config.Data,
+    *,
+    image_size: int,
+    workspace_folder: Path,
+    split: str | None = None,
+    suite: str | None = None,
+    most: int | None = None,
+    most_train: int | None = None,
+    progress: Progress,
+) -> TaskData:
+    """The pairs to try and those to learn from, decoded at `image_size`.
+
+    Samples are drawn by a hash of each pair's name: every run and every machine tries the same ones.
+
+    Args:
+        data: A folder, table or tar; a data set that torchvision knows; or the choice of a run.
+        image_size: Side of the decoded images.
+        workspace_folder: Where decoded images are kept.
+        split: Which to try; None: test, val or heldout, else a third of the pairs.
+        suite: Name of a prompt suite that comes with the application; None: that of the data.
+        most: Try at most so many pairs; None: all.
+        most_train: Learn from at most so many.
+        progress: Told the share done.
+
+    Raises:
+        DataError: There is no such data, split or suite.
+    """
+    listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2))
+    name, tried, train = _parts(listed, split)
+    chosen = _chosen_suite(suite, listed, [*tried, *train])
+    parts = []
+    for sources, limit, at in ((tried, most, 0.2), (train, most_train, 0.6)):
+        kept = _sampled(sources, limit)
+        told = _part(progress, at, at + 0.4)
+        prepared = prepare(kept, size=image_size, cache=workspace_folder / "cache", progress=told)
+        rows = [kept[row] for row in prepared.rows]
+        parts.append(
+            Part(
+                prepared.images,
+                [source.caption for source in rows],
+                [source.label for source in rows],
+                [str(source.path) for source in rows],
+                len(sources),
+            )
+        )
+    if not len(parts[0]):
+        raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
+    return TaskData(listed.dataset, name, parts[0], parts[1], chosen)
+
+
+def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress) -> Listed:
+    """The pairs of each split. In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
+
+    Raises:
+        DataError: There is no such data.
+    """
+    if not isinstance(data, str):
+        found = listing(data, workspace_folder, progress)
+        return Listed(found.name, found.splits, found.suite, _root_of(data))
+    place = Path(data).expanduser().absolute()
+    if not place.exists() and (named := _named(data)) is not None:
+        return listed_splits(named, workspace_folder, progress)
+    folders = _split_folders(place)
+    if not folders and place.is_dir() and _has_tars(place) and (place.parent / "classnames.txt").is_file():
+        # One split of a data set, pointed at by itself: its siblings are still those that probes learn from.
+        siblings = _split_folders(place.parent)
+        folders = {place.name: place} | {name: at for name, at in siblings.items() if name == "train"}
+        place = place.parent
+    if not folders:
+        try:
+            found = listing(config.recognise(str(place)), workspace_folder, progress)
+        except config.ConfigError as error:
+            raise DataError(str(error)) from error
+        return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)
+    splits: dict[str, list[Source]] = {}
+    for name, folder in folders.items():
+        splits |= {name: listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]}
+    return Listed(folder_name(place.name), splits, None, place)
+
+
+def _split_folders(place: Path) -> dict[str, Path]:
+    if not place.is_dir():
+        return {}
+    return {part.name: part for part in sorted(place.iterdir()) if part.is_dir() and _has_tars(part)}
+
+
+def _has_tars(folder: Path) -> bool:
+    return any(file.name.endswith((".tar", ".tar.gz", ".tgz")) for file in folder.iterdir())
+
+
+def _named(name: str) -> config.Named | None:
+    known = {one.lower(): one for one in get_args(get_type_hints(config.Named)["name"])}
+    found = known.get(name.lower().replace("-", ""))
+    return replace(config.Named(), name=found) if found else None
+
+
+def _root_of(data: config.Data) -> Path | None:
+    path = getattr(data, "path", "").partition("::")[0]
+    return Path(path).expanduser() if path else None
+
+
+def _parts(listed: Listed, split: str | None) -> tuple[str, list[Source], list[Source]]:
+    """Name of the tried split, its pairs, and those to learn from."""
+    splits = listed.splits
+    if split is None:
+        split = next((name for name in TRIED if name in splits), None)
+    if split is None and len(splits) > 1:
+        split = next(name for name in splits if name != "train")
+    if split is not None and split not in splits and split != "sample":
+        raise DataError(f"{listed.dataset} has no split {split}; choose one of {', '.join(splits)}.")
+    if split not in (None, "sample", "train") and "train" in splits:
+        return split, splits[split], splits["train"]
+    rows = splits[next(iter(splits)) if split in (None, "sample") else split]
+    held = [source for source in rows if _place(source) < _PROBE_SHARE]
+    if not held or len(held) == len(rows):
+        held = rows[::3]
+    chosen = {id(source) for source in held}
+    others = [source for source in rows if id(source) not in chosen]
+    name = "sample" if split in (None, "sample") else split
+    return name, held, others
+
+
+def _sampled(sources: list[Source], most: int | None) -> list[Source]:
+    """Those whose hash is smallest, in the order they came."""
+    if most is None or len(sources) <= most:
+        return sources
+    limit = sorted(map(_place, sources))[most - 1]
+    return [source for source in sources if _place(source) <= limit][:most]
+
+
+def _place(source: Source) -> float:
+    digest = hashlib.blake2b(f"evaluate {source.relative}".encode("utf-8", "surrogateescape"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2.0**64
+
+
+def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -> PromptSuite | None:
+    """Classes and templates: the suite asked for, else the files beside the data, else what its labels give."""
+    labels = {source.label for source in sources} - {""}
+    known = prompt_suites()
+    if name is not None:
+        if name not in known:
+            raise DataError(f"There is no prompt suite {name!r}; choose one of {', '.join(known)}.")
+        if labels and not labels & set(known[name].classes):
+            raise DataError(f"No class of {listed.dataset} is in the prompt suite {name}. Choose another suite.")
+        return known[name]
+    if len(labels) < 2:
+        return None
+    classes = _lines(listed.root, "classnames.txt")
+    templates = tuple(
+        line.replace("{c}", "{}") for line in _lines(listed.root, "zeroshot_classification_templates.txt")
+    )
+    if labels <= set(classes):
+        own = known.get(listed.dataset.lower())
+        fallback = own.templates if own is not None else PLAIN
+        source = f"classnames.txt of {listed.dataset}"
+        return PromptSuite(listed.dataset, classes, templates or fallback, source, "")
+    if listed.suite is not None:
+        return listed.suite
+    own = known.get(listed.dataset.lower())
+    if own is not None and labels <= set(own.classes):
+        return own
+    return PromptSuite(listed.dataset, tuple(sorted(labels)), PLAIN, f"labels of {listed.dataset}", "")
+
+
+def _lines(root: Path | None, name: str) -> tuple[str, ...]:
+    for folder in (root, root.parent) if root is not None else ():
+        try:
+            text = (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return ()
+
+
+def _part(progress: Progress, low: float, high: float) -> Progress:
+    return lambda share, note: progress(low + (high - low) * share, note)
+
+
+def snapshot_data(
+    snapshot: Snapshot, *, suite: str | None = None
+) -> tuple[TaskData, TaskData, Int[np.ndarray, " a"], Int[np.ndarray, " b"]]:
+    """The pairs of a snapshot: all of them to try; a part to try after learning from the rest, and the rows of both.
+
+    Raises:
+        DataError: There is no such suite.
+    """
+    items = snapshot.items
+    rows = [
+        Source(Path(path), path, caption, label)
+        for path, caption, label in zip(items.path, items.caption, items.label, strict=True)
+    ]
+    listed = Listed(snapshot.dataset, {}, prompt_suites().get(snapshot.dataset), None)
+    chosen = _chosen_suite(suite, listed, rows)
+    held = np.array([_place(row) < _PROBE_SHARE for row in rows])
+    tried, train = np.flatnonzero(held), np.flatnonzero(~held)
+
+    def part(places: np.ndarray) -> Part:
+        columns = [[column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path)]
+        return Part(np.zeros((0, 0, 0, 3), np.uint8), *columns, whole=len(places))
+
+    nothing = part(tried[:0])
+    whole = TaskData(snapshot.dataset, snapshot.split, part(np.arange(len(rows))), nothing, chosen)
+    return whole, TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen), tried, train

@@ -1,0 +1,180 @@
+"""The tasks of an evaluation, on embeddings: what each measures, and its answer to every sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from trainer.analysis.calibration import Reliability, fitted_inv_tau, reliability, top_confidence
+from trainer.analysis.intervals import wilson
+from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
+from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
+from trainer.analysis.retrieval import groups_of, median_rank, ranks, recall_at
+from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.zero_shot import class_ranks, class_weights
+from trainer.store.evaluation_files import TaskRecord
+
+RECALLS: Final = (1, 5, 10)
+DRAWS: Final = 3
+"""Draws of the labelled rows of a few-shot probe; their mean is reported."""
+MOST_CLASSES_CONFUSED: Final = 200
+"""Above, the confusion is kept as the answers of the samples alone."""
+
+
+def zero_shot(
+    image: Float[np.ndarray, "n d"],
+    prompts: Float[np.ndarray, "c t d"],
+    label: Int[np.ndarray, " n"],
+    *,
+    inv_tau: float,
+    seed: int = 0,
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Top-1, top-5, mean per class; calibration at the run's temperature and at one fitted on half of the samples.
+
+    Args:
+        image: Unit embeddings of images whose class is known.
+        prompts: Of each class in each template.
+        label: Place of each image's class.
+        inv_tau: The run's own inverse temperature; NaN: no calibration at it.
+        seed: Of the half that the temperature is fitted on; the error is that of the other half.
+
+    Returns:
+        Metrics, details, and arrays with a row an image.
+    """
+    weights = class_weights(prompts)
+    places = class_ranks(image, weights, label)
+    cosines = exact(image) @ weights.T
+    predicted = cosines.argmax(axis=1)
+    right = places == 1
+    order = np.random.default_rng(seed).permutation(len(label))
+    fit, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+    fitted = fitted_inv_tau(cosines[fit], label[fit])
+    diagrams = {}
+    for name, value, rows in (("own", inv_tau, slice(None)), ("fitted", fitted, rest)):
+        if math.isfinite(value):
+            diagrams[name] = _diagram(reliability(*top_confidence(cosines[rows], label[rows], value)), value)
+    metrics = {
+        "zero_shot_acc1": recall_at(places, 1),
+        "zero_shot_acc5": recall_at(places, 5),
+        "zero_shot_mean_per_class": mean_per_class(right, label),
+        "zero_shot_ece": diagrams.get("own", {}).get("ece", math.nan),
+        "zero_shot_ece_fitted": diagrams.get("fitted", {}).get("ece", math.nan),
+        "zero_shot_inv_tau_fitted": fitted,
+    }
+    details = {"reliability": diagrams, "inv_tau": inv_tau, "fitted_on": len(fit), "tried_on": len(rest)}
+    return metrics, details, {"label": label, "predicted": predicted, "rank": places, "right": right}
+
+
+def retrieval(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], captions: list[str]
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Recall at 1, 5 and 10 and median rank both ways; equal captions are right answers to each other. Tiled."""
+    groups = groups_of(captions)
+    metrics, arrays = {}, {}
+    for name, query, stored in (("image_to_text", image, text), ("text_to_image", text, image)):
+        places = ranks(query, stored, groups)
+        metrics |= {f"{name}_R@{k}": recall_at(places, k) for k in RECALLS}
+        metrics[f"{name}_median_rank"] = median_rank(places)
+        arrays[name] = places
+    return metrics, {"captions": int(groups.max(initial=-1)) + 1}, arrays
+
+
+def probe(
+    train: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    tried: Float[np.ndarray, "m d"],
+    label: Int[np.ndarray, " m"],
+    classes: int,
+    *,
+    progress: Progress | None = None,
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """The linear probe on all labels."""
+    found = linear_probe(train, targets, tried, classes, progress=progress)
+    right = found.predicted == label
+    metrics = {"linear_probe_acc1": float(right.mean()), "linear_probe_mean_per_class": mean_per_class(right, label)}
+    arrays = {"label": label, "predicted": found.predicted, "right": right}
+    return metrics, {"decay": found.decay, "fitted": found.fitted}, arrays
+
+
+def few_shots(
+    train: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    tried: Float[np.ndarray, "m d"],
+    label: Int[np.ndarray, " m"],
+    classes: int,
+    *,
+    progress: Progress | None = None,
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Linear probes on 1, 2, 4, 8 and 16 labels a class: mean and deviation over draws of the labels.
+
+    Classes that are missing among the rows to learn from are left out of both; how many is told.
+    """
+    there = np.flatnonzero(np.bincount(targets, minlength=classes))
+    renamed = np.full(classes, -1)
+    renamed[there] = np.arange(len(there))
+    counted = renamed[label] >= 0
+    curve, metrics, arrays = [], {}, {"label": label}
+    for number, shots in enumerate(SHOTS):
+        if progress is not None:
+            progress(number / len(SHOTS), f"Few-shot probes: {shots} labels a class")
+        accuracies = []
+        for seed in range(DRAWS):
+            found = few_shot(train, renamed[targets], tried[counted], len(there), shots=shots, seed=seed)
+            if found is None:
+                break
+            right = found.predicted == renamed[label[counted]]
+            accuracies.append(float(right.mean()))
+            if seed == 0:
+                whole = np.zeros(len(label), bool)
+                whole[counted] = right
+                arrays[f"right_{shots}"] = whole
+        if len(accuracies) == DRAWS:
+            metrics[f"few_shot_{shots}_acc1"] = float(np.mean(accuracies))
+            curve.append([shots, float(np.mean(accuracies)), float(np.std(accuracies, ddof=1))])
+    return metrics, {"curve": curve, "draws": DRAWS, "classes": len(there), "n": int(counted.sum())}, arrays
+
+
+def knn(
+    train: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    tried: Float[np.ndarray, "m d"],
+    label: Int[np.ndarray, " m"],
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Weighted votes of the 20 nearest rows to learn from (Wu et al., 2018)."""
+    predicted = voted(targets, *nearest(tried, train, NEIGHBOURS))
+    right = predicted == label
+    arrays = {"label": label, "predicted": predicted, "right": right}
+    return {"knn_acc1": float(right.mean())}, {"neighbours": min(NEIGHBOURS, len(train)), "stored": len(train)}, arrays
+
+
+def mean_per_class(right: Bool[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> float:
+    """Mean over the classes that occur of the share read rightly."""
+    counts = np.bincount(label)
+    shares = np.bincount(label, weights=right)[counts > 0] / counts[counts > 0]
+    return float(shares.mean()) if len(shares) else float("nan")
+
+
+def record(
+    task: str,
+    parts: tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]],
+    *,
+    paths: list[str],
+    whole: int,
+    **details: Any,
+) -> TaskRecord:
+    """The parts as a record whose samples are known by their paths."""
+    metrics, own, arrays = parts
+    return TaskRecord(task, metrics, len(paths), whole, own | details, {"path": np.array(paths, dtype=str), **arrays})
+
+
+def share_interval(share: float, n: int) -> list[float]:
+    """95 % interval of a share (Wilson), as a list for JSON."""
+    return list(wilson(share, n))
+
+
+def _diagram(found: Reliability, inv_tau: float) -> dict[str, Any]:
+    columns = {name: getattr(found, name).tolist() for name in ("edges", "counts", "confidence", "accuracy")}
+    return {"inv_tau": inv_tau, "ece": found.error, **columns}

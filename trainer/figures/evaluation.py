@@ -1,0 +1,202 @@
+"""Evaluations on paper: reliability, robustness and few-shot curves, or the confusion of each run, and all as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts import ChartError, objective_label
+from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
+from trainer.figures.files import Rows
+from trainer.figures.style import INK, QUIET, footnote, heading, in_style, new_figure, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DASHES: Final = ("-", "--", ":", "-.", (0, (1, 3)))
+MOST_NUMBERS: Final = 400
+PANELS: Final = ("curves", "confusion")
+
+
+@in_style
+def draw(chart: EvaluationChart, panel: str = "curves", task: str = "zero_shot") -> Figure:
+    """The curves of all runs, or one confusion a run.
+
+    Raises:
+        ChartError: Nothing of that kind was measured.
+    """
+    figure = _draw_confusions(chart, task) if panel == "confusion" else _draw_curves(chart)
+    names = "; ".join(f"{run.name}: {objective_label(run.objective)}, step {run.step:,}" for run in chart.runs)
+    footnote(figure, f"{chart.dataset} {chart.split}. {names}.")
+    return figure
+
+
+def rows(chart: EvaluationChart) -> Rows:
+    """One row a metric and run, with the difference of B and A; then curves, reliability and published numbers."""
+    header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
+    return Rows((*header, "b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source"), _rows(chart))
+
+
+def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
+    facts, none = (chart.dataset, chart.split), (None,) * 5
+    for line in chart.lines:
+        gap = line.difference
+        tested = (gap.paired.difference, gap.paired.low, gap.paired.high, _number(gap.p)) if gap else (None,) * 4
+        for run in chart.runs:
+            low, high = line.intervals[run.index] or (None, None)
+            own = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
+            yield *facts, "metric", line.task, line.name, None, *own, *tested, None
+    for run, kind, values in curves(chart):
+        n = run.tasks["robustness"].n
+        for severity, value in enumerate(values):
+            yield (
+                *facts,
+                "robustness",
+                "robustness",
+                kind,
+                severity,
+                run.run,
+                run.name,
+                run.step,
+                n,
+                value,
+                None,
+                None,
+                *none,
+            )
+    for run, name, diagram in diagrams(chart):
+        for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
+            own = (run.run, run.name, run.step, count, y, None, None)
+            yield *facts, "reliability", "zero_shot", name, x, *own, *none
+    for one in chart.published:
+        facts_of = (None, one.model, one.trained, None, one.value, None, None)
+        yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source
+
+
+def _draw_curves(chart: EvaluationChart) -> Figure:
+    panels = [
+        draw_panel
+        for draw_panel, there in (
+            (_reliability, diagrams(chart)),
+            (_robustness, curves(chart)),
+            (_few_shot, [run for run in chart.runs if _few(run)]),
+        )
+        if there
+    ]
+    if not panels:
+        panels = [_bars]
+    figure = new_figure(3.0 * len(panels) + 0.6, 3.4)
+    for axes, draw_panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        draw_panel(axes, chart)
+    return figure
+
+
+def _reliability(axes: Axes, chart: EvaluationChart) -> None:
+    axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle="--")
+    words = []
+    for run, name, diagram in diagrams(chart):
+        counts = np.array(diagram["counts"])
+        filled = counts > 0
+        x, y = (np.array(diagram[key], dtype=float)[filled] for key in ("confidence", "accuracy"))
+        own = name == "own"
+        axes.plot(
+            x,
+            y,
+            "o-" if own else "s:",
+            color=run_colour(run.index),
+            markersize=3.5,
+            markerfacecolor=run_colour(run.index) if own else "white",
+            label=f"{run.name}{'' if own else ', tau fitted'}",
+        )
+        words.append(f"{100 * diagram['ece']:.1f}")
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
+    axes.legend()
+    heading(axes, "Reliability, zero-shot", f"ECE {', '.join(words)} %")
+
+
+def _robustness(axes: Axes, chart: EvaluationChart) -> None:
+    kinds = list(dict.fromkeys(kind for _, kind, _ in curves(chart)))
+    for run, kind, values in curves(chart):
+        style = DASHES[kinds.index(kind) % len(DASHES)]
+        label = kind if run.index == chart.runs[0].index else None
+        axes.plot(range(6), [100 * v for v in values], color=run_colour(run.index), linestyle=style, label=label)
+    axes.set(xlabel="Severity (0: clean)", ylabel="Accuracy (%)")
+    axes.set_ylim(bottom=0)
+    axes.legend(ncols=2)
+    record = next(run.tasks["robustness"] for run in chart.runs if "robustness" in run.tasks)
+    heading(axes, "Under corruption", f"{record.details['measure']}, n = {record.n:,}")
+
+
+def _few_shot(axes: Axes, chart: EvaluationChart) -> None:
+    for run in chart.runs:
+        if _few(run):
+            shots, mean, spread = np.array(_few(run)).T
+            axes.errorbar(shots, 100 * mean, 100 * spread, fmt="o-", color=run_colour(run.index), label=run.name)
+        if "linear_probe" in run.tasks:
+            value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
+            axes.axhline(value, color=run_colour(run.index), linestyle=":", linewidth=0.9)
+    axes.set_xscale("log", base=2)
+    axes.set(xlabel="Labels a class", ylabel="Accuracy (%)")
+    ticks = [1, 2, 4, 8, 16]
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    heading(axes, "Few-shot probes", "mean ± deviation of 3 draws; dotted: all labels")
+
+
+def _few(run: Any) -> list[list[float]]:
+    return run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
+
+
+def _bars(axes: Axes, chart: EvaluationChart) -> None:
+    """Nothing with a curve was measured: the shares themselves, with their intervals."""
+    shown = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
+    for run in chart.runs:
+        for place, line in enumerate(reversed(shown)):
+            value, interval = line.values[run.index], line.intervals[run.index]
+            if value is None or interval is None:
+                continue
+            reach = [[100 * (value - interval[0])], [100 * (interval[1] - value)]]
+            y = place + 0.12 * (1 if run.index == 0 else -1)
+            axes.errorbar(100 * value, y, xerr=reach, fmt="o", color=run_colour(run.index), markersize=3.5)
+    axes.set_yticks(range(len(shown)), [line.metric.label for line in reversed(shown)])
+    axes.set_xlabel("%")
+    heading(axes, f"{chart.dataset} {chart.split}", ", ".join(run.name for run in chart.runs))
+
+
+def _draw_confusions(chart: EvaluationChart, task: str) -> Figure:
+    shown = [run for run in chart.runs if task in run.tasks]
+    if task not in CONFUSED or not shown:
+        raise ChartError(f"No run has a confusion of {task.replace('_', ' ')} on {chart.dataset}. Evaluate that task.")
+    figure = new_figure(3.6 * len(shown) + 0.8, 4.2)
+    for axes, run in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        found = confusion_of(run.tasks[task])
+        axes.imshow(found.shares, cmap="viridis", vmin=0, vmax=1)
+        n = len(found.classes)
+        axes.set_xticks(range(n), found.classes, rotation=90, fontsize=5.5)
+        axes.set_yticks(range(n), found.classes, fontsize=5.5)
+        axes.tick_params(length=0)
+        axes.set(xlabel="Answer", ylabel="Class")
+        if n * n <= MOST_NUMBERS:
+            for (y, x), count in np.ndenumerate(found.counts):
+                bright = np.nan_to_num(found.shares[y, x]) > 0.6
+                axes.text(
+                    x,
+                    y,
+                    str(count) if count else "",
+                    ha="center",
+                    va="center",
+                    fontsize=4.5,
+                    color=INK if bright else "white",
+                )
+        accuracy = np.trace(found.counts) / found.counts.sum()
+        words = f"{task.replace('_', ' ')}, n = {found.counts.sum():,}, {100 * accuracy:.1f} % right"
+        heading(axes, run.name, words, swatch=run_colour(run.index))
+    return figure
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

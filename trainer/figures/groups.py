@@ -1,0 +1,136 @@
+"""Groups of runs as text, Markdown, LaTeX and CSV: mean ± deviation over seeds, bold where the difference is real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from trainer.charts.groups import GroupLine, GroupTable
+from trainer.figures.files import Rows
+
+NOTE: Final = (
+    "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs, adjusted for "
+    "all lines (Holm), has p < 0.05. p (permutation) is unadjusted and cannot fall below its least value."
+)
+
+
+def as_text(table: GroupTable) -> str:
+    """For a terminal."""
+    lines = [["", *(f"{g.pattern} (n = {len(g.runs)})" for g in table.groups), "p (Welch, Holm)", "p (permutation)"]]
+    for title, members in _sections(table):
+        lines.append([title])
+        for line in members:
+            cells = [f"{cell(line, i)} {'*' if line.best == i else ' '}" for i in range(len(table.groups))]
+            lines.append([f"  {line.metric.label}", *cells, *_p_values(line)])
+    widths = [max(len(line[i]) for line in lines if len(line) > 1) for i in range(len(lines[0]))]
+    shown = [
+        line[0]
+        if len(line) == 1
+        else line[0].ljust(widths[0]) + "".join("  " + part.rjust(width) for part, width in zip(line[1:], widths[1:]))
+        for line in lines
+    ]
+    return "\n".join([*(line.rstrip() for line in shown), "", NOTE])
+
+
+def as_markdown(table: GroupTable) -> str:
+    """For GitHub."""
+    heads = ["", *(f"{_plain(g.pattern)} (n = {len(g.runs)})" for g in table.groups), "p, Welch", "p, permutation"]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    for title, members in _sections(table):
+        lines.append(f"| **{_plain(title)}** |" + " |" * (len(heads) - 1))
+        for line in members:
+            cells = [f"**{cell(line, i)}**" if line.best == i else cell(line, i) for i in range(len(table.groups))]
+            lines.append("| " + " | ".join([_plain(line.metric.label), *cells, *_p_values(line)]) + " |")
+    return "\n".join([*lines, "", NOTE.replace(" (or *)", ""), ""])
+
+
+def as_latex(table: GroupTable) -> str:
+    """A `tabular` of booktabs, to be pasted into a paper."""
+    heads = ["", *(f"{latex(g.pattern)} ($n={len(g.runs)}$)" for g in table.groups), "$p$ (Welch)", "$p$ (perm.)"]
+    lines = [r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", r"\toprule", " & ".join(heads) + r" \\"]
+    for title, members in _sections(table):
+        lines += [r"\midrule", rf"\multicolumn{{{len(heads)}}}{{l}}{{\textit{{{latex(title)}}}}} \\"]
+        for line in members:
+            cells = [latex(cell(line, i)) for i in range(len(table.groups))]
+            cells = [rf"\textbf{{{text}}}" if line.best == i else text for i, text in enumerate(cells)]
+            lines.append(" & ".join([latex(line.metric.label), *cells, *map(latex, _p_values(line))]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {NOTE}", ""])
+
+
+def as_rows(table: GroupTable) -> Rows:
+    """One row a metric, split and group."""
+    header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
+    return Rows((*header, "p_welch", "p_welch_holm", "p_permutation", "best"), _rows(table))
+
+
+def as_values(table: GroupTable) -> dict[str, Any]:
+    """For JSON: the groups, and one entry a metric and split with every run's value."""
+    return {
+        "groups": [{"pattern": g.pattern, "runs": list(g.runs)} for g in table.groups],
+        "rows": [
+            {
+                "dataset": line.dataset,
+                "split": line.split,
+                "metric": line.name,
+                "values": [list(group) for group in line.values],
+                "test": vars(line.test) if line.test else None,
+                "p_holm": line.p,
+                "best": line.best if line.best >= 0 else None,
+            }
+            for line in table.lines
+        ],
+    }
+
+
+def cell(line: GroupLine, place: int) -> str:
+    """`12.3 ± 0.4 %`: mean and deviation as people read them; a dash without a value."""
+    values = line.values[place]
+    if not values:
+        return "–"
+    scale, digits = (100, 1) if line.metric.percent else (1, line.metric.digits)
+    unit = " %" if line.metric.percent else ""
+    mean = f"{scale * float(np.mean(values)):.{digits}f}"
+    spread = f" ± {scale * float(np.std(values, ddof=1)):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean}{spread}{unit}"
+
+
+def latex(text: str) -> str:
+    """The text with LaTeX's own signs escaped."""
+    signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    signs |= {"–": "--", "−": "$-$", "<": "$<$", ">": "$>$"} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    return "".join(signs.get(sign, sign) for sign in text)
+
+
+def p_text(p: float) -> str:
+    """A p-value with two digits that count; a dash without a test."""
+    if np.isnan(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _p_values(line: GroupLine) -> list[str]:
+    return [p_text(line.p), p_text(line.test.permutation if line.test else float("nan"))]
+
+
+def _sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
+    for key in dict.fromkeys((line.dataset, line.split) for line in table.lines):
+        yield " ".join(key), [line for line in table.lines if (line.dataset, line.split) == key]
+
+
+def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
+    for line in table.lines:
+        test = line.test
+        tested = (test.difference, test.low, test.high, test.welch) if test else (None,) * 4
+        for place, group in enumerate(table.groups):
+            values = line.values[place]
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            mean = float(np.mean(values)) if values else None
+            facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
+            after = (None if np.isnan(line.p) else line.p, test.permutation if test else None)
+            yield *facts, *tested, *after, int(line.best == place)
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\|*_`<[" else c for c in text)
