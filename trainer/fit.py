@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
-from trainer import config, data, device
+from trainer import checkpoint, config, data, device, pretrained
 from trainer.data import DataSplits
-from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.tokenizer import train_tokenizer
 from trainer.models import has_batch_norm
+from trainer.pretrained import read_architecture
 from trainer.problem import Problem
 from trainer.speech import Speech
 from trainer.store import RunLog, Workspace, write_atomically
@@ -48,12 +52,18 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
     where = device.choose(run.device)
     device.be_polite(where)
     speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
+    progress = _telling(log, wishes)
     try:
-        splits = _prepared(workspace, run, log, wishes)
+        found = _found(workspace, run, log, progress)
+        if found is not None:
+            speech.say(found.origin)
+        sizes = found.blueprint if found else read_architecture(run.model, log.folder)
+        splits = data.load(run.data, image_size=sizes.image_size, workspace_folder=workspace.folder, progress=progress)
+        tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
-        return "stopped", "Stopped while the data was being prepared."
-    tokenizer = _tokenizer(log, splits, run.model.vocabulary)
-    training = Training(run, splits.train, tokenizer, where)
+        return "stopped", "Stopped while the model and the data were being prepared."
+    _keep(log.folder / "tokenizer.json", tokenizer.to_json())
+    training = Training(run, splits.train, tokenizer, where, found=found, built_from=sizes)
     _introduce(log, speech, splits, training)
     watch = Watch(log, run, training, speech=speech)
     watch.hold_out(splits, tokenizer)
@@ -61,8 +71,6 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
 
     while training.step < training.total_steps:
         wish = wishes.now()
-        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimiser.epochs) == 0:
-            wish = "stop"
         if wish in ("stop", "pause", "save"):
             watch.save()
         if wish == "stop":
@@ -85,24 +93,48 @@ class _Stopped(Exception):
     """Raised out of the preparation of the data by the wish to stop."""
 
 
-def _prepared(workspace: Workspace, run: config.Run, log: RunLog, wishes: Wishes) -> DataSplits:
-    """The pairs, drawn or decoded if need be, with the progress shown as the run's phase."""
+def _telling(log: RunLog, wishes: Wishes) -> Callable[[float, str], None]:
+    """Shows what is being prepared as the run's phase; raises when it is to stop."""
 
     def progress(share: float, note: str) -> None:
         log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
         if wishes.now() == "stop":
             raise _Stopped
 
-    return data.load(run.data, image_size=run.model.image_size, workspace_folder=workspace.folder, progress=progress)
+    return progress
 
 
-def _tokenizer(log: RunLog, splits: DataSplits, vocabulary: int) -> Tokenizer:
-    """The run's tokenizer: trained on its captions in the first sitting, the same one ever after."""
+def _found(
+    workspace: Workspace, run: config.Run, log: RunLog, progress: Callable[[float, str], None]
+) -> pretrained.Found | None:
+    """The published model that the run begins with; None for tiny towers, and once a checkpoint has the weights."""
+    file = log.folder / pretrained.BLUEPRINT
+    if isinstance(run.model, config.TinyTowers):
+        return None
+    if file.exists() and (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
+        return None
+    found = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
+    _keep(file, found.blueprint.to_json())
+    return found
+
+
+def _tokenizer(
+    workspace: Workspace, run: config.Run, log: RunLog, splits: DataSplits, progress: Callable[[float, str], None]
+) -> AnyTokenizer:
+    """The run's tokenizer: trained on its captions or fetched in the first sitting, the same one ever after."""
     file = log.folder / "tokenizer.json"
+    if file.exists():
+        return read_tokenizer(file.read_text(encoding="utf-8"))
+    if run.model.tokenizer.strip():
+        named = run.model.tokenizer.strip()
+        return pretrained.tokenizer_by_name(named, cache=workspace.folder / "cache", progress=progress)
+    return train_tokenizer(splits.train.captions, run.model.vocabulary)
+
+
+def _keep(file: Path, text: str) -> None:
+    """Writes what the run needs in every later sitting; what is there already stays."""
     if not file.exists():
-        trained = train_tokenizer(splits.train.captions, vocabulary)
-        write_atomically(file, lambda draft: draft.write_text(trained.to_json(), encoding="utf-8") and None)
-    return Tokenizer.from_json(file.read_text(encoding="utf-8"))
+        write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None)
 
 
 def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Training) -> None:

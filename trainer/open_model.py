@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, UInt8
 
 from trainer import checkpoint, device
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.embedding import embed_images, embed_tokens
 from trainer.models import TwoTowers, build
+from trainer.pretrained import read_architecture
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -32,7 +33,7 @@ class OpenModel:
     """
 
     model: TwoTowers
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     image_size: int
     context_length: int
     step: int
@@ -58,17 +59,19 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
+        ModelError: The run does not tell what its towers are built from.
         StoreError: There is no such run.
     """
     row = workspace.run(run)
     found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
-    choice = workspace.config_of(row.id).model
-    tokenizer = Tokenizer.from_json(found.tokenizer)
-    model = build(choice, vocabulary=tokenizer.size, towers=workspace.config_of(row.id).objective.towers)
+    run = workspace.config_of(row.id)
+    sizes = read_architecture(run.model, row.folder)
+    tokenizer = read_tokenizer(found.tokenizer)
+    model = build(sizes, vocabulary=tokenizer.size, towers=run.objective.towers)
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))
-    return OpenModel(model, tokenizer, choice.image_size, choice.context_length, found.step, where)
+    return OpenModel(model, tokenizer, sizes.image_size, sizes.context_length, found.step, where)
 
 
 def _checkpoint(folder: Path, *, name: str, step: int | None) -> checkpoint.Checkpoint:

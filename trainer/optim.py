@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
+from typing import Final
 
 import torch
 from torch import Tensor, nn
 
 from trainer import config
 
+_BLOCK: Final = re.compile(r"(?:resblocks|blocks|layers|layer)\.(\d+)\.|\blayer([1-4])\.(\d+)\.")
+"""Number of a block in the name of a parameter; a ResNet's has a stage and a place in it."""
+_BELOW: Final = re.compile(r"conv1|conv2|conv3|\bbn[123]\b|embed|class_emb|ln_pre|stem|vectors")
+"""Names of what comes before the first block; whatever else is outside the blocks comes after the last."""
 
-def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
-    """Two groups: matrices and kernels, which decay, and the rest (biases, norms, scales), which does not."""
-    decayed, kept = [], []
-    for parameter in module.parameters():
+
+def parameter_groups(module: nn.Module, weight_decay: float, *, layer_decay: float = 1.0) -> list[dict]:
+    """Groups of parameters: matrices and kernels, which decay, and the rest (biases, norms, scales), which does not.
+
+    With a `layer_decay` below 1 every layer of a tower has groups of its own, whose `share` of the learning rate
+    falls by that factor from each layer to the one below it.
+    """
+    shares = _shares(module, layer_decay)
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): [], (1.0, False): []}
+    for name, parameter in module.named_parameters():
         if parameter.requires_grad:
-            (decayed if parameter.ndim >= 2 else kept).append(parameter)
-    return [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
+            groups.setdefault((shares.get(name, 1.0), parameter.ndim >= 2), []).append(parameter)
+    return [
+        {"params": members, "weight_decay": weight_decay if decayed else 0.0}
+        | ({} if layer_decay == 1.0 else {"share": share})
+        for (share, decayed), members in groups.items()
+    ]
+
+
+def _shares(module: nn.Module, layer_decay: float) -> dict[str, float]:
+    """Share of the learning rate of each parameter of a tower; 1 for whatever is in no tower."""
+    if layer_decay == 1.0:
+        return {}
+    shares: dict[str, float] = {}
+    for tower in ("towers.visual.", "towers.text."):
+        names = [name for name, _ in module.named_parameters() if name.startswith(tower)]
+        depth = {name: _depth(name.removeprefix(tower)) for name in names}
+        order = sorted(set(depth.values()))
+        shares |= {name: layer_decay ** (len(order) - 1 - order.index(depth[name])) for name in names}
+    return shares
+
+
+def _depth(name: str) -> tuple[int, int, int]:
+    """Where in its tower a parameter is: sorts from the input to the output."""
+    if block := _BLOCK.search(name):
+        return (1, int(block[1]), 0) if block[1] else (1, int(block[2]), int(block[3]))
+    above = "attnpool" in name or "attn_pool" in name or not _BELOW.search(name)
+    return (2, 0, 0) if above else (0, 0, 0)
 
 
 def adamw(module: nn.Module, choice: config.Optimiser) -> torch.optim.AdamW:
@@ -25,24 +62,31 @@ def adamw(module: nn.Module, choice: config.Optimiser) -> torch.optim.AdamW:
 
     Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101
     """
-    groups = [group for group in parameter_groups(module, choice.weight_decay) if group["params"]]
+    found = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
+    groups = [group for group in found if group["params"]]
+    if not groups:  # everything is frozen; the optimiser has nothing to do, and torch knows no empty one
+        groups = [{"params": [nn.Parameter(torch.zeros(()))], "weight_decay": 0.0}]
     betas = (choice.beta1, choice.beta2)
     return torch.optim.AdamW(groups, lr=choice.learning_rate, betas=betas, eps=choice.epsilon, fused=True)
 
 
 def learning_rate(step: int, *, total_steps: int, choice: config.Optimiser) -> float:
-    """Rate of the update that leads from `step` to `step + 1`: linear warm-up to the peak, then half a cosine to 0."""
+    """Rate of the update that leads from `step` to `step + 1`: linear warm-up to the peak, then half a cosine to 0.
+
+    With several cycles the cosine starts anew at the peak; only the first has a warm-up, as published with CLOOB.
+    """
     warmup = min(choice.warmup_steps, total_steps // 2)
     if step < warmup:
         return choice.learning_rate * (step + 1) / warmup
     done = (step - warmup) / max(1, total_steps - warmup)
-    return choice.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+    turn = choice.cycles * done % 1 if done < 1 else 1.0
+    return choice.learning_rate * 0.5 * (1 + math.cos(math.pi * turn))
 
 
 def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Every group updates with `rate` from now on."""
+    """Every group updates with its share of `rate` from now on."""
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("share", 1.0)
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> Tensor:

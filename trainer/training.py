@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from trainer import config, device, methods, models, optim
+from trainer import config, device, methods, models, optim, pretrained
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.order import steps_per_epoch
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
-from trainer.data.tokenizer import Tokenizer
 from trainer.problem import Problem
 
 
@@ -59,24 +59,54 @@ class Training:
         step: Updates made.
         total_steps: Updates in the whole run.
         micro_batch: Pairs embedded at a time; 0: all at once.
+        architecture: What the towers were built from.
     """
 
-    def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, where: torch.device) -> None:
+    def __init__(
+        self,
+        run: config.Run,
+        pairs: Pairs,
+        tokenizer: AnyTokenizer,
+        where: torch.device,
+        *,
+        found: pretrained.Found | None = None,
+        built_from: models.Architecture | None = None,
+    ) -> None:
+        """Builds everything.
+
+        Args:
+            run: The configuration.
+            pairs: The training split.
+            tokenizer: The run's own.
+            where: The device.
+            found: A published model to begin with.
+            built_from: Sizes of the towers where neither the configuration nor `found` tells them.
+        """
         torch.manual_seed(run.seed)
-        towers = models.build(run.model, vocabulary=tokenizer.size, towers=run.objective.towers)
+        self.architecture = built_from or (found.blueprint if found else run.model)
+        towers = models.build(self.architecture, vocabulary=tokenizer.size, towers=run.objective.towers)
+        if found is not None:
+            pretrained.start_from(found, towers)
+        towers.freeze(getattr(run.model, "freeze", "none"))
         self.towers = towers.to(where, memory_format=device.memory_format(where))
-        self.method = methods.build(run.objective, methods.Material(run, pairs, tokenizer, self.towers)).to(where)
+        material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
+        self.method = methods.build(run.objective, material).to(where)
+        if found is not None:
+            self.method.adopt(inv_tau=found.learned.inv_tau, bias=found.learned.bias)
         self.optimiser = optim.adamw(nn.ModuleDict(self.modules), run.optimiser)
         self.device = where
         self.step = 0
-        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size)
-        self.total_steps = self._per_epoch * run.optimiser.epochs
+        epochs = run.optimiser.epochs
+        # A model that is only opened and measured needs no whole batch.
+        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size) if epochs else 0
+        self.total_steps = self._per_epoch * epochs
         self.micro_batch = run.optimiser.micro_batch
         self._run = run
         self._pairs = pairs
         sample = getattr(self.method, "samples_sentences", False)
-        captions = pairs.captions if self.method.reads_texts else []
-        self._texts = CaptionTokens(captions, tokenizer, run.model.context_length, seed=run.seed, sample=sample)
+        captions = pairs.captions if self.method.reads_texts and epochs else []
+        length = self.architecture.context_length
+        self._texts = CaptionTokens(captions, tokenizer, length, seed=run.seed, sample=sample)
         self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from trainer import checkpoint, config, machine
 from trainer.data import DataSplits
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
 from trainer.metrics import headline, metric
 from trainer.speech import Speech
@@ -74,10 +74,10 @@ class Watch:
         total = training.total_steps
         self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
 
-    def hold_out(self, splits: DataSplits, tokenizer: Tokenizer) -> None:
+    def hold_out(self, splits: DataSplits, tokenizer: AnyTokenizer) -> None:
         """Takes the splits to measure on: the first is `val`, the others keep their names."""
         self._tokenizer = tokenizer.to_json()
-        length = self._run.model.context_length
+        length = self._training.architecture.context_length
         self._reference = Reference(splits.train, tokenizer=tokenizer, context_length=length)
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"

@@ -19,7 +19,7 @@ from trainer.config.data import (
     data_name,
 )
 from trainer.config.fields import ConfigError, field_type
-from trainer.config.model import Model, TinyTowers
+from trainer.config.model import Model, OpenClip, TinyTowers
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
@@ -35,6 +35,7 @@ __all__ = [
     "HubDataset",
     "Model",
     "Named",
+    "OpenClip",
     "Optimiser",
     "Run",
     "Scenes",

@@ -6,6 +6,7 @@ from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
+from trainer.config.model import Model, OpenClip
 from trainer.config.objectives import Labelled, Pcl, Word2Vec
 from trainer.config.run import SECTIONS, Run
 
@@ -24,7 +25,16 @@ def check(run: Run) -> None:
     if not run.name.strip() or any(c in run.name for c in "/\\:\0\n\r\t"):
         raise ConfigError(f"name {run.name!r}: give the run a name without slashes, colons or line breaks.")
     _check_data(run.data)
-    model = run.model
+    _check_model(run.model)
+    _check_objective(run)
+
+
+def _check_model(model: Model) -> None:
+    """Checks that the towers can be built as far as their fields tell."""
+    if isinstance(model, OpenClip):
+        if not model.name.strip():
+            raise ConfigError("model.name is empty: name an architecture such as RN50, or a folder or file of weights.")
+        return
     if model.text_width % model.text_heads:
         raise ConfigError(
             f"model.text_heads {model.text_heads} does not divide model.text_width {model.text_width}: "
@@ -34,7 +44,6 @@ def check(run: Run) -> None:
         raise ConfigError(f"model.patch_size {model.patch_size} does not divide model.image_size {model.image_size}.")
     if model.image_tower == "resnet" and model.image_size % 32:
         raise ConfigError(f"model.image_size {model.image_size} must be a multiple of 32 for the ResNet tower.")
-    _check_objective(run)
 
 
 def _check_data(data: Data) -> None:
@@ -50,6 +59,11 @@ def _check_data(data: Data) -> None:
 def _check_objective(run: Run) -> None:
     """Checks the objective against the batches it gets."""
     objective, size = run.objective, run.optimiser.batch_size
+    if isinstance(run.model, OpenClip) and objective.towers == "words":
+        raise ConfigError(f"model open_clip has no use in {objective.label}, which learns from captions: choose tiny.")
+    frozen = getattr(run.model, "freeze", "none")
+    if frozen == "image" and objective.towers == "image":
+        raise ConfigError(f"model.freeze image leaves {objective.label} nothing to train: choose none.")
     if isinstance(objective, Pcl) and objective.queue % size:
         raise ConfigError(
             f"objective.queue {objective.queue} must be a multiple of optimiser.batch_size {size}, whole batches "

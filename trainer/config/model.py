@@ -30,6 +30,51 @@ class TinyTowers:
     context_length: int = option(24, "Context length", "Longest caption.", low=4, high=512, unit="tokens")
     vocabulary: int = option(2_048, "Vocabulary", "Most tokens the trained tokenizer may have.", low=300, high=65_536)
     embed_dim: int = option(128, "Embedding dimension", "Width of the shared space.", low=2, high=4096)
+    tokenizer: str = option(
+        "",
+        "Tokenizer",
+        "Empty: trained on the captions. clip: that of CLIP. Else a tokenizer of the Hugging Face hub, or a "
+        "tokenizer.json.",
+        advanced=True,
+    )
 
 
-Model = TinyTowers
+@dataclass(frozen=True, kw_only=True)
+class OpenClip:
+    """A model of the size that papers use: an architecture of open_clip by name, or a published model to go on from."""
+
+    kind: ClassVar[str] = "open_clip"
+    label: ClassVar[str] = "open_clip or pretrained"
+
+    name: str = option(
+        "RN50",
+        "Model",
+        "An architecture of open_clip (RN50, RN101, RN50x4, ViT-B-32, ...), local-dir:FOLDER, hf-hub:OWNER/NAME, the "
+        "folder of an open_clip run, or a .safetensors or .pt file.",
+    )
+    pretrained: str = option(
+        "",
+        "Pretrained weights",
+        "Of an architecture by name: a tag of open_clip (laion2b_s34b_b79k) or a file; empty: random weights.",
+    )
+    freeze: Literal["none", "image", "text", "all but projections"] = option(
+        "none", "Freeze", "What training leaves as it is; batch norms of a frozen tower stay as they are, too."
+    )
+    image_size: int = option(
+        0,
+        "Image size",
+        "Side of the images; 0: that of the model. Positions of a transformer are interpolated.",
+        low=0,
+        high=1024,
+        unit="px",
+        advanced=True,
+    )
+    tokenizer: str = option(
+        "",
+        "Tokenizer",
+        "Empty: the model's own. Else clip, a tokenizer of the Hugging Face hub, or a tokenizer.json.",
+        advanced=True,
+    )
+
+
+Model = TinyTowers | OpenClip

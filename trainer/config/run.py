@@ -17,7 +17,13 @@ class Optimiser:
     """AdamW with linear warm-up and cosine decay; 1-D parameters and scales are not decayed."""
 
     batch_size: int = option(128, "Batch size", "Pairs in a step.", low=2, high=65_536)
-    epochs: int = option(5, "Epochs", "How often each training pair is seen.", low=1, high=10_000)
+    epochs: int = option(
+        5,
+        "Epochs",
+        "How often each training pair is seen; 0: a pretrained model is only opened and measured.",
+        low=0,
+        high=10_000,
+    )
     learning_rate: float = option(1e-3, "Learning rate", "Peak, reached after the warm-up.", low=1e-8, high=1.0)
     weight_decay: float = option(0.1, "Weight decay", "Decoupled, on matrices only.", low=0.0, high=10.0)
     warmup_steps: int = option(
@@ -27,6 +33,14 @@ class Optimiser:
         low=0,
         high=1_000_000,
         unit="steps",
+    )
+    cycles: int = option(
+        1,
+        "Cosine cycles",
+        "How often the rate falls to 0 and starts at its peak again after the warm-up; CLOOB was published with 10.",
+        low=1,
+        high=1000,
+        advanced=True,
     )
     beta1: float = option(0.9, "Adam beta 1", "Decay of the first moment.", low=0.0, high=0.9999, advanced=True)
     beta2: float = option(0.98, "Adam beta 2", "Decay of the second moment.", low=0.0, high=0.99999, advanced=True)
@@ -42,6 +56,14 @@ class Optimiser:
         low=0,
         high=65_536,
         unit="pairs",
+        advanced=True,
+    )
+    layer_decay: float = option(
+        1.0,
+        "Layer-wise rate",
+        "Factor on the learning rate from each layer to the one below it, for fine-tuning; 1: the same rate for all.",
+        low=0.1,
+        high=1.0,
         advanced=True,
     )
     crop_scale: float = option(

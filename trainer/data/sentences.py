@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from trainer.data.augment import uniform
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 
 _END: Final = re.compile(r"[.!?;,\n]+(?:\s+|$)")
 _PURPOSE: Final = 0x5E27
@@ -27,7 +27,7 @@ class CaptionTokens:
     """Token rows of captions: whole ones, or of each the sentence drawn for an epoch."""
 
     def __init__(
-        self, captions: Sequence[str], tokenizer: Tokenizer, context_length: int, *, seed: int, sample: bool
+        self, captions: Sequence[str], tokenizer: AnyTokenizer, context_length: int, *, seed: int, sample: bool
     ) -> None:
         spoken = [sentences(caption) if sample else [caption] for caption in captions]
         self._seed = seed

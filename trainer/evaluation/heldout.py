@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.embedding import embed_images, embed_tokens
 from trainer.models import TwoTowers
 
@@ -42,7 +42,7 @@ class HeldOut:
     """
 
     def __init__(
-        self, pairs: Pairs, *, prefix: str, suite: PromptSuite | None, tokenizer: Tokenizer, context_length: int
+        self, pairs: Pairs, *, prefix: str, suite: PromptSuite | None, tokenizer: AnyTokenizer, context_length: int
     ) -> None:
         self.pairs = pairs
         self.prefix = prefix

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.neighbours import NEIGHBOURS, accuracy, nearest
 from trainer.data import Pairs
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.embedding import embed_images, embed_tokens
 from trainer.evaluation.heldout import Embedded
 from trainer.models import TwoTowers
@@ -26,7 +26,7 @@ _MOST_VALUES: Final = 64
 class Reference:
     """Training pairs that held-out ones are compared with: the same ones for every run on the same data."""
 
-    def __init__(self, pairs: Pairs, *, tokenizer: Tokenizer, context_length: int) -> None:
+    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int) -> None:
         rows = np.random.default_rng(0).choice(len(pairs), min(STORED, len(pairs)), replace=False)
         self._rows = np.sort(rows)
         self._pairs = pairs

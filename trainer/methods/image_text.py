@@ -79,6 +79,12 @@ class ClipPairs(ImageText):
         """The learned inverse temperature."""
         return self.log_inv_tau.detach().exp().item()
 
+    def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
+        """Goes on from the model's temperature, unless a fixed one was chosen."""
+        with torch.no_grad():
+            if inv_tau is not None and self.log_inv_tau.requires_grad:
+                self.log_inv_tau.fill_(min(math.log(inv_tau), self._log_most))
+
     def after_step(self) -> None:
         """1/tau stays between 1 and its clamp, as in CLIP."""
         with torch.no_grad():
@@ -160,6 +166,13 @@ class SigLipPairs(ImageText):
     def inv_tau(self) -> float:
         """The learned scale."""
         return self.log_scale.detach().exp().item()
+
+    def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
+        """Goes on from the model's scale, and from its bias if it has one."""
+        with torch.no_grad():
+            if inv_tau is not None and bias is not None:
+                self.log_scale.fill_(min(math.log(inv_tau), self._log_most))
+                self.bias.fill_(bias)
 
     def after_step(self) -> None:
         """The scale stays below its clamp."""

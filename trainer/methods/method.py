@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import batches
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.methods.batch import Batch
-from trainer.models import TwoTowers
+from trainer.models import Architecture, TwoTowers
 from trainer.problem import Problem
 
 
@@ -34,12 +34,19 @@ class Material:
         pairs: The training split.
         tokenizer: The run's own.
         towers: As they are at the first step, for methods that keep a slow copy.
+        built_from: What the towers were built from, if the configuration does not tell it all.
     """
 
     run: config.Run
     pairs: Pairs
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     towers: TwoTowers
+    built_from: Architecture | None = None
+
+    @property
+    def sizes(self) -> Architecture:
+        """The sizes of the towers."""
+        return self.built_from or self.run.model
 
 
 Thing = TypeVar("Thing")
@@ -83,6 +90,9 @@ class Method(nn.Module):
     def inv_tau(self) -> float | None:
         """The inverse temperature as it is now, if there is one."""
         return None
+
+    def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
+        """Goes on from the scale and the bias that a pretrained model has learned, if this method learns them."""
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
         """Rows of each batch of an epoch; a function of its arguments alone."""

@@ -58,7 +58,7 @@ class PclViews(TwoViews):
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Unit queries of one view, unit keys of the other by the momentum encoder."""
-        query = F.normalize(self.projector(towers.visual(batch.images)).float(), dim=1)
+        query = F.normalize(self.projector(towers.features(batch.images)).float(), dim=1)
         with torch.no_grad():
             key = F.normalize(self.slow_projector(self._slow(batch)).float(), dim=1)
         return query, key

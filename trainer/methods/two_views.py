@@ -32,7 +32,7 @@ class TwoViews(Method):
         material = needed(material)
         self._choice = choice
         self._seed = material.run.seed
-        self._width = material.run.model.embed_dim
+        self._width = material.sizes.embed_dim
         self._look = Look(choice.smallest_crop, choice.colour, choice.grey, choice.blur, choice.flip)
 
     def augmented(
@@ -54,7 +54,8 @@ class SimClrViews(TwoViews):
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Unit projections of both views."""
         return tuple(
-            F.normalize(self.projector(towers.visual(view)).float(), dim=1) for view in (batch.images, batch.other_view)
+            F.normalize(self.projector(towers.features(view)).float(), dim=1)
+            for view in (batch.images, batch.other_view)
         )
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
@@ -84,7 +85,7 @@ class SimSiamViews(TwoViews):
 
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Predictions of both views, then projections of both."""
-        projections = [self.projector(towers.visual(view)) for view in (batch.images, batch.other_view)]
+        projections = [self.projector(towers.features(view)) for view in (batch.images, batch.other_view)]
         return tuple(rows.float() for rows in (*map(self.predictor, projections), *projections))
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
@@ -105,7 +106,7 @@ class ByolViews(TwoViews):
     def embed(self, towers: TwoTowers, batch: Batch) -> Rows:
         """Online predictions of both views, then the slow copy's projections of both."""
         views = (batch.images, batch.other_view)
-        predictions = [self.predictor(self.projector(towers.visual(view))) for view in views]
+        predictions = [self.predictor(self.projector(towers.features(view))) for view in views]
         with torch.no_grad():
             targets = [self.slow_projector(self.slow_tower(view)) for view in views]
         return tuple(rows.float() for rows in (*predictions, *targets))

@@ -35,7 +35,7 @@ class BagOfWords(Method):
                 f"Of the words of {material.pairs.name} fewer than two are left once the {choice.drop_frequent} most "
                 "frequent are gone. Leave out fewer."
             )
-        self.scores = nn.Linear(material.run.model.embed_dim, len(self.words))
+        self.scores = nn.Linear(material.sizes.embed_dim, len(self.words))
         place = {word: number for number, word in enumerate(self.words)}
         self._bags = [[place[word] for word in set(caption) if word in place] for caption in captions]
         self._loss = one_vs_all_logistic if isinstance(choice, config.OneVsAll) else multiclass_logistic
@@ -49,7 +49,7 @@ class BagOfWords(Method):
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
         """A logit for every word."""
-        return (self.scores(towers.visual(batch.images)).float(),)
+        return (self.scores(towers.features(batch.images)).float(),)
 
     def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
         """The logits against the words of the captions."""
@@ -79,9 +79,9 @@ class Word2VecTokens(Method):
         self._choice = choice
         self._seed = material.run.seed
         size = material.tokenizer.size
-        self.context = nn.Embedding(size, material.run.model.embed_dim)
+        self.context = nn.Embedding(size, material.sizes.embed_dim)
         nn.init.zeros_(self.context.weight)
-        tokens = material.tokenizer.encode(material.pairs.captions, material.run.model.context_length)
+        tokens = material.tokenizer.encode(material.pairs.captions, material.sizes.context_length)
         spoken = tokens[material.towers.text.spoken(tokens)]
         counts = torch.bincount(spoken, minlength=size).double()
         self._chances = torch.where(counts > 0, counts.pow(choice.power), 0.0)

@@ -11,14 +11,13 @@ from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.models import published
+from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.word_vectors import WordVectors
-from trainer.problem import Problem
 
 Which = Literal["both", "image", "words"]
-
-
-class ModelError(Problem):
-    """Something asked of a model that it cannot do; the message says why and what to choose instead."""
+Architecture = config.TinyTowers | Blueprint
+"""What two towers are built from; all of them tell `image_size`, `context_length` and `embed_dim`."""
 
 
 class TwoTowers(nn.Module):
@@ -27,15 +26,38 @@ class TwoTowers(nn.Module):
     Attributes:
         visual: Normalised images (n 3 s s) to vectors (n d); None where only captions are learned from.
         text: Token rows (n length) to vectors (n d); None where only images are learned from.
+        colours: Turns pixels normalised as CLIP's into the model's own scale; None where it is the same.
     """
 
-    def __init__(self, visual: nn.Module | None, text: nn.Module | None) -> None:
+    def __init__(self, visual: nn.Module | None, text: nn.Module | None, colours: nn.Module | None = None) -> None:
         super().__init__()
         self.visual = visual
         self.text = text
+        self.colours = colours
+        self._frozen: list[nn.Module] = []
+
+    def freeze(self, what: published.Freeze) -> None:
+        """Leaves towers as they are from now on, their batch norms included."""
+        self._frozen = published.froze(self.visual, self.text, what)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> TwoTowers:
+        """Training mode, but for towers that are frozen."""
+        super().train(mode)
+        for tower in self._frozen:
+            tower.eval()
+        return self
 
     def encode_image(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
         """Unit embeddings, in float32 whatever the towers compute in.
+
+        Raises:
+            ModelError: There is no image tower.
+        """
+        return F.normalize(self.features(images).float(), dim=1)
+
+    def features(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
+        """Embeddings of whatever length the image tower gives them.
 
         Raises:
             ModelError: There is no image tower.
@@ -45,7 +67,7 @@ class TwoTowers(nn.Module):
                 "This model has no image tower: its objective learns from captions alone. "
                 "Choose a run that was trained on images."
             )
-        return F.normalize(self.visual(images).float(), dim=1)
+        return _pooled(self.visual(images if self.colours is None else self.colours(images)))
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
         """Unit embeddings, in float32 whatever the towers compute in.
@@ -58,21 +80,32 @@ class TwoTowers(nn.Module):
                 "This model has no text tower: its objective learns from images alone. "
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
-        return F.normalize(self.text(tokens).float(), dim=1)
+        return F.normalize(_pooled(self.text(tokens)).float(), dim=1)
 
 
-def build(model: config.Model, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
+def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
     """Freshly initialised towers; torch's generator decides the weights.
 
     Args:
         model: Their sizes.
         vocabulary: Ids of the tokenizer.
         towers: `both`; `image`: no text tower; `words`: no image tower, and a vector a token for texts.
+
+    Raises:
+        ModelError: No such model can be built here.
     """
+    if isinstance(model, Blueprint):
+        text = published.text_tower(model) if towers == "both" else None
+        return TwoTowers(published.image_tower(model), text, published.colours(model))
     if towers == "words":
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
     visual = _image_tower(model)
     return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers == "both" else None)
+
+
+def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:
+    """The vectors of a tower that may return its tokens, too (CoCa)."""
+    return answer[0] if isinstance(answer, tuple) else answer
 
 
 def has_batch_norm(module: nn.Module) -> bool:

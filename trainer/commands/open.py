@@ -1,0 +1,86 @@
+"""`trainer open`: makes a published model a run, to look at data with it and to compare it, without training."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer import config
+
+GROUP = "Train"
+HELP = "open a pretrained model as a run that every view takes, without training anything"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which model, what data to look at with it, and where."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="open_clip:ViT-B-32/laion2b_s34b_b79k, hf-hub:OWNER/NAME, local-dir:FOLDER, the folder of an open_clip "
+        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published)",
+    )
+    data = parser.add_mutually_exclusive_group()
+    data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognised")
+    data.add_argument("--preset", metavar="NAME", help="the data of a preset (default: Scenes)")
+    parser.add_argument("--name", default="", help="name of the run (default: the model's)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.heldout_share=0.5; repeatable"
+    )
+    parser.add_argument("--detach", action="store_true", help="open it in the background and return at once")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Makes the run, opens it here or in the background, and says how it went."""
+    workspace = args.workspace
+    made = _configured(args)
+    number = workspace.create_run(made)
+    if args.detach:
+        from trainer.launch import start_detached
+
+        pid = start_detached(workspace, number)
+        row = workspace.run(number)
+        answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
+        text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
+    else:
+        from trainer.fit import fit
+
+        with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+            fit(workspace, number)
+        row = workspace.run(number)
+        shown = [f"{one.dataset} {one.split}" for one in workspace.snapshots(number)]
+        answer = {"id": number, "name": row.name, "status": row.status, "snapshots": shown}
+        text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(shown) or 'nothing'}."
+    print(json.dumps(answer) if args.json else text)
+    return 0
+
+
+def _configured(args: argparse.Namespace) -> config.Run:
+    """The run that the arguments describe, checked.
+
+    Raises:
+        Problem: The model or the data cannot be opened.
+    """
+    import dataclasses
+
+    from trainer import catalog, config
+    from trainer.pretrained import model_of, run_of
+
+    data: config.Data = config.Scenes()
+    if args.data:
+        data = config.recognise(args.data)
+    elif args.preset and args.preset != "scenes":
+        data = catalog.preset(args.preset).data
+    model = model_of(args.model)
+    made = run_of(model, data, name=args.name, cache=args.workspace.folder / "cache", progress=lambda share, note: None)
+    for change in args.set:
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. data.heldout_share=0.5.")
+        made = config.replace(made, field.strip(), value.strip())
+    made = dataclasses.replace(made, data=config.absolute(made.data))
+    config.check(made)
+    return made

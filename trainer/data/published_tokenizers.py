@@ -1,0 +1,135 @@
+"""The tokenizers of published models: CLIP's own byte pairs, and those that Hugging Face's library reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final, Literal
+
+import torch
+from jaxtyping import Int
+from tokenizers import Tokenizer as AnyPairs
+from torch import Tensor
+
+from trainer.data.pairs import DataError
+from trainer.data.tokenizer import PADDING, Tokenizer
+
+Cleaning = Literal["lower", "whitespace", "canonicalize"]
+
+
+class ClipTokenizer:
+    """CLIP's byte pairs as open_clip has them: start, tokens, end, zeros. The end is kept when a text is cut.
+
+    Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021,
+    https://arxiv.org/abs/2103.00020
+    """
+
+    def __init__(self, cleaning: Cleaning = "lower") -> None:
+        self._cleaning = cleaning
+        self._pairs = _clip_pairs(cleaning)
+
+    @property
+    def eot(self) -> int:
+        """Id of the end token: the largest id."""
+        return self._pairs.eot_token_id
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return self._pairs.vocab_size
+
+    def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
+        """One row a text: start, as many tokens as fit, end, zeros."""
+        rows = torch.full((len(texts), context_length), PADDING, dtype=torch.long)
+        for row, text in zip(rows, texts, strict=True):
+            tokens = [self._pairs.sot_token_id, *self._pairs.encode(text)[: context_length - 2], self.eot]
+            row[: len(tokens)] = torch.tensor(tokens)
+        return rows
+
+    def decode(self, row: Sequence[int]) -> str:
+        """The text between start and end, as it was cleaned."""
+        spoken = [int(token) for token in row if 0 < token < self._pairs.sot_token_id]
+        return self._pairs.decode(spoken).strip()
+
+    def to_json(self) -> str:
+        """Everything that `read_tokenizer` needs."""
+        return json.dumps({"tokenizer": "clip", "cleaning": self._cleaning})
+
+
+class HubTokenizer:
+    """A tokenizer of Hugging Face with its own start and end; a text that is too long is cut before its end."""
+
+    def __init__(self, pairs: AnyPairs, *, padding: int, cleaning: Cleaning = "whitespace") -> None:
+        self._text = pairs.to_str()
+        self._padding, self._cleaning = padding, cleaning
+        self._clean = _cleaner(cleaning)
+        self._pairs = pairs
+        self._pairs.no_padding()
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return self._pairs.get_vocab_size()
+
+    def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
+        """One row a text, filled up with the tokenizer's padding."""
+        self._pairs.enable_truncation(context_length)
+        rows = torch.full((len(texts), context_length), self._padding, dtype=torch.long)
+        for row, found in zip(rows, self._pairs.encode_batch([self._clean(text) for text in texts]), strict=True):
+            row[: len(found.ids)] = torch.tensor(found.ids, dtype=torch.long)
+        return rows
+
+    def decode(self, row: Sequence[int]) -> str:
+        """The text without start, end and padding."""
+        return self._pairs.decode([int(token) for token in row if token != self._padding]).strip()
+
+    def to_json(self) -> str:
+        """Everything that `read_tokenizer` needs."""
+        return json.dumps(
+            {"tokenizer": "hub", "cleaning": self._cleaning, "padding": self._padding, "pairs": self._text}
+        )
+
+
+AnyTokenizer = Tokenizer | ClipTokenizer | HubTokenizer
+
+
+def read_tokenizer(text: str) -> AnyTokenizer:
+    """The tokenizer that a `to_json` wrote.
+
+    Raises:
+        DataError: The text is no tokenizer.
+    """
+    try:
+        values: dict[str, Any] = json.loads(text)
+        kind = values.get("tokenizer")
+        if kind == "clip":
+            return ClipTokenizer(values["cleaning"])
+        if kind == "hub":
+            return HubTokenizer(
+                AnyPairs.from_str(values["pairs"]), padding=int(values["padding"]), cleaning=values["cleaning"]
+            )
+    except Exception as error:  # tokenizers raises bare Exception
+        raise DataError(
+            f"The tokenizer cannot be read: {error}. Its file is damaged; train again or restore it."
+        ) from error
+    return Tokenizer.from_json(text)
+
+
+_CLEANINGS: Final = ("lower", "whitespace", "canonicalize")
+
+
+def _cleaner(cleaning: str) -> Callable[[str], str]:
+    from open_clip.tokenizer import get_clean_fn
+
+    if cleaning not in _CLEANINGS:
+        raise DataError(f"The tokenizer cleans texts by {cleaning!r}, which is not known here.")
+    return get_clean_fn(cleaning)
+
+
+@cache
+def _clip_pairs(cleaning: str) -> Any:
+    """Read once: the merges take a tenth of a second."""
+    from open_clip.tokenizer import SimpleTokenizer
+
+    return SimpleTokenizer(clean=cleaning)

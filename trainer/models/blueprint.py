@@ -1,0 +1,97 @@
+"""What a model of a published layout is built from: its sizes as JSON, so that a run needs no other file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
+
+from trainer.problem import Problem
+
+Layout = Literal["open_clip", "cloob_vit"]
+Colour = tuple[float, float, float]
+
+
+class ModelError(Problem):
+    """Something asked of a model that it cannot do; the message says why and what to choose instead."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The towers of a model that others have published, or of one that is built like it.
+
+    Attributes:
+        layout: Whose classes it is built from: `open_clip`, or `cloob_vit` for the CLOOB of crowsonkb and EleutherAI.
+        config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`.
+        mean: Of each colour channel of the images it was trained on; pixels go from 0 to 1.
+        deviation: Likewise.
+    """
+
+    layout: Layout
+    config: dict[str, Any]
+    mean: Colour = OPENAI_DATASET_MEAN
+    deviation: Colour = OPENAI_DATASET_STD
+
+    @property
+    def image_size(self) -> int:
+        """Side of the images it takes, in pixels."""
+        size = self._image.get("image_size", 224)
+        return int(size[0] if isinstance(size, list | tuple) else size)
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the longest text."""
+        name = "context_length" if self.layout == "open_clip" else "text_size"
+        return int(self.text.get(name, 77))
+
+    @property
+    def vocabulary(self) -> int:
+        """Ids that the text tower knows."""
+        return int(self.text.get("vocab_size", 49_408))
+
+    @property
+    def embed_dim(self) -> int:
+        """Width of the shared space."""
+        return int(self.config["embed_dim" if self.layout == "open_clip" else "d_embed"])
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """Sizes of the text tower."""
+        return self.config["text_cfg" if self.layout == "open_clip" else "text_encoder"]
+
+    @property
+    def _image(self) -> dict[str, Any]:
+        return self.config["vision_cfg" if self.layout == "open_clip" else "image_encoder"]
+
+    def at_size(self, image_size: int) -> Blueprint:
+        """The same model for images of another size."""
+        key = "vision_cfg" if self.layout == "open_clip" else "image_encoder"
+        changed = self.config | {key: self._image | {"image_size": image_size}}
+        return Blueprint(self.layout, changed, self.mean, self.deviation)
+
+    def with_vocabulary(self, size: int) -> Blueprint:
+        """The same model for another tokenizer."""
+        key = "text_cfg" if self.layout == "open_clip" else "text_encoder"
+        changed = self.config | {key: self.text | {"vocab_size": size}}
+        return Blueprint(self.layout, changed, self.mean, self.deviation)
+
+    def to_json(self) -> str:
+        """Everything that `from_json` needs."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Blueprint:
+        """The blueprint that `to_json` wrote.
+
+        Raises:
+            ModelError: The text is none.
+        """
+        try:
+            values = json.loads(text)
+            found = cls(values["layout"], values["config"], tuple(values["mean"]), tuple(values["deviation"]))
+            _ = found.embed_dim, found.image_size, found.context_length
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"The sizes of the model cannot be read ({error!r}). Open the model again.") from error
+        return found

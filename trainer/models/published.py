@@ -1,0 +1,100 @@
+"""Towers built from a blueprint, and what of them may be frozen."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Final, Literal
+
+import torch
+from jaxtyping import Float
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
+from open_clip.model import _build_text_tower, _build_vision_tower
+from torch import Tensor, nn
+
+from trainer.models.blueprint import Blueprint, ModelError
+from trainer.models.cloob_vit import CloobImageTower, CloobTextTower
+
+Freeze = Literal["none", "image", "text", "all but projections"]
+
+_PROJECTIONS: Final = ("proj", "attnpool.c_proj", "head", "text_projection")
+"""Names of the last layer of a tower, into the shared space: of ViTs, ResNets, timm's towers and text transformers."""
+
+
+class OtherColours(nn.Module):
+    """Turns pixels normalised as CLIP's into pixels normalised as a model's own: every room hands out the former."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        super().__init__()
+        own_mean, own_deviation, mean, deviation = (
+            torch.tensor(values).view(3, 1, 1)
+            for values in (blueprint.mean, blueprint.deviation, OPENAI_DATASET_MEAN, OPENAI_DATASET_STD)
+        )
+        self.register_buffer("scale", deviation / own_deviation, persistent=False)
+        self.register_buffer("shift", (mean - own_mean) / own_deviation, persistent=False)
+
+    def forward(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 s s"]:
+        """The same pictures in the model's own scale."""
+        return images * self.scale + self.shift
+
+
+def image_tower(blueprint: Blueprint) -> nn.Module:
+    """The image tower at its initial weights.
+
+    Raises:
+        ModelError: There is no such tower.
+    """
+    if blueprint.layout == "cloob_vit":
+        return CloobImageTower(blueprint.config["image_encoder"], blueprint.embed_dim)
+    return _made(_build_vision_tower, "vision_cfg", blueprint)
+
+
+def text_tower(blueprint: Blueprint) -> nn.Module:
+    """The text tower at its initial weights.
+
+    Raises:
+        ModelError: There is no such tower, or the library for it is not installed.
+    """
+    if blueprint.layout == "cloob_vit":
+        return CloobTextTower(blueprint.config["text_encoder"], blueprint.embed_dim)
+    return _made(_build_text_tower, "text_cfg", blueprint)
+
+
+def colours(blueprint: Blueprint) -> OtherColours | None:
+    """What turns the pixels into the model's own scale; None where that is CLIP's."""
+    own = (*blueprint.mean, *blueprint.deviation)
+    return None if own == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColours(blueprint)
+
+
+def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> list[nn.Module]:
+    """Switches off the gradients of what is to stay as it is; returns the towers to keep in evaluation mode."""
+    if freeze == "none":
+        return []
+    named = {"image": visual, "text": text}
+    towers = [tower for name, tower in named.items() if tower is not None and freeze in (name, "all but projections")]
+    for tower in towers:
+        for name, parameter in tower.named_parameters():
+            last = any(name == end or name.startswith(f"{end}.") for end in _PROJECTIONS)
+            parameter.requires_grad_(freeze == "all but projections" and last)
+    return towers
+
+
+def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn.Module:
+    """A tower of open_clip, whose errors become sentences."""
+    sizes = copy.deepcopy(blueprint.config)
+    sizes.setdefault("quick_gelu", False)
+    # The weights come from a file or from the seed, never from another place that open_clip knows.
+    sizes["vision_cfg"]["timm_model_pretrained"] = False
+    sizes["text_cfg"]["hf_model_pretrained"] = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make(sizes["embed_dim"], sizes[part], sizes["quick_gelu"])
+    except Exception as error:  # whatever open_clip, timm or transformers raise for sizes they cannot build
+        if sizes["text_cfg"].get("hf_model_name") and "transformers" in str(error):
+            raise ModelError(
+                "The text tower of this model is one of Hugging Face, for which the library transformers is missing. "
+                "Install it (pip install 'transformers>=5'), or choose a model whose text tower is open_clip's own."
+            ) from error
+        raise ModelError(f"The model cannot be built from its sizes: {error}. Is it one of open_clip?") from error

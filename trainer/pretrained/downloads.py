@@ -1,0 +1,141 @@
+"""Files of published models, fetched once; the part that has arrived is kept, so a broken or ended download goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from trainer.pretrained.problem import PretrainedError
+
+Progress = Callable[[float, str], None]
+
+_BLOCK: Final = 1 << 18
+_TIMEOUT_S: Final = 20.0
+_TELL_S: Final = 0.2
+_SPARE: Final = 64 * 2**20
+_HUB: Final = "https://huggingface.co"
+
+
+class MissingFile(PretrainedError):
+    """The place is there, and the file is not."""
+
+
+def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: Progress) -> Path:
+    """The first of some files that a repository of the Hugging Face hub has; from a cache if it was fetched before.
+
+    Raises:
+        PretrainedError: None is there, or the hub cannot be reached.
+    """
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository) or ".." in repository:
+        raise PretrainedError(f"{repository!r} is no name of the hub: write OWNER/NAME.")
+    for name in names:
+        if (kept := _in_hub_cache(repository, name)) is not None:
+            return kept
+    folder = cache / "models" / repository.replace("/", "--")
+    endpoint = os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+    for name in names:
+        with contextlib.suppress(MissingFile):
+            return fetch(f"{endpoint}/{repository}/resolve/main/{name}", folder / name, progress)
+    raise PretrainedError(
+        f"{repository} on the Hugging Face hub has none of {', '.join(names)}, or it is not public. Check the name."
+    )
+
+
+def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path:
+    """The file of an address, downloaded unless it is there; what `progress` raises ends the download.
+
+    Args:
+        url: http or https.
+        file: Where it is kept; while it arrives it is called `.part`.
+        progress: Told the share and how much has arrived.
+        sha256: What the digest begins with; empty if it is not known.
+
+    Raises:
+        MissingFile: There is nothing at that address.
+        PretrainedError: It cannot be reached, the disk is full, or what arrived is damaged.
+    """
+    if file.is_file():
+        return file
+    if not url.startswith(("http://", "https://")):
+        raise PretrainedError(f"{url} is no address on the web.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.part")
+    try:
+        _download(url, part, file.name, progress)
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403, 404, 410):
+            raise MissingFile(f"{url} is not there (answer {error.code}).") from error
+        raise _unreachable(url, f"the answer is {error.code}", part) from error
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise _unreachable(url, str(getattr(error, "reason", error)), part) from error
+    except OSError as error:
+        raise PretrainedError(
+            f"{file.name} cannot be written to {file.parent}: {error.strerror or error}. Free some space or choose "
+            "another --workspace."
+        ) from error
+    if sha256 and not _digest(part).startswith(sha256):
+        part.unlink()
+        raise PretrainedError(f"{file.name} arrived damaged from {url}: its SHA-256 is another. Start it again.")
+    os.replace(part, file)
+    return file
+
+
+def _download(url: str, part: Path, name: str, progress: Progress) -> None:
+    begun = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"User-Agent": "contrastive-explorer"})
+    if begun:
+        request.add_header("Range", f"bytes={begun}-")
+    progress(0.0, f"Asking for {name}")
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        if answer.status != 206:
+            begun = 0
+        total = begun + int(answer.headers.get("Content-Length") or 0)
+        if total > shutil.disk_usage(part.parent).free + begun - _SPARE:
+            raise PretrainedError(
+                f"{name} has {total / 1e6:,.0f} MB, and {part.parent} has not as much free. Free some space."
+            )
+        with part.open("ab" if begun else "wb") as file:
+            done, told = begun, 0.0
+            while block := answer.read(_BLOCK):
+                file.write(block)
+                done += len(block)
+                if time.monotonic() - told >= _TELL_S or done == total:
+                    told = time.monotonic()
+                    of = f" of {total / 1e6:,.0f}" if total else ""
+                    progress(done / total if total else 0.0, f"Downloading {name}: {done / 1e6:,.0f}{of} MB")
+    if total and done < total:
+        raise ConnectionError(f"it ended after {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
+
+def _unreachable(url: str, why: str, part: Path) -> PretrainedError:
+    host = url.split("/")[2]
+    kept = " What has arrived is kept, and the next try goes on." if part.exists() and part.stat().st_size else ""
+    return PretrainedError(
+        f"{host} cannot be reached: {why}.{kept} Check the network; or get the model's folder on another computer and "
+        "open it from there: local-dir:FOLDER."
+    )
+
+
+def _in_hub_cache(repository: str, name: str) -> Path | None:
+    """A file that another program has fetched from the hub."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(repository, name)
+    except Exception:  # a cache of another version is no reason to stop
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

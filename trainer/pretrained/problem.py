@@ -1,0 +1,7 @@
+"""What goes wrong with models of others."""
+
+from trainer.problem import Problem
+
+
+class PretrainedError(Problem):
+    """A model that cannot be had or opened; the message names it, the cause and the next step."""

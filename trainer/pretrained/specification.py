@@ -1,0 +1,63 @@
+"""What a person writes or drops to name a model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from trainer import config
+from trainer.pretrained.problem import PretrainedError
+
+WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+SETTINGS: Final = "open_clip_config.json"
+_EPOCH: Final = re.compile(r"epoch_(\d+)\.pt")
+
+
+def model_of(specification: str) -> config.OpenClip:
+    """The model that a specification names; paths come out absolute.
+
+    Args:
+        specification: `open_clip:NAME/TAG`, `open_clip:NAME`, `hf-hub:OWNER/NAME`, `local-dir:FOLDER`, a folder in the
+            hub's layout, the folder of an open_clip run, or a file of weights.
+
+    Raises:
+        PretrainedError: It is none of these.
+    """
+    text = specification.strip()
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "open_clip":
+        name, _, tag = rest.partition("/")
+        return config.OpenClip(name=name, pretrained=tag)
+    if colon and kind == "hf-hub":
+        return config.OpenClip(name=text)
+    path = Path(rest if colon and kind == "local-dir" else text).expanduser().absolute()
+    if path.is_dir() and (path / SETTINGS).is_file():
+        return config.OpenClip(name=f"local-dir:{path}")
+    if path.is_dir():
+        newest_epoch(path)
+        return config.OpenClip(name=str(path))
+    if path.is_file() and path.suffix.lower() in WEIGHTS:
+        return config.OpenClip(name=str(path))
+    raise PretrainedError(
+        f"{text!r} is no model that can be opened: write open_clip:NAME/TAG, hf-hub:OWNER/NAME, local-dir:FOLDER, or "
+        f"the path of a folder with {SETTINGS}, of an open_clip run, or of a file ({', '.join(WEIGHTS)})."
+    )
+
+
+def newest_epoch(folder: Path) -> Path:
+    """The newest checkpoint of an open_clip run.
+
+    Raises:
+        PretrainedError: There is none.
+    """
+    inside = folder / "checkpoints" if (folder / "checkpoints").is_dir() else folder
+    epochs = {int(match[1]): file for file in inside.glob("epoch_*.pt") if (match := _EPOCH.fullmatch(file.name))}
+    if epochs:
+        return epochs[max(epochs)]
+    if (inside / "epoch_latest.pt").is_file():
+        return inside / "epoch_latest.pt"
+    raise PretrainedError(
+        f"{folder} holds no model: neither {SETTINGS} nor checkpoints/epoch_N.pt of an open_clip run is there. Choose "
+        "the folder that has one of them, or the file of weights itself."
+    )

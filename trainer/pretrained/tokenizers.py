@@ -1,0 +1,86 @@
+"""The tokenizer of a model: CLIP's, or one of the Hugging Face hub by its name or file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tokenizers import Tokenizer as AnyPairs
+
+from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
+from trainer.data.tokenizer import Tokenizer
+from trainer.models import Blueprint
+from trainer.pretrained import downloads
+from trainer.pretrained.problem import PretrainedError
+
+Progress = Callable[[float, str], None]
+
+
+def tokenizer_for(
+    blueprint: Blueprint, chosen: str, *, folder: Path | None, repository: str, cache: Path, progress: Progress
+) -> AnyTokenizer:
+    """The tokenizer of a published model.
+
+    Args:
+        blueprint: The model.
+        chosen: A name of the hub, a `tokenizer.json`, or `clip`; empty: what the model's settings say.
+        folder: Where the model lies, if it is on this computer.
+        repository: Of the hub, where the model or its tokenizer is from.
+        cache: As in `find`.
+        progress: As in `find`.
+
+    Raises:
+        PretrainedError: It cannot be had.
+    """
+    settings = blueprint.text
+    cleaning = str((settings.get("tokenizer_kwargs") or {}).get("clean", ""))
+    named = str(settings.get("hf_tokenizer_name") or "")
+    if chosen == "clip" or not (chosen or named):
+        return ClipTokenizer(cleaning or "lower")
+    file = folder / "tokenizer.json" if folder is not None and not chosen else None
+    if file is None or not file.is_file():
+        file = _file(chosen or named or repository, cache, progress)
+    pairs = _read(file)
+    return HubTokenizer(pairs, padding=_padding(pairs, settings), cleaning=cleaning or "whitespace")
+
+
+def tokenizer_by_name(name: str, *, cache: Path, progress: Progress) -> AnyTokenizer:
+    """A tokenizer for towers that are trained from the start: `clip`, a name of the hub, or a `tokenizer.json`.
+
+    Start, end and padding are this project's own, so that the text tower finds the end as it always does.
+
+    Raises:
+        PretrainedError: It cannot be had.
+    """
+    if name == "clip":
+        return ClipTokenizer()
+    return Tokenizer(_read(_file(name, cache, progress)))
+
+
+def _file(name: str, cache: Path, progress: Progress) -> Path:
+    path = Path(name).expanduser()
+    if path.suffix == ".json" or path.is_dir():
+        file = path / "tokenizer.json" if path.is_dir() else path
+        if file.is_file():
+            return file
+        raise PretrainedError(f"There is no tokenizer {file}. Choose a tokenizer.json or a name of the hub.")
+    return downloads.hub_file(name, ("tokenizer.json",), cache=cache, progress=progress)
+
+
+def _read(file: Path) -> AnyPairs:
+    try:
+        return AnyPairs.from_file(str(file))
+    except Exception as error:  # tokenizers raises bare Exception
+        raise PretrainedError(f"{file} is no tokenizer that can be read: {error}. Get it again.") from error
+
+
+def _padding(pairs: AnyPairs, settings: dict) -> int:
+    """What short texts are filled up with: as the tokenizer says, else as the model's settings or its words do."""
+    told = json.loads(pairs.to_str()).get("padding") or {}
+    if "pad_id" in told:
+        return int(told["pad_id"])
+    if "pad_id" in settings:
+        return int(settings["pad_id"])
+    found = (pairs.token_to_id(word) for word in ("<pad>", "[PAD]", "</s>"))
+    return next((number for number in found if number is not None), 0)
