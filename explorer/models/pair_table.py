@@ -10,11 +10,15 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from explorer.background import Background
 from explorer.models.pictures import Pictures
 from trainer.store import Items
+from trainer.store.columns import StoredColumn
 
 Index = QModelIndex | QPersistentModelIndex
 
+SORTED_AT_ONCE: Final = 20_000
+"""More lines are sorted on a thread."""
 PAIR_ROLE: Final = Qt.ItemDataRole.UserRole
 """The pair's row in the snapshot."""
 
@@ -58,9 +62,9 @@ class PairTableModel(QAbstractTableModel):
 
     FIXED: Final = ("Pair", "Class")
 
-    def __init__(self, pictures: Pictures, parent: QObject | None = None) -> None:
+    def __init__(self, pictures: Pictures, parent: QObject | None = None, background: Background | None = None) -> None:
         super().__init__(parent)
-        self._pictures = pictures
+        self._pictures, self._background = pictures, background
         self._items: Items | None = None
         self._rows: Int[np.ndarray, " n"] = np.empty(0, np.int64)
         self._order: Int[np.ndarray, " n"] = self._rows
@@ -87,8 +91,12 @@ class PairTableModel(QAbstractTableModel):
         self._asked.clear()
         place = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
         self._sorted = (place, self._sorted[1])
-        self._order = self._ordered()
+        self._order = np.arange(len(self._rows))
+        if not self._is_long:
+            self._order = self._ordered()
         self.endResetModel()
+        if self._is_long:
+            self._sort_soon()
 
     def place_of(self, pair: int) -> int:
         """The line that shows a pair; -1 if none does."""
@@ -145,10 +153,38 @@ class PairTableModel(QAbstractTableModel):
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)
+        if self._is_long:
+            self._sort_soon()
+        else:
+            self._reorder(self._ordered())
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether sorting would be felt, and there is a thread for it."""
+        return self._background is not None and len(self._rows) > SORTED_AT_ONCE
+
+    def _sort_soon(self) -> None:
+        """Sorts on a thread; the lines stand as they are until then."""
+        asked = self._sorted
+        if self._background is None or self._items is None:
+            return
+        if asked[0] < 0:
+            self._background.forget(self, "order")
+            return
+        key = (self._rows, asked)
+
+        def take(order: np.ndarray) -> None:
+            if self._rows is key[0] and self._sorted == asked:
+                self._reorder(order)
+
+        values = self._values(asked[0])
+        self._background.run(self, ordered, values, self._rows, asked[1], done=take, key="order")
+
+    def _reorder(self, order: Int[np.ndarray, " n"]) -> None:
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         places = [int(self._order[index.row()]) for index in before]
-        self._order = self._ordered()
+        self._order = order
         self._asked.clear()
         if before:
             line_of = np.empty(len(self._order), np.int64)
@@ -180,14 +216,29 @@ class PairTableModel(QAbstractTableModel):
 
     def _ordered(self) -> Int[np.ndarray, " n"]:
         column, order = self._sorted
-        every = np.arange(len(self._rows))
         if column < 0 or self._items is None:
-            return every
-        if column < len(self.FIXED):
-            source = self._items.caption if column == 0 else self._items.label
-            values: np.ndarray = np.array([source[row] for row in self._rows.tolist()], dtype=object)
-            ascending = np.array(sorted(every.tolist(), key=values.__getitem__), np.int64)
-            return ascending if order is Qt.SortOrder.AscendingOrder else ascending[::-1]
-        values = np.asarray(self._columns[column - len(self.FIXED)].values, np.float64)
+            return np.arange(len(self._rows))
+        return ordered(self._values(column), self._rows, order)
+
+    def _values(self, column: int) -> Sequence[str] | np.ndarray:
+        """Words of every pair of the snapshot, or numbers of the rows shown."""
+        if column < len(self.FIXED) and self._items is not None:
+            return self._items.caption if column == 0 else self._items.label
+        return np.asarray(self._columns[column - len(self.FIXED)].values)
+
+
+def ordered(
+    values: Sequence[str] | np.ndarray, rows: Int[np.ndarray, " n"], order: Qt.SortOrder
+) -> Int[np.ndarray, " n"]:
+    """Places in `rows` by their value, equal ones in their order; words of every pair, or numbers of the rows."""
+    up = order is Qt.SortOrder.AscendingOrder
+    if isinstance(values, np.ndarray):
+        numbers = np.asarray(values, np.float64)
         # What has no value is neither small nor large: NaN sorts last either way.
-        return np.argsort(values if order is Qt.SortOrder.AscendingOrder else -values, kind="stable")
+        return np.argsort(numbers if up else -numbers, kind="stable")
+    if isinstance(values, StoredColumn):
+        ascending = values.order(rows)
+    else:
+        words = [values[row] for row in rows.tolist()]
+        ascending = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
+    return ascending if up else ascending[::-1]

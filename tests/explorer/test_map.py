@@ -195,23 +195,28 @@ def test_hidden_texts_are_not_drawn(view: MapView):
 
 def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
     view.context.selection.pairs = [3, 4]
-    assert view._details.selected_title.text() == "Selected 2 of 48 pairs"
-    model = view._details.pairs
-    index = model.index(0)
+    assert view._details.selected.title.text() == "Selected 2 of 48 pairs"
+    model = view._details.selected.table.pairs
+    index = model.index(0, 0)
     assert index.data() == "a red cross, 3"
     qtbot.waitUntil(lambda: index.data(Qt.ItemDataRole.DecorationRole) is not None, timeout=3000)
     assert index.data(Qt.ItemDataRole.DecorationRole).toImage().pixelColor(5, 5).getRgb()[:3] == (255, 0, 0)
 
 
-def test_list_holds_the_first_500(view: MapView):
-    side = view.panels[0].side
-    many = Items(
-        *[list(getattr(side.items, f)) * 20 if f != "id" else np.arange(960) for f in ("id", "path")],
-        *[list(getattr(side.items, f)) * 20 for f in ("caption", "label", "split")],
-    )
-    view._details.show_pairs(dataclasses.replace(side, items=many, images=960, texts=960), np.arange(960))
-    assert view._details.pairs.rowCount() == 500
-    assert view._details.hint.text() == "The first 500 are listed."
+def test_the_panel_keeps_and_recalls_selections(qtbot, view: MapView):
+    selection, panel = view.context.selection, view._details.selected
+    selection.pairs = [3, 4, 9]
+    qtbot.waitUntil(lambda: panel.table.pairs.columnCount() == 4, timeout=5000)
+    assert [c.words for c in panel.table.pairs.columns] == ["Rank A", "Rank B"]
+    ranks = view.panels[1].numbers.rank[[3, 4, 9]]
+    assert [panel.table.pairs.index(i, 3).data() for i in range(3)] == [str(rank) for rank in ranks]
+    panel.name.setText("three")
+    panel.save.click()
+    qtbot.waitUntil(lambda: not panel.recall.isHidden(), timeout=5000)
+    selection.clear()
+    recall = next(a for a in view.actions_for_palette() if "three" in a.text())
+    recall.trigger()
+    assert selection.pairs.tolist() == [3, 4, 9]
 
 
 def umap(tmp_path: Path, name: str) -> tuple[dict[str, Any], np.ndarray]:
@@ -410,7 +415,7 @@ def test_maps_of_different_pairs_are_told_apart(view: MapView):
     assert {e.counts for e in view._details.legend.entries()} == {"12 · 6"}
     view.panels[1].map.outlined.emit(np.array([4]), "replace")
     assert np.flatnonzero(states(view, 1) == 2).tolist() == [4, 28]
-    assert view._details.selected_title.text() == "Selected 1 of 24 pairs of B"
+    assert view._details.selected.title.text() == "Selected 1 of 24 pairs of B"
     view.panels[0].map.clicked.emit(4, "add")
     assert view.context.selection.pairs.tolist() == [4]
     assert np.flatnonzero(states(view, 0) == 2).tolist() == [4, N + 4]

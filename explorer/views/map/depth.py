@@ -13,6 +13,10 @@ from trainer.analysis.orbit import turned
 
 LEVELS: Final = 6
 """Steps of depth that are told apart."""
+TURNED_WHOLE: Final = 100_000
+"""Points up to which every picture of a cloud that is turned has all."""
+MOST_TURNING: Final = 60_000
+"""Points that are drawn of a larger one until it rests."""
 PALEST: Final = 0.45
 """How far the farthest points are mixed with the ground."""
 
@@ -31,6 +35,13 @@ def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float)
     low, high = (float(near.min()), float(near.max())) if len(near) else (0.0, 1.0)
     share = (high - near) / max(high - low, 1e-12)
     return Seen(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
+
+
+def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:
+    """Which points stand for a cloud of very many while it is turned, ascending; all of a small one."""
+    if points <= TURNED_WHOLE:
+        return np.arange(points)
+    return np.sort(np.random.default_rng(seed).choice(points, MOST_TURNING, replace=False, shuffle=False))
 
 
 def shaded(

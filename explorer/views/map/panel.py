@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, 
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.map.colouring import Colouring
-from explorer.views.map.depth import shaded
+from explorer.views.map.depth import Seen, shaded
 from explorer.views.map.reading import Side
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
@@ -91,6 +91,12 @@ class MapPanel(QFrame):
             self._level = level
             if self._colouring is not None and self.side is not None:
                 self.colour(self._colouring)
+
+    def preview(self, seen: Seen, of: Int[np.ndarray, " k"]) -> None:
+        """Draws some points as they are seen from a side, until they are all drawn again."""
+        if self._colouring is not None:
+            palette, index = self._colouring.palette, self._colouring.index[of]
+            self.map.layer.preview(seen.xy, of, *shaded(index, palette, seen.level))
 
     def select(self, mask: Bool[np.ndarray, " m"] | None) -> None:
         """Lifts these points above the others; None: nothing is selected."""

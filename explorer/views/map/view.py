@@ -47,7 +47,7 @@ class MapView(View):
         self.toolbar = Toolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.card = PairCard(self.pictures, self)
-        self._details = MapDetails(self.pictures)
+        self._details = MapDetails(context, self.pictures)
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
         self.looks = Looks(self.panels, self.toolbar, self._details, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
@@ -89,7 +89,7 @@ class MapView(View):
         return None if self.is_empty else self._details
 
     def actions_for_palette(self) -> list[QAction]:
-        return self._actions
+        return [*self._actions, *self._details.selected.actions()]
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -242,7 +242,13 @@ class MapView(View):
     def _list_pairs(self) -> None:
         owner, linked = self.selecting.owner, len(self.selecting.sides) == 2
         letter = self.selecting.letter(owner) if linked else ""
-        self._details.show_pairs(owner, self.selecting.rows, of=letter)
+        linked_same = self.selecting.linked
+        numbers = [
+            ("AB"[panel.index], panel.numbers)
+            for panel in self.panels
+            if panel.numbers is not None and (linked_same or panel.side is owner)
+        ]
+        self._details.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
 
     def _show_card(self, index: int, point: int, place: QPoint) -> None:
         panel = self.panels[index]
@@ -329,8 +335,8 @@ class MapView(View):
         self.selecting.marked.connect(self._list_pairs)
         self.selecting.told.connect(self._details.tell_growth)
         self.looks.numbers_changed.connect(self._fill_card)
-        self._details.clear_asked.connect(selection.clear)
-        self._details.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
+        self.looks.numbers_changed.connect(self._list_pairs)
+        self._details.selected.failed.connect(self.failed)
         self.pictures.arrived.connect(self._on_picture)
 
     def _on_outline(self, way: np.ndarray) -> None:

@@ -49,11 +49,11 @@ class SelectedPanel(QWidget):
         self.setObjectName("selected-panel")
         self.context = context
         self._items: Items | None = None
-        self._dataset = ""
+        self._dataset = self._of = ""
         self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._kept: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
-        self.table = PairTable(pictures, name="selected-table", words="Selected pairs")
+        self.table = PairTable(pictures, name="selected-table", words="Selected pairs", background=context.background)
         self.title = QLabel()
         theme.set_role(self.title, "heading")
         self.hint = QLabel("Select pairs in any view; they are listed here.", wordWrap=True)
@@ -82,15 +82,33 @@ class SelectedPanel(QWidget):
         self._show()
 
     def show_items(
-        self, items: Items | None, rows: Int[np.ndarray, " k"], *, dataset: str, columns: Sequence[Numbers] = ()
+        self,
+        items: Items | None,
+        rows: Int[np.ndarray, " k"],
+        *,
+        dataset: str,
+        columns: Sequence[Numbers] = (),
+        of: str = "",
     ) -> None:
-        """Lists the pairs `rows` of a snapshot; `dataset` (`scenes-renderings`) says what kept selections fit."""
+        """Lists the pairs `rows` of a snapshot.
+
+        Args:
+            items: What its pairs are.
+            rows: The selected ones, ascending.
+            dataset: `scenes-renderings`; says what kept selections fit.
+            columns: Numbers of each of the rows.
+            of: Whose pairs they are, `A` or `B`, where not everybody's.
+        """
         other = dataset != self._dataset
-        self._items, self._dataset, self._rows = items, dataset, np.asarray(rows, np.int64)
+        self._items, self._dataset, self._rows, self._of = items, dataset, np.asarray(rows, np.int64), of
         self.table.pairs.show(items, self._rows if items is not None else self._rows[:0], columns)
         self._show()
         if other:
             self.read()
+
+    def tell(self, words: str) -> None:
+        """Says what has become of the selection."""
+        self._tell(words)
 
     def read(self) -> None:
         """Asks the store for the kept selections of this data."""
@@ -199,7 +217,8 @@ class SelectedPanel(QWidget):
 
     def _show(self) -> None:
         n, chosen = (len(self._items) if self._items else 0), len(self._rows)
-        self.title.setText(f"Selected {chosen:,} of {n:,} pairs" if chosen else "Selected")
+        whose = f" of {self._of}" if self._of else ""
+        self.title.setText(f"Selected {chosen:,} of {n:,} pairs{whose}" if chosen else "Selected")
         for widget in (self.table, self.clear, self.export, self.name, self.save):
             widget.setVisible(chosen > 0)
         self.hint.setVisible(not chosen)

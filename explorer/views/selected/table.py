@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
 from explorer.models.pictures import Pictures
 
@@ -53,11 +54,19 @@ class PairTable(QTableView):
     chosen = Signal(object)
     hovered = Signal(int)
 
-    def __init__(self, pictures: Pictures, *, name: str, words: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        pictures: Pictures,
+        *,
+        name: str,
+        words: str,
+        background: Background | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setAccessibleName(words)
-        self.pairs = PairTableModel(pictures, self)
+        self.pairs = PairTableModel(pictures, self, background)
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -94,6 +94,8 @@ class PointLayer(pg.GraphicsObject):
         self._overlays: list[Overlay] = []
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
+        self._previews = Newest()
+        self._is_preview = False
         self._worker, self._loader = Worker(), Worker()
         for worker in (self._worker, self._loader):
             self.destroyed.connect(worker.end)
@@ -108,7 +110,8 @@ class PointLayer(pg.GraphicsObject):
     def set_points(self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"]) -> None:
         """Shows these points, all in one colour, none dimmed, until colours and states are set."""
         self._epoch += 1
-        for asked in (self._places, self._arrangements, self._requests):
+        self._is_preview = False
+        for asked in (self._places, self._arrangements, self._requests, self._previews):
             asked.take()
         self._arranged = self._frame = None
         self._count = len(xy)
@@ -140,6 +143,27 @@ class PointLayer(pg.GraphicsObject):
         colours = writable(colour, np.uint16)
         self._look = Look(colours, self._look.diamond, writable(palette, np.uint8))
         self._arrange()
+
+    def preview(
+        self,
+        xy: Float[np.ndarray, "k 2"],
+        of: Int[np.ndarray, " k"],
+        colour: Int[np.ndarray, " k"],
+        palette: UInt8[np.ndarray, "c 3"],
+    ) -> None:
+        """Draws only the points `of`, elsewhere, until the next picture: while a cloud of very many is turned."""
+        request = self._request()
+        if request is None or len(xy) == 0:
+            return
+        look = Look(writable(colour, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
+        states = States(*(None if mask is None else mask[of] for mask in (self._states.lit, self._states.shown)))
+        if self._previews.put((self._epoch, request, np.asarray(xy), look, states, self._count)):
+            self._ask(self._previews.work_with(_previewed), self._show_preview)
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the picture that is shown is of some of the points, on other places than `grid` says."""
+        return self._is_preview
 
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
@@ -253,7 +277,7 @@ class PointLayer(pg.GraphicsObject):
         if self._frame is not None and not self._hidden:
             self._paint_frame(painter, self._frame, transform)
         if self._overlays and (scene := self._scene()) is not None:
-            for overlay in self._overlays:
+            for overlay in self._overlays if not self._is_preview else self._overlays[:1]:
                 overlay(painter, scene)
         painter.restore()
 
@@ -375,9 +399,24 @@ class PointLayer(pg.GraphicsObject):
             self._asked_for_kernels = True
             self._loader.do(load_kernels, lambda _module: self._redraw())
 
+    def _show_preview(self, made: _Drawn | None) -> None:
+        if made is not None and made.epoch == self._epoch and not self._previews.full:
+            self._is_preview = True
+            self._put_up(made)
+
     def _show(self, made: _Drawn | None) -> None:
         if made is None or made.epoch != self._epoch:
             return
+        self._is_preview = False
+        self._put_up(made)
+        if self._stale or self._requests.full:
+            return
+        if made.exact:
+            self.drawn.emit()
+        elif not self.moving:
+            self._redraw()
+
+    def _put_up(self, made: _Drawn) -> None:
         height, width = made.picture.pixels.shape[:2]
         image = QImage(made.picture.pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(made.ratio)
@@ -394,12 +433,14 @@ class PointLayer(pg.GraphicsObject):
         )
         self.update()
         self.framed.emit()
-        if self._stale or self._requests.full:
-            return
-        if made.exact:
-            self.drawn.emit()
-        elif not self.moving:
-            self._redraw()
+
+
+def _previewed(asked: tuple[int, Request, np.ndarray, Look, States, int]) -> _Drawn:
+    epoch, request, xy, look, states, of = asked
+    grid = PointGrid(xy, kernels=loaded_kernels())
+    points = raster.arrange(grid, look, states, loaded_kernels())
+    picture = raster.draw(replace(request, grid=grid, points=points, budget=None, wants_density=False))
+    return _Drawn(epoch, replace(picture, visible=of, drawn=len(xy)), request.sight, request.pixel_ratio, False)
 
 
 def _sorted(asked: tuple[int, np.ndarray], tell: Callable[[float], object]) -> tuple[int, PointGrid]:
