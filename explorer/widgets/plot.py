@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
 
@@ -17,9 +17,16 @@ class _Axis(pg.AxisItem):
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         view = self.linkedView()
-        if view is not None and view.childrenBounds() == [None, None]:
+        if view is not None and not any(_shows(item) for item in view.childGroup.childItems()):
             return [""] * len(values)
         return super().tickStrings(values, scale, spacing)
+
+
+def _shows(item: QGraphicsItem) -> bool:
+    """Whether an item of a plot has something to show; a curve keeps its data in children."""
+    if not item.isVisible():
+        return False
+    return not item.boundingRect().isEmpty() or any(_shows(child) for child in item.childItems())
 
 
 class Plot(pg.PlotWidget):
