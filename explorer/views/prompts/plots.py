@@ -28,7 +28,7 @@ class ReliabilityPlot(Plot):
         self.setAccessibleName("Reliability: confidence against accuracy")
         item = self.getPlotItem()
         item.setMouseEnabled(x=False, y=False)
-        item.setRange(xRange=(0, 1), yRange=(0, 1), padding=0.03)
+        item.setRange(xRange=(0, 1), yRange=(0, 1), padding=0.06)
         self._diagonal = item.plot([0, 1], [0, 1])
         for _ in range(2):
             self._lines.append(item.plot())
