@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
 from explorer.views.timeline import TimelineView, frame_map
 from trainer.messages import Failure, Project
@@ -116,6 +117,78 @@ def test_the_slider_is_dragged_with_the_mouse(qtbot, view: TimelineView):
     middle = slider.height() // 2
     qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(8, middle))
     assert view.transport.step == 10
+
+
+def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
+    slider, option = view.transport.slider, QStyleOptionSlider()
+    slider.initStyleOption(option)
+    handle = slider.style().subControlRect(
+        QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
+    )
+    start, end = handle.center(), QPoint(4, handle.center().y())
+    assert start.x() > slider.width() // 2, "it stands at the last step"
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=start)
+    assert slider.isSliderDown()
+    for share in (0.25, 0.5, 0.75, 1.0):
+        QTest.mouseMove(slider, start + (end - start) * share)
+    assert view.transport.step == 10, "time follows the hand before it lets go"
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=end)
+    assert view.panels[0].title.text() == "good · step 10"
+
+
+def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: TimelineView):
+    offered = [view.colour.itemText(place) for place in range(view.colour.count())]
+    assert offered == [
+        "Modality",
+        "Class",
+        "Colour",
+        "Brightness",
+        "Run agreement",
+        "Rank of caption",
+        "Cosine of pair",
+    ]
+    assert view.colour.currentText() == "Class"
+
+    def choose(words: str) -> None:
+        view.colour.setCurrentIndex(offered.index(words))
+        view.colour.activated.emit(offered.index(words))
+
+    choose("Colour")
+    assert {entry.words for entry in view.legend.entries} >= {"red", "green", "blue"}
+    colours = view._colours.index[0]
+    assert [colours[i] == colours[j] for i, j in ((0, 3), (0, 1), (0, N))] == [True, False, True]
+    choose("Brightness")
+    assert [entry.words for entry in view.legend.entries][2] == "0"
+    choose("Rank of caption")
+    qtbot.waitUntil(lambda: len(view._numbers) == 2, timeout=8000)
+    assert "at each run's last step" in {entry.words for entry in view.legend.entries}
+    assert "not known" not in {entry.words for entry in view.legend.entries}
+    view.transport.go(-1)
+    assert view.colour.currentText() == "Rank of caption"
+    choose("Modality")
+    assert set(view._colours.index[1].tolist()) == {0, 1}
+
+
+def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, view: TimelineView):
+    panel, card = view.panels[1], view.pointing.card
+    view.transport.go(-1)
+    qtbot.waitUntil(lambda: stands_at(view, 10), timeout=2000)
+    place = panel.map.places[N + 7]
+    at = panel.map.mapFromScene(panel.map.box.mapViewToScene(QPointF(*place)))
+    row = 7
+    panel.map.settled.emit(N + row, panel.map.mapToGlobal(at))
+    assert card.isVisible()
+    qtbot.waitUntil(lambda: "…" not in card.words, timeout=5000)
+    assert view.panels[1].run.items.caption[row] in card.words
+    for run in view.chart.runs:
+        image, text = (np.load(run.folders[0] / f"{name}.npy").astype(np.float64) for name in ("image", "text"))
+        cosines = text @ image[row]
+        assert f"{cosines[row]:.3f}".replace("-", "−") in card.words
+        assert f"{1 + int((cosines > cosines[row]).sum())} of {N}" in card.words
+    view.transport.go(1)
+    assert not card.isVisible()
+    panel.map.hovered.emit(N + 7)
+    assert view.context.selection.hovered == 7
 
 
 def test_the_step_of_the_bar_and_selected_pairs_are_shown(view: TimelineView):

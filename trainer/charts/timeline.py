@@ -67,7 +67,7 @@ class Curve:
     Attributes:
         x: Steps, ascending.
         y: Values; percent where the measure's unit is %.
-        logged: Whether the run logged it; else it is computed from the snapshots.
+        logged: Whether the run logged it or fixed it from the start; else it is computed from the snapshots.
     """
 
     x: Float[np.ndarray, " s"]
@@ -237,6 +237,9 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
             steps, values, _ = workspace.series(run.run, logged)
             y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
             found[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
+    if "tau" not in found and (tau := fixed_tau(workspace, run.run)) is not None:
+        x = np.array([min(run.steps[0], 0), run.steps[-1]], np.float64)
+        found["tau"] = Curve(x, np.full(2, tau), True)
     missing = [m for m in MEASURES if m.key not in found and m.key != "tau"]
     if not missing:
         return found
@@ -250,6 +253,15 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
         if np.isfinite(y).any():
             found[measure.key] = Curve(x, y, False)
     return found
+
+
+def fixed_tau(workspace: Workspace, run: int) -> float | None:
+    """The temperature that the run's configuration fixes; None where the optimiser moves it or there is none."""
+    objective = workspace.config_of(run).objective
+    inv_tau = getattr(objective, "inv_tau", None)
+    # `inv_tau_max` is the clamp of a learned one.
+    learned = getattr(objective, "learn_inv_tau", hasattr(objective, "inv_tau_max"))
+    return None if inv_tau is None or learned else 1 / float(inv_tau)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -77,6 +77,11 @@ class TimelinePanel(QFrame):
         self._pages.setCurrentWidget(self.empty)
 
     @property
+    def step(self) -> int:
+        """The step whose snapshot is shown; -1 without any."""
+        return self.run.steps[self._place] if self.run is not None else -1
+
+    @property
     def shows_map(self) -> bool:
         """Whether there are points."""
         return self._pages.currentWidget() is self.map

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
-from jaxtyping import Int, UInt8
-from PySide6.QtGui import QColor
 
-from explorer.theme import class_colours, theme
-from explorer.widgets.legend import LegendEntry
-from trainer.charts.colour_words import own_colours
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
 from trainer.problem import Problem
 from trainer.store import Workspace
-
-MOST_NAMED: Final = 12
-MOST_CLASSES: Final = 256
 
 
 @dataclass(frozen=True)
@@ -79,47 +70,5 @@ def placed_by_pca(chart: TimelineChart) -> TimelineChart:
     return replace(chart, runs=runs, frame=frame, placement=Placement(), note=note)
 
 
-@dataclass(frozen=True)
-class Colours:
-    """By class where there are some that can be told apart, else by modality.
-
-    Attributes:
-        by: `label` or `modality`, as `trainer export` calls it.
-        index: Row of `palette` for every point of each run, by its place.
-        legend: What the colours mean; the first few.
-    """
-
-    by: str
-    index: dict[int, Int[np.ndarray, " m"]]
-    palette: UInt8[np.ndarray, "k 3"]
-    legend: tuple[LegendEntry, ...]
-
-
-def colours_of(runs: Sequence[TimelineRun]) -> Colours:
-    """The same colour means the same in all runs."""
-    names = tuple(sorted({label for run in runs for label in run.items.label}))
-    if not 2 <= len(names) <= MOST_CLASSES:
-        palette = class_colours(8)[2:4]
-        index = {run.index: np.repeat([0, 1], [run.images, run.texts]) for run in runs}
-        entries = (LegendEntry("Images", palette[0], "disc"), LegendEntry("Texts", palette[1], "diamond"))
-        return Colours("modality", index, _rgb(palette), entries)
-    palette = own_colours(names, dark=theme().dark) or class_colours(len(names))
-    place = {name: i for i, name in enumerate(names)}
-    index = {}
-    for run in runs:
-        of = np.array([place[label] for label in run.items.label], np.int64)
-        index[run.index] = np.concatenate([of[: run.images], of[: run.texts]])
-    entries = [LegendEntry(name or "none", palette[i], "square") for i, name in enumerate(names[:MOST_NAMED])]
-    grey = theme().tokens.secondary
-    entries = [LegendEntry("Images", grey, "disc"), LegendEntry("Texts", grey, "diamond"), *entries]
-    if len(names) > MOST_NAMED:
-        entries.append(LegendEntry(f"and {len(names) - MOST_NAMED} more", theme().tokens.unselected))
-    return Colours("label", index, _rgb(palette), tuple(entries))
-
-
 def _with_places(chart: TimelineChart, places: Sequence[int]) -> TimelineChart:
     return replace(chart, runs=tuple(replace(run, index=p) for run, p in zip(chart.runs, places, strict=True)))
-
-
-def _rgb(colours: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:
-    return np.array([QColor(name).getRgb()[:3] for name in colours], np.uint8).reshape(-1, 3)

@@ -12,13 +12,18 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout
 from explorer import theme
 from explorer.views.map.reading import split_key
 from explorer.views.timeline.asking import Asking
+from explorer.views.timeline.colours import Colours, choices_of, colours_of, numbers_at_the_end
 from explorer.views.timeline.panel import TimelinePanel
-from explorer.views.timeline.reading import Colours, Reading, colours_of, measure, placed_by, placed_by_pca, read
+from explorer.views.timeline.pointing import Pointing
+from explorer.views.timeline.reading import Reading, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import EXPORTS, Context, View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
+from explorer.widgets.pickers import Choice, Picker
+from trainer.charts.pair_colours import COMPUTED, PairNumbers
+from trainer.charts.pair_colours import words as words_of
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun
 from trainer.messages import Failure
@@ -43,6 +48,7 @@ rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are mea
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. Their snapshots then play here."
 CURVES_PX = 300
+COLOUR_PX = 168
 
 
 class TimelineView(View):
@@ -69,6 +75,9 @@ class TimelineView(View):
         self.cancel = QPushButton("Cancel", objectName="timeline-cancel", accessibleName="Cancel the projection")
         theme.set_role(self.cancel, "quiet")
         self.note, self.legend = ElidedLabel(), Legend()
+        self.colour = Picker(name="timeline-colour", words="Colour the points by", width=COLOUR_PX)
+        self.pointing = Pointing(context, self.panels, self)
+        self._numbers: dict[int, PairNumbers | None] = {}
         theme.set_role(self.note, "small")
         self._asking = Asking(context.asker, self)
         self._lay_out()
@@ -130,7 +139,8 @@ class TimelineView(View):
         return self._reading.chart
 
     def _show(self, reading: Reading) -> None:
-        self._reading = reading
+        self._reading, self._numbers = reading, {}
+        self.pointing.card.end()
         chart = reading.chart
         self._choose(Placement())
         self._draw(stay=False)
@@ -150,8 +160,7 @@ class TimelineView(View):
         at = self.transport.step if stay else selection.step
         self.transport.set_steps(chart.steps if chart else (), at)
         self.note.setText(chart.note if chart else "")
-        self._colours = colours_of(chart.runs) if chart else None
-        self.legend.show_entries(self._colours.legend if self._colours else ())
+        self._find_colours()
         for index, panel in enumerate(self.panels):
             run = self._reading.run(index)
             if run is not None:
@@ -163,6 +172,43 @@ class TimelineView(View):
                 panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
         self._mark_pairs()
         self._draw_curves()
+
+    # Colours and card -------------------------------------------------------------------------------------------
+
+    def _find_colours(self) -> None:
+        """The colours that are wanted, as far as what they need is known; asks for the rest."""
+        runs = self._reading.chart.runs if self._reading.chart else ()
+        if not runs:
+            self._colours = None
+            self.legend.show_entries(())
+            self.colour.show_choices([], None)
+            return
+        wanted = str(self.context.settings.value("timeline/colour", ""))
+        self._colours = colours_of(runs, wanted, self._numbers)
+        self.legend.show_entries(self._colours.legend)
+        self.colour.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self._colours.by)
+        for run in runs if self._colours.by in COMPUTED else ():
+            if run.index not in self._numbers:
+                self.context.background.run(
+                    self, numbers_at_the_end, run, done=partial(self._take_numbers, run), key=f"numbers {run.index}"
+                )
+
+    def _take_numbers(self, run: TimelineRun, numbers: PairNumbers | None) -> None:
+        shown = self._reading.run(run.index)
+        if shown is not None and shown.folders == run.folders:
+            self._numbers[run.index] = numbers
+            self._recolour()
+
+    def _recolour(self) -> None:
+        self._find_colours()
+        if self._colours is not None:
+            for panel in self.panels:
+                if panel.run is not None:
+                    panel.map.set_colours(self._colours.index[panel.index], self._colours.palette)
+
+    def _on_colour(self, by: str) -> None:
+        self.context.settings.set("timeline/colour", by)
+        self._recolour()
 
     def _on_theme(self) -> None:
         if self._reading.chart is not None:
@@ -195,6 +241,7 @@ class TimelineView(View):
         return float(self.transport.step or 0)
 
     def _on_moved(self, _place: int) -> None:
+        self.pointing.card.end()
         for panel in self.panels:
             panel.go_to(self._step)
         for curve in self.curves:
@@ -304,6 +351,7 @@ class TimelineView(View):
         self.transport.moved.connect(self._on_moved)
         for curve in self.curves:
             curve.jumped.connect(self.transport.jump)
+        self.colour.picked.connect(self._on_colour)
         self.pca.clicked.connect(lambda _on: self._show_pca())
         self.umap.clicked.connect(lambda _on: self._ask_umap())
         self.cancel.clicked.connect(self._show_pca)
@@ -320,6 +368,7 @@ class TimelineView(View):
             bar.addWidget(widget)
         bar.addSpacing(theme.INSIDE)
         bar.addWidget(self.note, 1)
+        bar.addWidget(self.colour)
         self.cancel.hide()
         maps = QHBoxLayout()
         maps.setSpacing(theme.BETWEEN)

@@ -69,7 +69,12 @@ def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: W
         assert run.curves["recall"].logged
         assert np.allclose(run.curves["recall"].y, 100 * np.asarray(logged))
         assert run.curves["recall"].x.tolist() == list(steps)
-        assert "tau" not in run.curves, "it was not logged"
+        if run.index == 0:
+            assert "tau" not in run.curves, "it was learned, and not logged"
+        else:
+            inv_tau = charted.config_of(run.run).objective.inv_tau
+            assert run.curves["tau"].y.tolist() == [1 / inv_tau] * 2, "it is fixed"
+            assert run.curves["tau"].x.tolist() == [0, STEPS[-1]]
         for place, folder in enumerate(run.folders):
             image, text = (np.load(folder / f"{name}.npy").astype(np.float64) for name in ("image", "text"))
             n = len(image)
@@ -175,6 +180,6 @@ def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_pa
     chart = timeline(charted, [1, 2])
     lines = (tmp_path / "t.csv").read_text().splitlines()
     assert len(lines) == 1 + sum(len(curve.x) for run in chart.runs for curve in run.curves.values())
-    assert {line.split(",")[7] for line in lines[1:]} == {m.key for m in MEASURES} - {"tau"}
+    assert {line.split(",")[7] for line in lines[1:]} == {m.key for m in MEASURES}
     for wrong in (["--runs", "1"], ["--runs", "1", "--out", "x.avi"], ["--out", "x.gif"]):
         assert main(["export", "timeline", "--workspace", str(charted.folder), *wrong]) != 0

@@ -1,0 +1,95 @@
+"""What is known, at the step that is shown, about the pair under the pointer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PySide6.QtWidgets import QWidget
+
+from explorer.models.pictures import Pictures
+from explorer.theme import theme
+from explorer.widgets.hover_card import HoverCard, Row
+from trainer.charts.timeline import TimelineRun
+from trainer.store.snapshot_files import read_snapshot
+
+HEADS: Final = ("step", "cosine", "rank of its caption")
+MOST_CAPTIONS: Final = 20_000
+
+OnePair = tuple[float, int, int]
+"""Cosine of a pair, rank of its caption, and among how many."""
+
+
+class TimelineCard(HoverCard):
+    """A hover card of one pair: thumbnail, caption, class, and how each run sees it at the step shown."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._pictures = pictures
+        self._run: TimelineRun | None = None
+        self.row = -1
+        self._rows: dict[int, tuple[int, OnePair | None]] = {}
+
+    def show_pair(self, run: TimelineRun, row: int, steps: dict[int, int]) -> None:
+        """Tells about pair `row` of `run`; `steps` are those shown, by the place of the run."""
+        self._run, self.row = run, row
+        self._rows = {index: (step, None) for index, step in steps.items()}
+        self.fill()
+
+    def take(self, index: int, row: int, step: int, known: OnePair | None) -> None:
+        """Shows what was computed about the pair, if it is still the one."""
+        if row == self.row and self._rows.get(index, (None,))[0] == step:
+            self._rows[index] = (step, known)
+            self.fill()
+
+    def end(self) -> None:
+        """The pair is not pointed at any more."""
+        self._run, self.row = None, -1
+        self.hide()
+
+    def fill(self) -> None:
+        """Shows what has been computed or decoded since."""
+        if self._run is None:
+            return
+        inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
+        rows = [Row("AB"[i], inks[i], _written(step, known)) for i, (step, known) in sorted(self._rows.items())]
+        items = self._run.items
+        path = items.path[self.row]
+        self.tell(items.caption[self.row], items.label[self.row], HEADS, rows)
+        self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")
+
+
+def pair_of(run: TimelineRun, point: int) -> int:
+    """The pair that a point stands for: images come first, then texts."""
+    return point if point < run.images else point - run.images
+
+
+def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
+    """Whether both runs have the same item in this row."""
+    return row < min(run.n, other.n) and bool(run.items.id[row] == other.items.id[row])
+
+
+def one_pair(folder: Path, row: int) -> OnePair | None:
+    """How a snapshot sees one pair; None without both modalities. Reads every caption once: for a thread.
+
+    Of more than 20,000 captions so many are drawn at random, as the number says.
+    """
+    snapshot = read_snapshot(folder)
+    if snapshot.image is None or snapshot.text is None or not 0 <= row < min(len(snapshot.image), len(snapshot.text)):
+        return None
+    n, rows = len(snapshot.text), np.arange(len(snapshot.text))
+    if n > MOST_CAPTIONS:
+        rows = np.union1d(np.random.default_rng(0).choice(n, MOST_CAPTIONS, replace=False), [row])
+    cosines = np.asarray(snapshot.text[rows], np.float32) @ np.asarray(snapshot.image[row], np.float32)
+    own = snapshot.items.caption[row]
+    right = np.array([snapshot.items.caption[other] == own for other in rows])
+    best = cosines[right].max()
+    rank = 1 + int((~(cosines < best) & ~right).sum())
+    return float(cosines[np.searchsorted(rows, row)]), rank, len(rows)
+
+
+def _written(step: int, known: OnePair | None) -> tuple[str, ...]:
+    if known is None:
+        return (f"{step:,}", "…", "…")
+    return (f"{step:,}", f"{known[0]:.3f}".replace("-", "−"), f"{known[1]:,} of {known[2]:,}")
