@@ -128,6 +128,54 @@ class Saliency:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EmbedIndependent:
+    """One more snapshot of each run: of Scenes whose attributes are independent, the same pairs for all.
+
+    `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all. Answer:
+    `{"snapshots": [folder of each]}`; they are in the store by then.
+    """
+
+    ask: ClassVar[str] = "embed_independent"
+    long: ClassVar[bool] = True
+    runs: tuple[int, ...]
+    steps: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildIndex:
+    """The search index of a snapshot's images or texts. Answer: `{"file": path}`, empty where none is needed."""
+
+    ask: ClassVar[str] = "build_index"
+    long: ClassVar[bool] = True
+    run: int
+    step: int | None = None
+    dataset: str | None = None
+    split: str | None = None
+    target: str = "image"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Measure runs at tasks on a data set, and store what was found as evaluations of the runs.
+
+    `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
+    `trainer.evaluation.benchmark.TASKS` (empty: every possible one); `most` bounds the pairs that are tried (0: all).
+    Answer: `{"done": [{"run", "step", "dataset", "split", "task"}], "left_out": {"run: task": why}}`.
+    """
+
+    ask: ClassVar[str] = "evaluate"
+    long: ClassVar[bool] = True
+    runs: tuple[int, ...]
+    data: str = ""
+    tasks: tuple[str, ...] = ()
+    split: str = ""
+    suite: str = ""
+    most: int = 0
+    shift: str = ""
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cancel:
     """End the question `target`; it is answered with an error of kind `cancelled`."""
 
@@ -135,7 +183,19 @@ class Cancel:
     target: int
 
 
-Question = WarmUp | Classify | EmbedImages | EmbedTexts | EmbedClasses | Project | Saliency | Cancel
+Question = (
+    WarmUp
+    | Classify
+    | EmbedImages
+    | EmbedTexts
+    | EmbedClasses
+    | Project
+    | Saliency
+    | Evaluate
+    | EmbedIndependent
+    | BuildIndex
+    | Cancel
+)
 
 QUESTIONS: Final[dict[str, type]] = {question.ask: question for question in get_args(Question)}
 

@@ -39,6 +39,9 @@ class Answers:
             messages.EmbedClasses: self._embed_classes,
             messages.Project: self._project,
             messages.Saliency: self._saliency,
+            messages.Evaluate: self._evaluate,
+            messages.BuildIndex: self._build_index,
+            messages.EmbedIndependent: self._embed_independent,
         }
         return ways[type(question)](question, progress)
 
@@ -99,6 +102,36 @@ class Answers:
             "cosines": list(found.cosines),
             "steps": list(found.steps),
         }
+
+    def _embed_independent(self, question: messages.EmbedIndependent, progress: Progress) -> dict[str, Any]:
+        from trainer.answer.independent import embed_independent
+
+        rows = embed_independent(self._models, question.runs, question.steps, progress)
+        return {"snapshots": [str(row.folder) for row in rows]}
+
+    def _build_index(self, question: messages.BuildIndex, progress: Progress) -> dict[str, Any]:
+        from trainer.charts.search import build_index
+
+        where = {name: getattr(question, name) for name in ("step", "dataset", "split", "target")}
+        file = build_index(self._workspace, question.run, **where, progress=progress)
+        return {"file": str(file or "")}
+
+    def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
+        from trainer.answer.evaluating import Wanted, evaluate_runs
+
+        wanted = Wanted(
+            data=question.data,
+            split=question.split or None,
+            tasks=question.tasks,
+            suite=question.suite or None,
+            most=question.most or None,
+            shift=question.shift,
+            step=question.step,
+        )
+        done, left_out = evaluate_runs(self._models, question.runs, wanted, progress)
+        found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
+        found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
+        return {"done": found, "left_out": left_out}
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
         from trainer.project.answering import answer_project

@@ -6,11 +6,18 @@ from dataclasses import replace
 from typing import Final
 
 from trainer.config.checking import check
+from trainer.config.data import Scenes
 from trainer.config.objectives import Clip, Cloob, HopfieldInfoNce, InfoLoobPair
 from trainer.config.run import Run
 
 PRESET: Final = "ablation"
 """Kept with every run of an ablation, so that its runs are found again."""
+
+INDEPENDENT: Final = "independent"
+"""Split of the snapshots of Scenes that no run was trained on and whose attributes are independent."""
+
+INDEPENDENT_SCENES: Final = Scenes(seed=20_211_022, train_pairs=1_280, heldout_pairs=1_024)
+"""Of which these are the renderings: the same pairs for every run, whatever it was trained on."""
 
 FOUR: Final = (("InfoNCE", Clip), ("InfoNCE + Hopfield", HopfieldInfoNce), ("InfoLOOB", InfoLoobPair), ("CLOOB", Cloob))
 """Words and objective of each, in the order they train. Fuerst et al., CLOOB, 2022, ablation."""

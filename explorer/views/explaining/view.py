@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
@@ -14,20 +16,34 @@ from explorer.views.explaining.method import METHOD
 from explorer.views.losslab.knobs import Slide
 from explorer.views.view import Context
 from explorer.widgets.pickers import Choice, Picker
+from explorer.widgets.working import Working
 from trainer.charts.board import Board
-from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis
+from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis, lacking_independent
 from trainer.charts.lab.settings import Knob
 from trainer.config.ablation import PRESET
+from trainer.messages import EmbedIndependent, Failure
 from trainer.store import Workspace
 
 SIZE: Final = Knob("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
 NUMBER: Final = Knob("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
 KNOB_PX: Final = 230
+PROBED: Final = (
+    Choice(False, "each run's held-out pairs", "Drawn like the pairs that the run was trained on."),
+    Choice(True, "independent Scenes", "The same pairs for every run, no attribute tells another."),
+)
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colours and grounds: four runs."),
     Choice((0.0, 0.8), "both: 0 and 0.8", "Eight runs, one after the other."),
 )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A board, and of the attributes which runs cannot be probed on independent Scenes yet, at which checkpoint."""
+
+    board: Board
+    lacking: Mapping[int, int | None] = field(default_factory=dict)
 
 
 class ExplainingView(BoardView):
@@ -52,27 +68,27 @@ class ExplainingView(BoardView):
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = QLabel(objectName="explaining-state")
+        self.probed = Picker(name="explaining-probed", words="Pairs that are probed", width=190)
+        self.probed.setMaximumWidth(240)
+        self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
+        self.working = Working("explaining-working")
+        self._lacking: dict[int, int | None] = {}
+        self._embedding: int | None = None
         self._tools: dict[str, Sequence[QWidget]] = {}
         super().__init__(context)
+        self.probed.show_choices(PROBED, False)
         self.levels.show_choices(LEVELS, (0.0,))
         theme.set_role(self.start, "primary")
         theme.keep_icon(self.start, "play", role="accent_text")
         theme.set_role(self.state, "secondary")
         self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB alike, one after the other")
-        self._tools = {"batch": (self.size, self.number), "attributes": (self.start, self.levels, self.state)}
-        line = QHBoxLayout()
-        line.setSpacing(theme.BETWEEN)
-        self.tools.addLayout(line)
-        for widget in (self.size, self.number):
-            widget.setFixedWidth(KNOB_PX)
-        for widgets in self._tools.values():
-            for widget in widgets:
-                line.addWidget(widget)
-        line.addStretch()
-        self.show_tools()
+        self._lay_out_tools()
         for slide in (self.size, self.number):
             slide.changed.connect(self._on_batch)
         self.start.clicked.connect(self.start_ablation)
+        self.probed.picked.connect(lambda _key: self.refresh_if_seen())
+        self.embed.clicked.connect(self.embed_independent)
+        self.working.cancelled.connect(self._cancel_embedding)
         self.panes.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
         context.jobs.run_ended.connect(self._on_ended)
         context.jobs.runs_changed.connect(lambda _rows: self._tell_ablation())
@@ -84,7 +100,8 @@ class ExplainingView(BoardView):
         selection = self.context.selection
         dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
         batch = {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
-        return Asked(step=selection.step, dataset=dataset, split=split, **batch)
+        independent = bool(self.probed.key) and self.panel == "attributes"
+        return Asked(step=selection.step, dataset=dataset, split=split, independent=independent, **batch)
 
     def question_now(self) -> object:
         done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()
@@ -93,15 +110,27 @@ class ExplainingView(BoardView):
     def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return read, (self.context.workspace, self.context.selection.runs, self.asked, self.panel, work)
 
-    def take(self, answer: Board) -> None:
-        super().take(answer)
-        if answer.facts is not None:
-            self._anchor = answer.facts.anchor
+    def take(self, answer: Reading) -> None:
+        super().take(answer.board)
+        self.panes.show()
+        if answer.board.facts is not None:
+            self._anchor = answer.board.facts.anchor
+        self._show_lacking(answer.lacking)
+
+    def refuse(self, words: str) -> None:
+        super().refuse(words)
+        if self.asked.independent:
+            # What is missing can be made here: the way there stays in sight.
+            self.show_content()
+            self.panes.hide()
+            self.warnings.setText(words)
+            self.warnings.show()
+            self._find_lacking()
 
     def command(self) -> list[str] | None:
         board, asked = self.board, self.asked
         runs = self.context.selection.runs
-        if board is None or self.is_empty or not (runs or self._ablation()):
+        if board is None or self.is_empty or self.panes.isHidden() or not (runs or self._ablation()):
             return None
         named = runs or tuple(row.id for row in self._ablation())[-1:]
         words = ["export", "diagnosis", "--runs", *map(str, named)]
@@ -110,6 +139,8 @@ class ExplainingView(BoardView):
         if asked.dataset:
             words += ["--dataset", asked.dataset, "--split", str(asked.split)]
         words += ["--panel", board.panel]
+        if board.panel == "attributes" and asked.independent:
+            words += ["--independent"]
         if board.panel == "batch":
             words += ["--size", str(asked.size), "--number", str(asked.number), "--anchor", str(asked.anchor)]
         return words
@@ -139,10 +170,87 @@ class ExplainingView(BoardView):
         self.state.setText("Queueing …")
         self.context.jobs.start_ablation(self.levels.key or (0.0,))
 
+    def embed_independent(self) -> None:
+        """Embeds independent Scenes with every run that lacks them, in a process of its own."""
+        if self._embedding is not None or not self._lacking:
+            return
+        ticket = self.working.start()
+        self.embed.setEnabled(False)
+        question = EmbedIndependent(runs=tuple(self._lacking), steps=tuple(self._lacking.values()))
+        self._embedding = self.context.asker.ask(
+            question,
+            done=lambda _answer: self._embedded(),
+            failed=self._not_embedded,
+            progress=lambda share, note: None if ticket.cancelled else ticket(share, note),
+            owner=self,
+        )
+
+    def _embedded(self) -> None:
+        self._embedding = None
+        self.working.end()
+        with QSignalBlocker(self.probed):
+            self.probed.show_choices(PROBED, True)
+        self.ask_again()
+
+    def _not_embedded(self, failure: Failure) -> None:
+        self._embedding = None
+        self.working.end()
+        self._find_lacking()
+        if failure.kind != "cancelled":
+            self.failed.emit(failure.message, failure.next)
+
+    def _cancel_embedding(self) -> None:
+        if self._embedding is not None:
+            self.context.asker.cancel(self._embedding)
+
+    def _find_lacking(self) -> None:
+        selection = self.context.selection
+        self.context.background.run(
+            self,
+            lacking_independent,
+            self.context.workspace,
+            selection.runs,
+            selection.step,
+            done=self._show_lacking,
+            key="lacking",
+        )
+
+    def _show_lacking(self, lacking: Mapping[int, int | None]) -> None:
+        self._lacking = dict(lacking)
+        self.embed.setEnabled(bool(lacking) and self._embedding is None)
+        runs = "1 run" if len(lacking) == 1 else f"{len(lacking)} runs"
+        self.embed.setToolTip(
+            f"Draws 1,024 Scenes without co-occurrence and embeds them with the {runs} that lack them: under a minute"
+            if lacking
+            else "Every run shown that was trained on Scenes has them, or no checkpoint to embed them with"
+        )
+
     def show_tools(self) -> None:
         for panel, widgets in self._tools.items():
             for widget in widgets:
                 widget.setVisible(panel == self.panel)
+
+    def _lay_out_tools(self) -> None:
+        on = QLabel("Probed on")
+        theme.set_role(on, "secondary")
+        on.setBuddy(self.probed)
+        lines = {
+            "batch": ((self.size, self.number),),
+            "attributes": ((self.start, self.levels, self.state), (on, self.probed, self.embed, self.working)),
+        }
+        self._tools = {panel: [widget for line in rows for widget in line] for panel, rows in lines.items()}
+        self.tools.setSpacing(theme.INSIDE)
+        for widget in (self.size, self.number):
+            widget.setFixedWidth(KNOB_PX)
+        for rows in lines.values():
+            for widgets in rows:
+                line = QHBoxLayout()
+                line.setSpacing(theme.BETWEEN)
+                for widget in widgets:
+                    line.addWidget(widget)
+                line.addStretch()
+                self.tools.addLayout(line)
+        self.show_tools()
 
     def _ablation(self) -> list[Any]:
         return [row for row in self.context.jobs.runs if row.preset == PRESET]
@@ -170,6 +278,7 @@ class ExplainingView(BoardView):
             self.refresh_if_seen()
 
 
-def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Work) -> Board:
-    """The board; pure, for a thread."""
-    return diagnosis(workspace, runs, asked, panel, progress=work)
+def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Work) -> Reading:
+    """The board, and what could be probed further; pure, for a thread."""
+    board = diagnosis(workspace, runs, asked, panel, progress=work)
+    return Reading(board, lacking_independent(workspace, runs, asked.step) if panel == "attributes" else {})

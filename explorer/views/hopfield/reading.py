@@ -36,7 +36,7 @@ class Reading:
 
 def key_of(runs: Sequence[int], asked: Asked) -> tuple[object, ...]:
     """What decides which patterns are stored."""
-    return (tuple(runs), asked.step, asked.dataset, asked.split, asked.stored, asked.only, asked.pairs)
+    return (tuple(runs), asked.step, asked.dataset, asked.split, asked.stored, asked.only, asked.pairs, asked.plane)
 
 
 def read(

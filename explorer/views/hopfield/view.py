@@ -26,6 +26,10 @@ BETA_PX: Final = 360
 PICKER_PX: Final = 180
 MOST_CLASSES: Final = 200
 ALL, SELECTED = "all", "selected"
+PLANES: Final = (
+    Choice("stored", "the stored patterns", "Two principal axes of what is stored."),
+    Choice("map", "the Map's PCA", "Two principal axes of all images and texts together, as on the Map."),
+)
 
 
 class HopfieldView(BoardView):
@@ -54,17 +58,21 @@ class HopfieldView(BoardView):
         self.beta.setFixedWidth(BETA_PX)
         self.stored = Picker(name="hopfield-stored", words="Modality that is stored", width=92)
         self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)
-        for picker in (self.stored, self.which):
+        self.plane = Picker(name="hopfield-plane", words="Where the path is drawn", width=150)
+        self.plane_words = QLabel("Path on")
+        for picker in (self.stored, self.which, self.plane):
             picker.setMaximumWidth(PICKER_PX)
         super().__init__(context)
         self.query = QueryBar(self.pictures)
         self.beta.show_value(min(max(float(context.settings.value("hopfield/beta", 8.0)), 0.1), 100.0))
         self.stored.show_choices((Choice("images", "Images"), Choice("texts", "Texts")), "images")
+        self.plane.show_choices(PLANES, context.settings.value("hopfield/plane", "stored"))
         self._show_which([])
         self._lay_out_tools()
         self.beta.changed.connect(self._on_beta)
         self.stored.picked.connect(lambda _key: self.refresh_if_seen())
         self.which.picked.connect(lambda _key: self.refresh_if_seen())
+        self.plane.picked.connect(self._on_plane)
         self.query.pair_chosen.connect(self.ask_with_pair)
         self.query.side_chosen.connect(self._on_side)
         self.query.image_chosen.connect(self.ask_with_image)
@@ -93,6 +101,7 @@ class HopfieldView(BoardView):
             query=self._query,
             asks=self._side,
             beta=float(self.beta.value),
+            plane=self.plane.key or "stored",
             words=self._words() if self.panel == "retrieval" else "",
         )
 
@@ -143,6 +152,7 @@ class HopfieldView(BoardView):
             words += ["--query-image" if self._external_image else "--query-text", self._external]
         else:
             words += ["--query", str(asked.query), "--asks", asked.asks]
+        words += ["--plane", "map"] if asked.plane == "map" and self._reading.panel == "retrieval" else []
         return [*words, "--beta", f"{asked.beta:g}"]
 
     def no_run_words(self) -> str:
@@ -239,6 +249,14 @@ class HopfieldView(BoardView):
         self.context.settings.set("hopfield/beta", self.beta.value)
         self.refresh_if_seen()
 
+    def _on_plane(self, plane: str) -> None:
+        self.context.settings.set("hopfield/plane", plane)
+        self.refresh_if_seen()
+
+    def show_tools(self) -> None:
+        for widget in (self.plane_words, self.plane):
+            widget.setVisible(self.panel == "retrieval")
+
     def _on_side(self, side: str) -> None:
         self._side = side
         self._show_query()
@@ -284,7 +302,13 @@ class HopfieldView(BoardView):
             stores.addWidget(widget)
         stores.addSpacing(theme.AROUND)
         stores.addWidget(self.beta)
+        stores.addSpacing(theme.AROUND)
+        theme.set_role(self.plane_words, "secondary")
+        self.plane_words.setBuddy(self.plane)
+        stores.addWidget(self.plane_words)
+        stores.addWidget(self.plane)
         stores.addStretch()
         self.tools.setSpacing(theme.INSIDE)
         self.tools.addWidget(self.query)
         self.tools.addLayout(stores)
+        self.show_tools()

@@ -97,8 +97,8 @@ def test_spectrum_before_and_after(charted):
 
 
 def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
-    monkeypatch.setattr(charts, "MOST_PAIRS", 50)
-    monkeypatch.setattr(charts, "MOST_MAPPED", 40)
+    monkeypatch.setattr(charts.shared, "MOST_PAIRS", 50)
+    monkeypatch.setattr(charts.shared, "MOST_MAPPED", 40)
     for query in (0, 239):
         board = hopfield(charted, [1], Asked(query=query), "pair")
         assert line(board.piece("pair"), "n stored") == (50.0,)
@@ -119,3 +119,16 @@ def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
 def test_refusals(charted, asked: Asked, panel: str, words: str):
     with pytest.raises(ChartError, match=words):
         hopfield(charted, [1], asked, panel)
+
+
+def test_the_path_on_the_maps_plane(charted):
+    from trainer.analysis.projection import pca
+    from trainer.project.layouts import unit_rows
+
+    shot = snapshot(charted, 1)
+    run = patterns(charted, 1, Asked(plane="map"))
+    expected = pca(unit_rows(shot), 2)[: shot.n]
+    assert np.allclose(run.points, expected, atol=1e-5), "images stand where the Map's PCA puts them"
+    plot = hopfield(charted, [1], Asked(plane="map", query=5)).piece("map-0")
+    assert "as on the Map" in plot.note
+    assert (plot.dots[0].x, plot.dots[0].y) == pytest.approx(tuple(expected[5].tolist()), abs=1e-5)

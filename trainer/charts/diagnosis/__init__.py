@@ -7,14 +7,14 @@ from typing import Final
 
 from trainer.charts import ChartError
 from trainer.charts.board import Board
-from trainer.charts.diagnosis.attributes import attributes
+from trainer.charts.diagnosis.attributes import attributes, lacking_independent
 from trainer.charts.diagnosis.batch import MOST_BATCH, batch, batch_rows
 from trainer.charts.diagnosis.saturation import saturation
 from trainer.charts.diagnosis.shared import Asked, Progress, temperatures
 from trainer.charts.diagnosis.spectrum import spectrum
 from trainer.store import Workspace
 
-__all__ = ["MOST_BATCH", "PANELS", "Asked", "batch_rows", "diagnosis", "temperatures"]
+__all__ = ["MOST_BATCH", "PANELS", "Asked", "batch_rows", "diagnosis", "lacking_independent", "temperatures"]
 
 _PANELS: Final = {"spectrum": spectrum, "saturation": saturation, "batch": batch, "attributes": attributes}
 

@@ -26,7 +26,8 @@ from trainer.charts.diagnosis.shared import (
     title,
 )
 from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot, Table
-from trainer.config.ablation import PRESET
+from trainer.config import Scenes
+from trainer.config.ablation import INDEPENDENT, PRESET
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
@@ -97,12 +98,48 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
     return Probed(run, row, getattr(data, "cooccurrence", None), sides["image"], sides["text"], others)
 
 
+def lacking_independent(workspace: Workspace, runs: Sequence[int], step: int | None) -> dict[int, int | None]:
+    """Runs on Scenes that have no snapshot of independent Scenes yet -> the step of the checkpoint it is to be of.
+
+    Of the runs given at `step` (None: the newest), and of the ablation's runs at their newest.
+    """
+    wanted: dict[int, int | None] = dict.fromkeys((run.id for run in ablation_runs(workspace)), None)
+    wanted |= dict.fromkeys(runs, step)
+    lacking = {}
+    for run, at in wanted.items():
+        if isinstance(workspace.config_of(run).data, Scenes):
+            checkpoints = [row.step for row in workspace.checkpoints(run)]
+            newest = max(checkpoints, default=None)
+            there = {row.step for row in workspace.snapshots(run) if row.split == INDEPENDENT}
+            if (newest if at is None else at) not in there and checkpoints:
+                lacking[run] = at
+    return lacking
+
+
 def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
-    """The panel."""
+    """The panel.
+
+    Raises:
+        ChartError: There is nothing to probe, or of independent Scenes no run has a snapshot.
+    """
     wanted = list(runs)
     if asked.ablation:
         wanted += [run for run in ablation_runs(workspace) if run.id not in {r.id for r in runs}]
-    chosen = [(i, run, choose_like(workspace, run, asked, first=i < len(runs))) for i, run in enumerate(wanted)]
+    if asked.independent:
+        steps = [asked.step] * len(runs) + [None] * (len(wanted) - len(runs))
+        there = [
+            (i, run, _independent(workspace, run, step))
+            for i, (run, step) in enumerate(zip(wanted, steps, strict=True))
+        ]
+        if all(row is None for *_, row in there):
+            raise ChartError(
+                "No run has a snapshot of independent Scenes yet. Press Embed independent Scenes, or: trainer "
+                f"independent {' '.join(str(run.id) for run in wanted)}"
+            )
+        chosen, missing = there, [run.name for _, run, row in there if row is None]
+    else:
+        chosen = [(i, run, choose_like(workspace, run, asked, first=i < len(runs))) for i, run in enumerate(wanted)]
+        missing = []
     chosen = [(i, run, row) for i, run, row in chosen if row is not None]
     if not chosen:
         raise ChartError("There is nothing to probe yet: choose a run, or start the ablation.")
@@ -114,22 +151,39 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         pieces.append(tuple(_attribute_plot(side, both, names) for side in ("images", "texts")))
     pieces.append(tuple(_attribute_table(side, found, names) for side in ("images", "texts")))
     pieces.append((_ablation_table(workspace, found, names),))
-    if (effect := _effect(found, names)) is not None:
-        pieces.append((effect,))
-    notes = (
-        "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the pairs and tried on "
-        "the rest; intervals are Wilson's at 95 %. An attribute that a run explains away is read off it no better "
-        "than by guessing.",
-        "'From the others' is a probe on the pair's other attributes alone: where training data are correlated, "
-        "held-out renderings are, too, and an attribute can be guessed from its companions. Only what lies above it is "
-        "read off the embedding itself.",
-        "; ".join(
-            f"{each.run.name}: n = {next(iter(each.images.values() or each.texts.values())).tried:,} tried"
-            for _, each in found
-        )
-        + ".",
-    )
+    effects = (_effect(side, found, names) for side in ("images", "texts"))
+    if shown := tuple(effect for effect in effects if effect is not None):
+        pieces.append(shown)
+    notes = (_NOTE, _INDEPENDENT if asked.independent else _OWN, _tried(found))
+    notes += (f"Without a snapshot of independent Scenes: {', '.join(missing)}.",) if missing else ()
     return Board("diagnosis", "attributes", title("attributes"), head_of(chosen), tuple(pieces), notes)
+
+
+_NOTE: Final = (
+    "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the pairs and tried on the "
+    "rest; intervals are Wilson's at 95 %. An attribute that a run explains away is read off it no better than by "
+    "guessing."
+)
+_OWN: Final = (
+    "Each run is probed on its own held-out pairs. 'From the others' is a probe on the pair's other attributes alone: "
+    "where training data are correlated, held-out renderings are, too, and an attribute can be guessed from its "
+    "companions. Only what lies above it is read off the embedding itself; independent Scenes have no such companions."
+)
+_INDEPENDENT: Final = (
+    "All runs are probed on the same Scenes, drawn with a seed of their own and without co-occurrence: nothing can be "
+    "guessed from its companions, and runs trained with and without co-occurrence are compared on equal terms."
+)
+
+
+def _tried(found: Sequence[tuple[int, Probed]]) -> str:
+    told = (f"{p.run.name}: n = {next(iter(p.images.values() or p.texts.values())).tried:,} tried" for _, p in found)
+    return "; ".join(told) + "."
+
+
+def _independent(workspace: Workspace, run: RunRow, step: int | None) -> SnapshotRow | None:
+    """The run's snapshot of independent Scenes at a step, None: the newest; None where there is none."""
+    rows = [row for row in workspace.snapshots(run.id) if row.split == INDEPENDENT and step in (None, row.step)]
+    return max(rows, key=lambda row: row.step, default=None)
 
 
 def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Plot:
@@ -206,7 +260,7 @@ def _ablation_table(workspace: Workspace, found: Sequence[tuple[int, Probed]], n
     return Numbers("runs", title, columns, tuple(lines), badges=False)
 
 
-def _effect(found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Table | None:
+def _effect(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Table | None:
     """Accuracy with minus without co-occurrence, of each objective that was trained both ways."""
     by: dict[tuple[str, float], Probed] = {
         (each.run.objective, each.cooccurrence): each for _, each in found if each.cooccurrence is not None
@@ -215,19 +269,18 @@ def _effect(found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Table 
     for objective in dict.fromkeys(kind for kind, _ in by):
         with_ = max((level for kind, level in by if kind == objective), default=0.0)
         if with_ > 0 and (objective, 0.0) in by:
-            correlated, free = by[objective, with_], by[objective, 0.0]
-            row = [
-                100 * (correlated.images[n].accuracy - free.images[n].accuracy)
-                if n in correlated.images and n in free.images
-                else math.nan
+            correlated, free = (getattr(by[objective, level], side) for level in (with_, 0.0))
+            differences = [
+                100 * (correlated[n].accuracy - free[n].accuracy) if n in correlated and n in free else math.nan
                 for n in names
             ]
-            lines.append((f"{objective_label(objective)}, {with_:g} − 0", row))
+            lines.append((f"{objective_label(objective)}, {with_:g} − 0", differences))
     if not lines:
         return None
-    title = "Images: with minus without co-occurrence (points)"
+    title = f"{side.capitalize()}: trained with minus without co-occurrence (points)"
     values = np.array([row for _, row in lines])
-    return Table("effect", title, tuple(name for name, _ in lines), tuple(names), values, 1, top=50.0)
+    key = "effect" if side == "images" else f"effect-{side}"
+    return Table(key, title, tuple(name for name, _ in lines), tuple(names), values, 1, top=50.0)
 
 
 def _one_hot(columns: Sequence[np.ndarray]) -> Float[np.ndarray, "n d"]:

@@ -38,6 +38,8 @@ class Asked:
         number: Which batch, in an order drawn from a fixed seed.
         anchor: Place of the anchor in the batch whose negatives are shown.
         ablation: Whether the attributes of all runs of the ablation are shown, too.
+        independent: Whether attributes are probed on the Scenes of `trainer independent`, the same for every run,
+            and not on each run's own held-out pairs.
     """
 
     step: int | None = None
@@ -47,6 +49,7 @@ class Asked:
     number: int = 0
     anchor: int = 0
     ablation: bool = True
+    independent: bool = False
 
 
 @dataclass(frozen=True)

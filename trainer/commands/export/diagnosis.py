@@ -44,6 +44,9 @@ def add_panel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-ablation", action="store_true", help="attributes: only the runs named, not those of the ablation"
     )
+    parser.add_argument(
+        "--independent", action="store_true", help="attributes: probe the snapshots of `trainer independent`"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,7 +78,8 @@ def asked_of(args: argparse.Namespace) -> Asked:
     from trainer.charts.diagnosis import Asked
 
     batch = {"size": args.size, "number": args.number, "anchor": args.anchor}
-    return Asked(step=args.step, dataset=args.dataset, split=args.split, ablation=not args.without_ablation, **batch)
+    which = {"ablation": not args.without_ablation, "independent": args.independent}
+    return Asked(step=args.step, dataset=args.dataset, split=args.split, **which, **batch)
 
 
 def _view(asked: Asked) -> dict[str, object]:
@@ -83,4 +87,8 @@ def _view(asked: Asked) -> dict[str, object]:
 
 
 def _batch(asked: Asked, panel: str) -> dict[str, object]:
+    if panel == "attributes":
+        # An empty list is an option without a value.
+        flags = {"without-ablation": not asked.ablation, "independent": asked.independent}
+        return {name: [] for name, on in flags.items() if on}
     return {"size": asked.size, "number": asked.number, "anchor": asked.anchor} if panel == "batch" else {}

@@ -47,6 +47,8 @@ def add_lab_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--asks", choices=("image", "text"), default="image", help="its image or its text (image)")
     parser.add_argument("--query-image", metavar="FILE", help="retrieval: ask with this picture instead")
     parser.add_argument("--query-text", metavar="WORDS", help="retrieval: ask with these words instead")
+    plane = "retrieval: draw the path on the PCA of the patterns, or on the Map's (stored)"
+    parser.add_argument("--plane", choices=("stored", "map"), default="stored", help=plane)
     parser.add_argument("--beta", type=float, default=8.0, help="inverse temperature of the retrieval, .1 to 100 (8)")
 
 
@@ -92,6 +94,7 @@ def options(asked: Asked, panel: str) -> dict[str, Any]:
         "pairs": list(asked.pairs) or None,
         "query": asked.query,
         "asks": asked.asks,
+        "plane": asked.plane if panel == "retrieval" else None,
         "beta": f"{asked.beta:g}",
     }
 
@@ -110,6 +113,7 @@ def asked_of(args: argparse.Namespace) -> Asked:
         query=args.query,
         asks=args.asks,
         beta=args.beta,
+        plane=args.plane,
         words=args.query_text or (Path(args.query_image).name if args.query_image else ""),
     )
 

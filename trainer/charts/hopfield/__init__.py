@@ -1,0 +1,74 @@
+"""The Hopfield lab: what a retrieval among a snapshot's own embeddings averages, at any beta."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from trainer.charts import ChartError
+from trainer.charts.board import Board
+from trainer.charts.hopfield.batch import batch
+from trainer.charts.hopfield.pair import pair
+from trainer.charts.hopfield.phase import MOST_QUERIES, phase
+from trainer.charts.hopfield.retrieval import retrieval
+from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, head, patterns
+from trainer.charts.hopfield.spectrum import spectrum
+from trainer.store import Workspace
+
+__all__ = ["BETAS", "MOST_QUERIES", "PANELS", "Asked", "Patterns", "board", "hopfield", "patterns"]
+
+
+PANELS: Final = ("retrieval", "pair", "phase", "batch", "spectrum")
+
+
+TITLES: Final = {
+    "retrieval": "one retrieval",
+    "pair": "four retrievals of a pair",
+    "phase": "beta and query",
+    "batch": "self-weight and batch size",
+    "spectrum": "covariance before and after retrieval",
+}
+
+
+def hopfield(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    asked: Asked,
+    panel: str = "retrieval",
+    *,
+    vectors: Mapping[int, np.ndarray] | None = None,
+    progress: Progress | None = None,
+) -> Board:
+    """A panel of the lab for one or two runs; `vectors` are each run's embedding of what asks instead of a pair."""
+    gathered = [patterns(workspace, run, asked, index) for index, run in enumerate(runs)]
+    return board(gathered, asked, panel, vectors=vectors, progress=progress)
+
+
+def board(
+    gathered: Sequence[Patterns],
+    asked: Asked,
+    panel: str,
+    *,
+    vectors: Mapping[int, np.ndarray] | None = None,
+    progress: Progress | None = None,
+) -> Board:
+    """A panel of the lab, of patterns that are read already.
+
+    Raises:
+        ChartError: No such panel, or a run lacks what the panel compares.
+    """
+    if panel not in PANELS:
+        raise ChartError(f"The Hopfield lab has no panel {panel!r}; choose one of {', '.join(PANELS)}.")
+    if not 0.1 <= asked.beta <= 100:
+        raise ChartError(f"Beta must be from 0.1 to 100, not {asked.beta:g}.")
+    answers = {
+        "retrieval": lambda: retrieval(gathered, asked, vectors or {}, progress),
+        "pair": lambda: pair(gathered, asked),
+        "phase": lambda: phase(gathered, asked, progress),
+        "batch": lambda: batch(gathered, asked),
+        "spectrum": lambda: spectrum(gathered, asked, progress),
+    }
+    rows, notes = answers[panel]()
+    return Board("hopfield", panel, f"Hopfield lab: {TITLES[panel]}", head(gathered, asked), rows, notes)
