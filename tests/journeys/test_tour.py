@@ -1,0 +1,85 @@
+"""A tour of every view over two small trained runs: nothing fails, nothing hangs, and each view's command works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
+
+from explorer import theme
+from explorer.hooks import Hooks
+from explorer.views import VIEWS
+from explorer.window import Window
+from trainer.__main__ import main
+
+pytestmark = pytest.mark.timeout(600)
+
+SMALL = (
+    "data.train_pairs=256",
+    "data.heldout_pairs=64",
+    "model.image_size=32",
+    "model.image_width=8",
+    "model.text_width=32",
+    "model.text_layers=1",
+    "model.text_heads=2",
+    "optimiser.batch_size=64",
+    "optimiser.epochs=3",
+    "watching.evaluate_every=6",
+    "watching.checkpoint_every=6",
+    "watching.snapshots=3",
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a small CLIP and a small CLOOB run, trained by the real command."""
+    folder = tmp_path_factory.mktemp("tour")
+    for preset in ("clip-scenes", "cloob-scenes"):
+        changes = [word for change in SMALL for word in ("--set", change)]
+        assert main(["fit", "--preset", preset, *changes, "--workspace", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def window(qtbot, trained: Path):
+    """The real window with both runs chosen."""
+    theme.theme().apply(QGuiApplication.instance(), "light")
+    hooks = Hooks(trained)
+    hooks.install()
+    window = Window(trained, hooks)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.ready, timeout=60_000):
+        window.show()
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
+    window.selection.select_runs(1, 2)
+    yield window
+    window.close()
+    hooks.remove()
+
+
+def at_work(window: Window) -> bool:
+    return window.background.busy or any(
+        button.text() == "Cancel" and button.isVisible() for button in window.findChildren(QPushButton)
+    )
+
+
+def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window, trained: Path, tmp_path: Path) -> None:
+    pictures = sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3]
+    window.classify(pictures)
+    for place in VIEWS:
+        window.go_to(place.name)
+        view = window.pages.open_view
+        assert view is not None, place.name
+        qtbot.wait(300)
+        qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
+        assert not view.is_empty, f"{place.name} is empty"
+        assert not window.banner.isVisible(), f"{place.name}: a banner"
+        assert window._hooks.caught_count == 0, f"{place.name}: {window._hooks.log_file.read_text()}"
+        command = view.command()
+        if command is not None:
+            file = tmp_path / f"{place.name}.csv"
+            assert main([*command, "--out", str(file), "--workspace", str(trained)]) == 0, f"{place.name}: {command}"
+            assert len(file.read_text(encoding="utf-8").splitlines()) > 1, place.name
