@@ -63,6 +63,11 @@ def _archive(file: Path, size: int) -> Any:
         )
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
+        if any(Path(member.filename).name == "constants.pkl" for member in members):
+            raise PretrainedError(
+                f"{file.name} is TorchScript, a program with its weights, which is not run here. Save its state_dict() "
+                "as .safetensors where it was made."
+            )
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise PretrainedError(
                 f"{file.name} is compressed, which torch.save never does: a small file could fill the memory. Save it "
@@ -70,11 +75,6 @@ def _archive(file: Path, size: int) -> Any:
             )
         if sum(member.file_size for member in members) > size or len(members) > 2 * _MOST_TENSORS:
             raise PretrainedError(f"{file.name} claims more data than it has, so it is not opened. Get it again.")
-        if any(Path(member.filename).name == "constants.pkl" for member in members):
-            raise PretrainedError(
-                f"{file.name} is TorchScript, a program with its weights, which is not run here. Save its state_dict() "
-                "as .safetensors where it was made."
-            )
         if (damaged := _damaged(archive)) is not None:
             raise PretrainedError(f"{file.name} is damaged: its part {damaged} is not what was saved. Get it again.")
     try:
