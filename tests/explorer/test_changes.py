@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 
 from explorer.views.changes import ChangesView
 from trainer.charts.changes import changes
+from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.mispairs import mispairs
 
 FIXED = 2
@@ -122,6 +126,41 @@ def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs
     qtbot.waitUntil(lambda: view.wholes.cell.text() != words, timeout=2000)
     assert f"{view.wholes.likeness.matrices['cka'][0, 1]:.3f}" in view.wholes.cell.text()
     assert view.command()[:3] == ["export", "likeness", "--runs"]
+
+
+def test_verdicts_by_a_prompt_suite_through_the_model_process(qtbot, view: ChangesView, tmp_path: Path):
+    asked = []
+
+    def ask(question, *, done, **_: object) -> int:
+        asked.append(question)
+        rng = np.random.default_rng(len(asked))
+        vectors = rng.standard_normal((len(question.templates), len(question.labels), 8)).astype(np.float32)
+        file = tmp_path / f"{len(asked)}.npy"
+        write_class_texts(
+            file, ClassTexts(question.run, question.step, 1.0, question.labels, question.templates, vectors)
+        )
+        QTimer.singleShot(0, lambda: done({"file": str(file)}))
+        return len(asked)
+
+    view._asking._asker = SimpleNamespace(ask=ask, cancel=lambda _number: None)
+    assert "verdicts by means of the captions of 4 classes" in view.note.text()
+    before = view.reading.changes
+    offered = [view.suite.itemText(place) for place in range(view.suite.count())]
+    assert view.suite.isVisible()
+    assert offered[0] == "Captions of a class"
+    place = offered.index("Prompts: scenes-shapes")
+    view.suite.setCurrentIndex(place)
+    view.suite.activated.emit(place)
+    qtbot.waitUntil(lambda: view.reading.suite == "scenes-shapes", timeout=5000)
+    assert [(question.run, question.step) for question in asked] == [(before.a.run, 20), (before.b.run, 20)]
+    assert "verdicts by" in view.note.text()
+    assert "prompt template" in view.note.text()
+    assert view.command()[-2:] == ["--suite", "scenes-shapes"]
+    assert view.reading.changes.values["overlap"] is before.values["overlap"], "nothing else is computed again"
+    view.suite.setCurrentIndex(0)
+    view.suite.activated.emit(0)
+    qtbot.waitUntil(lambda: view.reading.suite == "", timeout=5000)
+    assert view.reading.changes.verdict_a.tolist() == before.verdict_a.tolist()
 
 
 def test_two_steps_of_one_run(qtbot, view: ChangesView, two_runs: tuple[int, int]):

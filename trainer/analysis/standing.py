@@ -33,6 +33,8 @@ def standing(
     stored: Float[np.ndarray, "n d"],
     groups: Int[np.ndarray, " n"] | None = None,
     progress: Progress | None = None,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
 ) -> Standing:
     """Rank and standardised margin of every query's right item, by inner product, in one pass over the tiles.
 
@@ -45,24 +47,26 @@ def standing(
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         groups: Rows of equal number are right answers to each other (equal captions); None: only row i to query i.
         progress: Told after each block.
+        rows: The queries that ask, all items answer; None: all.
     """
-    query, stored = exact(query), exact(stored)
+    stored = exact(stored)
     n = len(stored)
+    asked = np.arange(len(query)) if rows is None else rows
     groups = np.arange(n) if groups is None else groups
     members, starts = _members(groups)
-    rank, margin = np.empty(len(query), np.int64), np.empty(len(query))
-    for rows in row_blocks(len(query), n):
+    rank, margin = np.empty(len(asked), np.int64), np.empty(len(asked))
+    for block in row_blocks(len(asked), n):
         if progress is not None:
-            progress(rows.start / max(len(query), 1), "")
-        similarity = query[rows] @ stored.T
-        line, cell, first = _right_cells(groups[rows], members, starts)
+            progress(block.start / max(len(asked), 1), "")
+        similarity = exact(query[asked[block]]) @ stored.T
+        line, cell, first = _right_cells(groups[asked[block]], members, starts)
         best = np.maximum.reduceat(similarity[line, cell], first)
         rights = np.diff(np.append(first, len(line)))
         similarity[line, cell] = -np.inf
         # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
         ahead = (~(similarity < best[:, None])).sum(1)
-        rank[rows] = 1 + ahead - np.where(np.isnan(best), rights, 0)
-        margin[rows] = _margin(similarity, best, line, cell, n - rights)
+        rank[block] = 1 + ahead - np.where(np.isnan(best), rights, 0)
+        margin[block] = _margin(similarity, best, line, cell, n - rights)
     return Standing(rank, margin)
 
 

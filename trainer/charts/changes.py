@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer import catalog
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.spaces import jaccard, neighbour_rows, procrustes_residuals
 from trainer.analysis.standing import Progress, standing
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
+from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.columns import NOTHING, column, is_class
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
+
+MOST_CELLS: Final = 2_500_000_000
+"""Cosines of one part: all pairs with all up to 50,000 pairs (some seven minutes on one core for all six parts); of
+more, so many pairs drawn at random are compared with all."""
+
+LEAST_DRAWN: Final = 1_000
+_NONE: Final = np.empty(0, np.int64)
+MOST_CLASSES: Final = 1_000
+"""A column of more different words is a caption, not a class."""
 
 Ref = tuple[int | str, int | None]
 """A run and a step of it; None is its last."""
@@ -79,11 +92,15 @@ class Changes:
         modality: Whose embeddings gave the neighbours and the residual: `image`, or `text` where there are no images.
         k: Neighbours of each.
         items: What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
-        rows: Rows of `items` compared, ascending; row numbers elsewhere are places in this array.
+        rows: Rows of `items` compared, ascending; what each value, neighbourhood and verdict below is of.
+        pairs: Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
         values: Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
-        neighbours_a: Places of the k nearest neighbours in A, nearest first.
+        neighbours_a: Rows of `items` of the k nearest neighbours in A, nearest first.
         neighbours_b: The same in B.
-        verdicts: Class numbers by A and by B, and the classes' names; empty without classes or texts.
+        classes: What the verdicts are about; empty without classes or texts.
+        verdict_a: Class that A takes each image for, -1 where the classes are not this image's.
+        verdict_b: The same of B.
+        verdict_by: What stood for a class: in words.
         sampled: Whether a snapshot holds only a part of its split.
     """
 
@@ -99,7 +116,9 @@ class Changes:
     classes: tuple[str, ...] = ()
     verdict_a: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
     verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
+    verdict_by: str = ""
     sampled: bool = False
+    pairs: int = 0
 
     @property
     def n(self) -> int:
@@ -109,11 +128,17 @@ class Changes:
     @property
     def note(self) -> str:
         """What the numbers are about, n included."""
-        left = len(self.items) - self.n
+        left = len(self.items) - (self.pairs or self.n)
         parts = [f"{self.n:,} pairs of {self.a.dataset}, {self.a.split}"]
+        if self.n < self.pairs:
+            parts[0] = (
+                f"{self.n:,} of {self.pairs:,} pairs of {self.a.dataset}, {self.a.split}, drawn at random (seed 0), "
+                "each compared with all"
+            )
         parts += [f"{left:,} of A are not in B"] if left else []
         parts += ["a sample of the split"] if self.sampled else []
         parts += [f"{self.k} neighbours among {self.modality}s"]
+        parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
         return " · ".join(parts)
 
 
@@ -125,11 +150,13 @@ def changes(
     dataset: str | None = None,
     split: str | None = None,
     k: int = 10,
+    texts: tuple[ClassTexts, ClassTexts] | None = None,
     progress: Progress | None = None,
 ) -> Changes:
     """Compares run A's snapshot with run B's, or with another step of A, on the pairs that both hold.
 
-    All pairs are compared with all, tile by tile: memory is O(n k). Nothing is sampled. Minutes at 100,000 pairs.
+    Up to 50,000 pairs all are compared with all, tile by tile: memory is O(n k). Of more, some drawn at random are
+    compared with all (`MOST_CELLS`), and the chart's note says so.
 
     Args:
         workspace: Where the runs are.
@@ -138,6 +165,8 @@ def changes(
         dataset: Of both snapshots; None takes A's preferred.
         split: Of both snapshots.
         k: Neighbours of each item.
+        texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
+            the mean of each class's own captions.
         progress: Told how far it is; raises to cancel.
 
     Raises:
@@ -159,26 +188,67 @@ def changes(
     if any(side is None for side in sides):
         raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
     told = _Stages(progress)
-    values = _standings(first, second, at_a, at_b, told)
-    near = [neighbour_rows(side, k, progress=told.stage(f"neighbours in {x}")) for side, x in zip(sides, "AB")]
+    drawn = _drawn(len(at_a))
+    values = _standings(first, second, at_a, at_b, drawn, told)
+    near = [
+        neighbour_rows(side, k, rows=drawn, progress=told.stage(f"neighbours in {x}")) for side, x in zip(sides, "AB")
+    ]
     values["overlap"] = jaccard(*near)
     told.stage("Procrustes")(0.0, "")
-    values["residual"] = procrustes_residuals(*reversed(sides))
-    verdicts = _verdicts(first, second, at_a, at_b)
+    values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
+    by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
     if verdicts:
-        values["verdict"] = (verdicts[1] == verdicts[2]).astype(np.float64)
+        values["verdict"] = _agreement(verdicts)
     return Changes(
         Shown(**shown(row_a, first)),
         Shown(**shown(row_b, second)),
         modality,
         near[0].shape[1],
         first.items,
-        at_a,
+        at_a[drawn],
         {key: values[key] for key in MEASURES if key in values},
-        *near,
+        *(at_a[places] for places in near),
         *verdicts,
+        verdict_by=by,
         sampled=first.sampled or second.sampled,
+        pairs=len(at_a),
     )
+
+
+def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
+    """The same comparison with verdicts by other classes; `texts` as in `changes`. Nothing else is computed again.
+
+    Raises:
+        ChartError: The data have none of these classes, or A and B were asked for different ones.
+    """
+    sides = [
+        read_snapshot(
+            choose_snapshot(workspace, workspace.run(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
+        )
+        for s in (found.a, found.b)
+    ]
+    at_a, at_b = common_rows(sides[0].items, sides[1].items)
+    by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, found.rows), texts) or ("", (), _NONE, _NONE)
+    values = {key: numbers for key, numbers in found.values.items() if key != "verdict"}
+    if by:
+        values["verdict"] = _agreement(verdicts)
+    classes, verdict_a, verdict_b = verdicts
+    return replace(found, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
+
+
+def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
+    """The prompt suites that have classes of the compared data, by name."""
+    row = workspace.run(found.a.run)
+    chosen = choose_snapshot(workspace, row, step=found.a.step, dataset=found.a.dataset, split=found.a.split)
+    snapshot = read_snapshot(chosen.folder)
+    fitting = []
+    for name, suite in catalog.prompt_suites().items():
+        try:
+            class_task(snapshot, suite.classes)
+        except ChartError:
+            continue
+        fitting.append(name)
+    return tuple(fitting)
 
 
 def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
@@ -201,7 +271,7 @@ def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarr
 
 
 def _standings(
-    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, told: _Stages
+    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray, drawn: np.ndarray, told: _Stages
 ) -> dict[str, np.ndarray]:
     if any(part is None for s in (first, second) for part in (s.image, s.text)):
         return {}
@@ -209,8 +279,8 @@ def _standings(
     for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
         groups = groups_of([snapshot.items.caption[row] for row in rows])
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
-        by_image = standing(image, text, groups, told.stage(f"captions in {side.upper()}"))
-        by_text = standing(text, image, groups, told.stage(f"images in {side.upper()}"))
+        by_image = standing(image, text, groups, told.stage(f"captions in {side.upper()}"), rows=drawn)
+        by_text = standing(text, image, groups, told.stage(f"images in {side.upper()}"), rows=drawn)
         values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
         values |= {f"text_rank_{side}": by_text.rank.astype(np.float64), f"margin_{side}": by_image.margin}
     for name in ("image_rank", "text_rank", "margin"):
@@ -218,21 +288,72 @@ def _standings(
     return values
 
 
+def _drawn(n: int) -> Int[np.ndarray, " m"]:
+    """The pairs that are compared with all: every one, or as many as `MOST_CELLS` allows."""
+    most = max(LEAST_DRAWN, MOST_CELLS // max(n, 1))
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
 def _verdicts(
-    first: Snapshot, second: Snapshot, at_a: np.ndarray, at_b: np.ndarray
-) -> tuple[()] | tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Class names and what each run takes every image for, by the mean of each class's own captions."""
-    labels = np.array([first.items.label[row] for row in at_a], dtype=str)
-    names = tuple(sorted(set(labels.tolist()) - {""}))
-    if len(names) < 2 or any(part is None for s in (first, second) for part in (s.image, s.text)):
-        return ()
-    verdicts = []
-    for snapshot, rows in ((first, at_a), (second, at_b)):
-        text = _rows(snapshot.text, rows)
-        weights = np.stack([np.asarray(text[labels == name], np.float32).mean(0) for name in names])
-        weights /= np.maximum(np.linalg.norm(weights, axis=1, keepdims=True), 1e-12)
-        verdicts.append(predict(_rows(snapshot.image, rows), weights))
-    return names, *verdicts
+    first: Snapshot,
+    second: Snapshot,
+    at_a: np.ndarray,
+    at_b: np.ndarray,
+    drawn: np.ndarray,
+    texts: tuple[ClassTexts, ClassTexts] | None,
+) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray] | None:
+    """What classes were stood for by, their names, and what each run takes every drawn image for; None without any."""
+    if first.image is None or second.image is None:
+        return None
+    images = [_rows(snapshot.image, rows[drawn]) for snapshot, rows in ((first, at_a), (second, at_b))]
+    if texts is not None:
+        return _by_prompts(first, at_a[drawn], images, texts)
+    names, label = classes_of(first.items, at_a)
+    if len(names) < 2 or first.text is None or second.text is None:
+        return None
+    weights = [_class_means(_rows(s.text, rows), label, len(names)) for s, rows in ((first, at_a), (second, at_b))]
+    by = f"means of the captions of {len(names)} classes"
+    return by, names, *(predict(image, weight) for image, weight in zip(images, weights))
+
+
+def _agreement(verdicts: Sequence[Any]) -> Float[np.ndarray, " n"]:
+    return np.where(verdicts[1] < 0, np.nan, verdicts[1] == verdicts[2])
+
+
+def _by_prompts(
+    first: Snapshot, rows: np.ndarray, images: list[np.ndarray], texts: tuple[ClassTexts, ClassTexts]
+) -> tuple[str, tuple[str, ...], np.ndarray, np.ndarray]:
+    if texts[0].labels != texts[1].labels:
+        raise ChartError("A and B were asked for other classes. Ask both for the same prompt suite.")
+    task = class_task(first, texts[0].labels)
+    known = np.isin(rows, task.rows)
+    found = [
+        np.where(known, predict(image, _unit(_unit(one.vectors).mean(0))), -1) for image, one in zip(images, texts)
+    ]
+    count, of = len(texts[0].templates), len(texts[0].labels)
+    return f"{count} prompt template{'s' if count > 1 else ''} of {of} classes", texts[0].labels, *found
+
+
+def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
+    """Names of the classes of these rows in sorted order, and the number of each row's class; -1 without one."""
+    found = column(items.label) if is_class(items.label, MOST_CLASSES) else None
+    if found is None or found.place is None:
+        return (), np.full(len(rows), -1)
+    names, place = np.unique(found.place[rows], return_inverse=True)
+    words = [found.names[name] for name in names]
+    kept = np.array([i for i, name in enumerate(words) if name != NOTHING], np.int64)
+    number = np.full(len(words), -1)
+    number[kept] = np.arange(len(kept))
+    return tuple(words[i] for i in kept), number[place.reshape(-1)]
+
+
+def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
+    """Unit mean of each class's captions."""
+    return _unit(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
+
+
+def _unit(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any d"]:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

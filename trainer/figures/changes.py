@@ -53,9 +53,15 @@ def _rows(chart: Changes, found: Mispairs | None) -> Iterator[tuple[Any, ...]]:
     columns = [values.tolist() for values in chart.values.values()]
     whole = [MEASURES[key].digits == 0 for key in chart.values]
     for place, row in enumerate(chart.rows.tolist()):
-        numbers = [int(column[place]) if is_whole else column[place] for column, is_whole in zip(columns, whole)]
+        numbers = [_cell(column[place], is_whole=is_whole) for column, is_whole in zip(columns, whole)]
         facts = (row, np.asarray(items.id)[row].item(), items.caption[row], items.label[row], items.path[row])
         yield *facts, *numbers, kind[place]
+
+
+def _cell(value: float, *, is_whole: bool) -> float | int | str:
+    if np.isnan(value):
+        return ""
+    return int(value) if is_whole else value
 
 
 def _draw_ranks(axes: Axes, chart: Changes, found: Mispairs) -> None:

@@ -17,8 +17,9 @@ Shared neighbours: Jaccard overlap of the k nearest neighbours in A and in B (me
 Procrustes residual: distance left between a pair's two places after B is laid on A by the best rotation, reflection \
 and scale (Schönemann 1966), both centred and of root mean square length 1.
 
-Same verdict: whether both take the image for the same class. The classes' prototypes are the mean embeddings of \
-each class's own captions in this snapshot, not prompts.
+Same verdict: whether both take the image for the same class. A class is stood for by the mean embedding of its own \
+captions in this snapshot, or by a prompt suite that each run's own model embeds: the line above says which, and the \
+list beside it changes it.
 
 Mispairs: the pairs worst ranked in each run (geometric mean of both ranks). Bad in both hints at wrong data, bad in \
 one at a difference of the models. "By chance" is how many would be bad in both if the runs erred independently.

@@ -59,7 +59,7 @@ class Neighbourhoods(QWidget):
         if "image_rank_a" in found.values:
             ranks = [f"{found.values[f'image_rank_{side}'][place]:,.0f}" for side in "ab"]
             parts.append(f"caption rank {ranks[0]} → {ranks[1]}")
-        if len(found.classes):
+        if len(found.classes) and found.verdict_a[place] >= 0:
             names = [found.classes[int(side[place])] for side in (found.verdict_a, found.verdict_b)]
             parts.append(f"taken for {names[0]}" if names[0] == names[1] else f"taken for {names[0]} → {names[1]}")
         self.note.setText(" · ".join(parts))
@@ -67,7 +67,6 @@ class Neighbourhoods(QWidget):
         for row, places in zip(self.rows, near, strict=True):
             row.show_tiles([self._tile(found, int(p), bool(np.isin(p, shared))) for p in places])
 
-    def _tile(self, found: Changes, place: int, shared: bool) -> Tile:
-        pair = int(found.rows[place])
+    def _tile(self, found: Changes, pair: int, shared: bool) -> Tile:
         items = found.items
         return Tile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explorer.models.pair_table import Numbers
+from explorer.views.changes.verdicts import texts_of
 from explorer.widgets.working import Ticket
-from trainer.charts.changes import MEASURES, Changes, changes
+from trainer.charts.changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
 from trainer.charts.likeness import Likeness, likeness
 from trainer.charts.mispairs import Mispairs, mispairs
 from trainer.store import Workspace
@@ -49,10 +50,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Reading:
-    """The answer: every pair, and the mispairs where both runs have images and texts."""
+    """The answer: every pair, the mispairs where both runs have images and texts, and suites that fit the data."""
 
     changes: Changes
     mispairs: Mispairs | None
+    suites: tuple[str, ...] = ()
+    suite: str = ""
 
 
 def read(workspace: Workspace, question: Question, ticket: Ticket) -> Reading:
@@ -71,7 +74,17 @@ def read(workspace: Workspace, question: Question, ticket: Ticket) -> Reading:
         k=question.k,
         progress=ticket,
     )
-    return Reading(found, mispairs(found) if "text_rank_a" in found.values else None)
+    return Reading(found, mispairs(found) if "text_rank_a" in found.values else None, fitting_suites(workspace, found))
+
+
+def read_verdicts(workspace: Workspace, reading: Reading, suite: str, files: tuple[str, str] | None) -> Reading:
+    """The same with verdicts by a suite whose class vectors are in `files`, or by the captions without any.
+
+    Raises:
+        Problem: The class vectors are gone, or do not fit.
+    """
+    texts = texts_of(files) if files else None
+    return replace(reading, changes=with_verdicts(workspace, reading.changes, texts), suite=suite)
 
 
 def read_likeness(

@@ -14,15 +14,27 @@ from explorer.models.pictures import Pictures
 from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighbourhoods import Neighbourhoods
-from explorer.views.changes.reading import Question, Reading, columns_of, read, read_likeness, split_of, steps_of
+from explorer.views.changes.reading import (
+    Question,
+    Reading,
+    columns_of,
+    read,
+    read_likeness,
+    read_verdicts,
+    split_of,
+    steps_of,
+)
 from explorer.views.changes.scatter import Scatter
+from explorer.views.changes.verdicts import AskingClasses
 from explorer.views.changes.wholes import Wholes
 from explorer.views.selected import PairTable
 from explorer.views.view import Context, View
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.likeness import Likeness
+from trainer.messages import Failure
 from trainer.problem import Problem
 
 K: Final = 10
@@ -51,10 +63,11 @@ class ChangesView(View):
         self.pickers = tuple(
             Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=220) for x in "AB"
         )
-        self.note = QLabel()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self.working, self.working_wholes = Working("changes-working"), Working("changes-working-wholes")
+        self.suite = Picker(name="changes-suite", words="What the verdicts' classes stand for", width=132)
+        self._asking = AskingClasses(context.asker, self)
         self.table = PairTable(self.pictures, name="changes-table", words="What changed, pair by pair")
         self.neighbourhoods = Neighbourhoods(self.pictures)
         self.scatter = Scatter()
@@ -82,7 +95,8 @@ class ChangesView(View):
         a, b = self.reading.changes.a, self.reading.changes.b
         words = ["export", "changes", "--runs", str(a.run), str(b.run)]
         words += ["--step-a", str(a.step), "--step-b", str(b.step)]
-        return [*words, "--dataset", a.dataset, "--split", a.split, "--k", str(self.reading.changes.k)]
+        words += ["--dataset", a.dataset, "--split", a.split, "--k", str(self.reading.changes.k)]
+        return [*words, "--suite", self.reading.suite] if self.reading.suite else words
 
     def actions_for_palette(self) -> list[QAction]:
         return self._actions
@@ -104,6 +118,8 @@ class ChangesView(View):
         self._show_pickers(question)
         if question != self._asked:
             self._asked = question
+            self._asking.cancel()
+            self.context.background.forget(self, "verdicts")
             self._read(question)
         if self.tabs.currentWidget() is self.wholes:
             self._read_likeness()
@@ -163,7 +179,7 @@ class ChangesView(View):
         self.working.end()
         self.reading = reading
         found = reading.changes
-        self.note.setText(found.note)
+        self._show_suites()
         columns = columns_of(found)
         dataset = f"{found.a.dataset}-{found.a.split}"
         self._dataset = dataset
@@ -194,6 +210,39 @@ class ChangesView(View):
             f"{int(better.sum()):,} better in B · {int(worse.sum()):,} better in A · "
             f"{int((values[0] == values[1]).sum()):,} equal · larger marks hold more pairs"
         )
+
+    def _pick_suite(self, suite: str) -> None:
+        if self.reading is None or suite == self.reading.suite:
+            return
+        if suite:
+            self._asking.ask(suite, self.reading.changes)
+        else:
+            self._asking.cancel()
+            self._judge(suite, None)
+
+    def _judge(self, suite: str, files: tuple[str, str] | None) -> None:
+        if self.reading is not None:
+            args = (self.context.workspace, self.reading, suite, files)
+            self.context.background.run(
+                self, read_verdicts, *args, done=self._show, failed=self._refuse_suite, key="verdicts"
+            )
+
+    def _refuse_suite(self, error: Exception | Failure) -> None:
+        if isinstance(error, Failure):
+            self.failed.emit(error.message, error.next)
+        elif isinstance(error, Problem):
+            self.failed.emit(str(error), "")
+        else:
+            self.context.background.failed.emit(error)
+        self._show_suites()
+
+    def _show_suites(self) -> None:
+        """Offers what the verdicts can be by, and says above the table what they are by."""
+        reading = self.reading
+        choices = [Choice(name, f"Prompts: {name}") for name in (reading.suites if reading else ())]
+        self.suite.show_choices([Choice("", "Captions of a class"), *choices], reading.suite if reading else "")
+        self.suite.setVisible(bool(choices) and "verdict" in (reading.changes.values if reading else {}))
+        self.note.setText(reading.changes.note if reading else "")
 
     def _refuse(self, error: Exception) -> None:
         self.working.end()
@@ -309,6 +358,11 @@ class ChangesView(View):
             row.doubleClicked.connect(lambda index: self._choose([index.data(Qt.ItemDataRole.UserRole).pair]))
         for picker in self.pickers:
             picker.picked.connect(lambda _step: self._pick_steps())
+        self.suite.picked.connect(self._pick_suite)
+        self._asking.embedded.connect(self._judge)
+        self._asking.failed.connect(self._refuse_suite)
+        self._asking.progressed.connect(self.note.setText)
+        self._asking.ended.connect(self._show_suites)
         self.axes.picked.connect(lambda _key: (self._show_scatter(), self._mark()))
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
@@ -326,9 +380,9 @@ class ChangesView(View):
             bar.addWidget(Badge("AB"[index], index))
             bar.addWidget(picker)
             bar.addSpacing(theme.INSIDE)
-        bar.addWidget(self.note)
-        bar.addStretch(1)
+        bar.addWidget(self.note, 1)
         bar.addWidget(self.working)
+        bar.addWidget(self.suite)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
         pairs.addWidget(self.table)
         pairs.addWidget(self.neighbourhoods)

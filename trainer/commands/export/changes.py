@@ -20,6 +20,7 @@ from trainer.commands.export import (
 
 if TYPE_CHECKING:
     from trainer.charts.changes import Changes
+    from trainer.charts.class_task import ClassTexts
     from trainer.charts.mispairs import Mispairs
     from trainer.store import Workspace
 
@@ -40,6 +41,9 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", help="name of the data, scenes for example")
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
     parser.add_argument("--k", type=int, default=10, help="neighbours of each pair (10)")
+    parser.add_argument(
+        "--suite", help="verdicts by this prompt suite, scenes for example (means of each class's captions)"
+    )
     parser.add_argument("--worst", type=float, default=0.1, metavar="SHARE", help="badly ranked share of a run (0.1)")
 
 
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
     """What `collect` is asked."""
-    names = ("step_a", "step_b", "dataset", "split", "k", "worst")
+    names = ("step_a", "step_b", "dataset", "split", "k", "suite", "worst")
     return {name: getattr(args, name) for name in names}
 
 
@@ -66,6 +70,7 @@ def collect(
     dataset: str | None = None,
     split: str | None = None,
     k: int = 10,
+    suite: str | None = None,
     worst: float = 0.1,
 ) -> tuple[Changes, Mispairs | None]:
     """The chart and its mispairs; None where a run lacks images or texts.
@@ -79,9 +84,29 @@ def collect(
     if len(runs) > 2:
         raise ExportError("Two runs are compared, or two steps of one: --runs A B, or --runs A --step-a 96.")
     refs = (runs[0], step_a), (runs[-1], step_b)
-    found = changes(workspace, *refs, dataset=dataset, split=split, k=k, progress=tell)
+    texts = _embedded(workspace, refs, dataset, split, suite) if suite else None
+    found = changes(workspace, *refs, dataset=dataset, split=split, k=k, texts=texts, progress=tell)
     tell(1.0, "")
     return found, mispairs(found, share=worst) if "text_rank_a" in found.values else None
+
+
+def _embedded(
+    workspace: Workspace,
+    refs: Sequence[tuple[int | str, int | None]],
+    dataset: str | None,
+    split: str | None,
+    suite: str,
+) -> tuple[ClassTexts, ClassTexts]:
+    """The suite's classes as A's model and B's embed them."""
+    from trainer.commands.export import View
+    from trainer.commands.export.calibration import embedded_classes
+
+    views = [View(step=step, dataset=dataset, split=split) for _, step in refs]
+    found = [
+        embedded_classes(workspace, [run], view=view, suite=suite, labels=None, templates=None)[0]
+        for (run, _), view in zip(refs, views)
+    ]
+    return found[0], found[1]
 
 
 def write(workspace: Workspace, runs: Sequence[int | str], files: Sequence[Path], **options: Any) -> str:

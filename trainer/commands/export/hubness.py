@@ -11,6 +11,7 @@ from trainer.commands.export import (
     check_arguments,
     command_line,
     print_files,
+    tell,
     view_of,
 )
 
@@ -33,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
     check_arguments(args)
     view = vars(view_of(args))
-    charts = [hubness(args.workspace, run, **view, k=args.k) for run in args.runs]
+    charts = [hubness(args.workspace, run, **view, k=args.k, progress=tell) for run in args.runs]
+    tell(1.0, "")
     write_figure(
         args.out,
         figure=lambda: figure.draw(charts),
