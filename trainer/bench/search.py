@@ -7,6 +7,7 @@ index. Rows drawn evenly from the sphere would have no neighbours worth finding.
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import tempfile
@@ -22,6 +23,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.search import nearest_rows
 from trainer.store import index_files
 
+Progress = Callable[[float, str], None]
 LIBRARIES: Final = ("usearch", "hnswlib")
 DIRECTIONS: Final = 64
 CENTRES: Final = 1_000
@@ -58,9 +60,20 @@ class Measurement:
 
 
 def measure(
-    rows: int, *, dimension: int = 512, questions: int = 100, libraries: tuple[str, ...] = LIBRARIES, seed: int = 0
+    rows: int,
+    *,
+    dimension: int = 512,
+    questions: int = 100,
+    libraries: tuple[str, ...] = LIBRARIES,
+    seed: int = 0,
+    keep: Path | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Measurement]:
-    """The bare product and the exact answer in turns, then each index library on the same vectors."""
+    """The bare product and the exact answer in turns, then each index library on the same vectors.
+
+    In the folder `keep` indices stay, with the time they took, and are not built again. `progress` is told how far
+    a build is, and raises to cancel.
+    """
     vectors, asked = made_up(rows, dimension, seed=seed), made_up(questions, dimension, seed=seed, draw=1)
     bare, exact, truth = [], [], []
     for query in (asked[0], *asked):
@@ -75,7 +88,7 @@ def measure(
     yield _summary("exact", vectors, exact, base, recall_at_10=1.0)
     for library in libraries:
         try:
-            yield _index(library, vectors, asked, truth, base)
+            yield _index(library, vectors, asked, truth, base, keep if seed == 0 else None, progress)
         except ImportError:
             yield Measurement(library, rows, dimension, note=f"{library} is not installed")
 
@@ -108,10 +121,13 @@ def _index(
     asked: Float[np.ndarray, "q d"],
     truth: Int[np.ndarray, "q k"],
     base: float,
+    keep: Path | None,
+    progress: Progress | None,
 ) -> Measurement:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"index.{library}"
-        build_s, ask = (_usearch if library == "usearch" else _hnswlib)(vectors, file)
+        file = (keep or Path(folder)) / f"{library}-{len(vectors)}x{vectors.shape[1]}.index"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        build_s, ask = (_usearch if library == "usearch" else _hnswlib)(vectors, file, progress or _silent)
         size = file.stat().st_size / 2**20
         timed = [_seconds(lambda query=query: ask(query)) for query in (asked[0], *asked)][1:]
         found = np.array([rows for _, rows in timed])
@@ -126,16 +142,20 @@ def _index(
         )
 
 
-def _usearch(vectors: Float[np.ndarray, "n d"], file: Path) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
+def _usearch(
+    vectors: Float[np.ndarray, "n d"], file: Path, progress: Progress
+) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
     """As the application does it: 8-bit vectors in a memory-mapped file, candidates ranked again exactly."""
     import usearch.index  # noqa: F401  (missing: said before anything is built)
 
-    build_s, _ = _seconds(lambda: index_files.build_index(vectors, file))
+    build_s = _built(file, lambda: index_files.build_index(vectors, file, progress))
     index = index_files.open_index(file)
     return build_s, lambda query: index_files.search_index(index, vectors, query, K)[0]
 
 
-def _hnswlib(vectors: Float[np.ndarray, "n d"], file: Path) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
+def _hnswlib(
+    vectors: Float[np.ndarray, "n d"], file: Path, progress: Progress
+) -> tuple[float, Callable[[np.ndarray], np.ndarray]]:
     """The same graph (connections, expansions) over float32 vectors, in memory: hnswlib has no other."""
     import hnswlib
 
@@ -146,13 +166,28 @@ def _hnswlib(vectors: Float[np.ndarray, "n d"], file: Path) -> tuple[float, Call
             len(vectors), M=index_files.CONNECTIVITY, ef_construction=index_files.EXPANSION_ADD, random_seed=0
         )
         index.set_num_threads(max(1, os.cpu_count() or 1))
-        index.add_items(vectors)
+        for start in range(0, len(vectors), index_files.BATCH):
+            progress(start / len(vectors), f"hnswlib: indexing {start:,} of {len(vectors):,}")
+            index.add_items(vectors[start : start + index_files.BATCH])
+        index.save_index(str(file))
 
-    build_s, _ = _seconds(build)
-    index.save_index(str(file))
+    build_s = _built(file, build)
+    index.load_index(str(file))
     index.set_num_threads(1)
     index.set_ef(index_files.EXPANSION_SEARCH)
     return build_s, lambda query: index.knn_query(query, K)[0][0]
+
+
+def _built(file: Path, build: Callable[[], None]) -> float:
+    """Builds the index unless it is kept; the seconds that it took, now or then."""
+    noted = file.with_suffix(".json")
+    if not (file.is_file() and noted.is_file()):
+        noted.write_text(json.dumps({"build_s": _seconds(build)[0]}))
+    return float(json.loads(noted.read_text())["build_s"])
+
+
+def _silent(share: float, note: str) -> None:
+    """Nobody waits."""
 
 
 def _summary(

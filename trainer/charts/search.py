@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
 from trainer.analysis.search import best_of, products
+from trainer.analysis.standing import Progress
 from trainer.charts import ChartError
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -38,6 +39,7 @@ class Hits(Shown):
         scores: What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
         items: What the pairs are.
         n: Items searched.
+        d: Dimensions of their embeddings.
         csls: Whether hubs were taken down.
         by_index: Whether an index answered: about the best, now and then one is missed.
         sampled: Whether the snapshot holds only a part of its split.
@@ -49,6 +51,7 @@ class Hits(Shown):
     scores: Float[np.ndarray, " k"]
     items: Items
     n: int
+    d: int
     csls: bool
     by_index: bool
     sampled: bool
@@ -99,10 +102,40 @@ def search(
         scores=best,
         items=snapshot.items,
         n=snapshot.n,
+        d=snapshot.d,
         csls=csls,
         by_index=by_index,
         sampled=snapshot.sampled,
     )
+
+
+def build_index(
+    workspace: Workspace,
+    run: int | str,
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    target: Target = "image",
+    progress: Progress | None = None,
+) -> Path | None:
+    """Builds the index that `search` will use, unless it is there; None for a snapshot too small to need one.
+
+    Raises:
+        ChartError: There is no such snapshot, or it lacks the modality.
+        StoreError: No such run.
+        SearchIndexError: usearch is not installed.
+    """
+    row = workspace.run(run)
+    chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
+    snapshot = read_snapshot(chosen.folder)
+    vectors = _vectors(snapshot, target, row.name)
+    if snapshot.n < index_files.WORTH_IT:
+        return None
+    file = index_files.index_file(workspace.folder, chosen.folder / f"{target}.npy")
+    if not file.is_file():
+        index_files.build_index(vectors, file, progress)
+    return file
 
 
 def offsets(snapshot: Snapshot, target: Target) -> Float[np.ndarray, " n"]:

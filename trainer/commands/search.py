@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainer.commands.export import View, add_run_arguments, add_view_arguments, tell, view_of
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
-    from trainer.charts.search import Hits
+    from trainer.charts.search import Hits, Target
     from trainer.store import Workspace
 
 GROUP = "Look"
@@ -87,7 +87,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         else:
             embedded = embed_files(opened, [str(args.image)])
             if not len(embedded.vectors):
-                raise SearchProblem(next(iter(embedded.unreadable.values())))
+                raise SearchProblem(f"{args.image}: {next(iter(embedded.unreadable.values()))}")
             vector = embedded.vectors[0]
         options = {**vars(view), "target": args.target, "k": args.k, "csls": args.csls}
         charts.append(search(workspace, row.id, vector, **options))
@@ -99,14 +99,9 @@ def _checkpoint(workspace: Workspace, run: int, step: int) -> int | None:
     return step if any(c.step == step for c in workspace.checkpoints(run)) else None
 
 
-def _build_indices(workspace: Workspace, runs: Sequence[int | str], view: View, target: str) -> None:
-    from trainer.charts.snapshots import choose_snapshot
-    from trainer.store import index_files, read_snapshot
+def _build_indices(workspace: Workspace, runs: Sequence[int | str], view: View, target: Target) -> None:
+    from trainer.charts.search import build_index
 
     for ref in runs:
-        folder = choose_snapshot(workspace, workspace.run(ref), **vars(view)).folder
-        vectors: Any = getattr(read_snapshot(folder), target)
-        file = index_files.index_file(workspace.folder, folder / f"{target}.npy")
-        if vectors is not None and len(vectors) >= index_files.WORTH_IT and not file.is_file():
-            index_files.build_index(vectors, file, tell)
-            tell(1.0, "")
+        build_index(workspace, ref, **vars(view), target=target, progress=tell)
+        tell(1.0, "")

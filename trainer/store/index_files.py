@@ -27,8 +27,13 @@ WORTH_IT: Final = 1_000_000
 """Rows from which an index is used; below, comparing with every vector takes a tenth of a second at most."""
 CANDIDATES: Final = 8
 """Candidates a wanted hit: what the coarse vectors find before the exact ones decide."""
-CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 128, 128
-BATCH: Final = 20_000
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 192
+BATCH: Final = 5_000
+INSTALL: Final = "uv pip install 'contrastive-explorer[search]'"
+EDGES_BYTES: Final = 180
+"""Of one vector's connections in the file, measured."""
+VECTORS_A_SECOND: Final = 700
+"""Added by one core at a million vectors of 512 dimensions, measured (`trainer bench search`)."""
 
 
 class SearchIndexError(Problem):
@@ -38,7 +43,7 @@ class SearchIndexError(Problem):
 def build_index(
     vectors: Float[np.ndarray, "n d"], file: Path, progress: Callable[[float, str], None] | None = None
 ) -> None:
-    """Writes the index of these unit vectors; takes about a minute for 100,000 on two cores.
+    """Writes the index of these unit vectors; `cost` says about how long that takes.
 
     Args:
         vectors: Read in batches; may be a memory map.
@@ -56,6 +61,12 @@ def build_index(
         index.add(np.arange(start, start + len(batch)), batch, threads=max(1, os.cpu_count() or 1))
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, lambda draft: index.save(str(draft)))
+
+
+def cost(n: int, d: int) -> tuple[int, float]:
+    """About how many bytes the index of n vectors takes, and how many seconds it takes to build on this machine."""
+    work = (d + 128) / (512 + 128) * np.log2(max(n, 2)) / np.log2(1_000_000)
+    return n * (d + EDGES_BYTES), float(n * work / (VECTORS_A_SECOND * max(1, os.cpu_count() or 1)))
 
 
 def open_index(file: Path) -> Index:
@@ -109,7 +120,5 @@ def _usearch() -> Any:
     try:
         import usearch.index
     except ImportError as error:
-        raise SearchIndexError(
-            "Searching a million vectors by an index needs usearch: uv pip install 'contrastive-explorer[search]'."
-        ) from error
+        raise SearchIndexError(f"Searching a million vectors by an index needs usearch: {INSTALL}.") from error
     return usearch.index

@@ -17,6 +17,7 @@ from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.changes.reading import split_of
 from explorer.views.search.hubs import Hubs
+from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
 from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
 from explorer.views.view import Context, View
@@ -32,7 +33,8 @@ K: Final = 60
 METHOD: Final = """\
 The question, a sentence or a picture, is embedded by each run's own model and compared with every image (or every \
 caption) of the snapshot by cosine. Exact: every vector is compared. From a million vectors on, an index answers where \
-one was built (trainer search --build-index): about the best hits, now and then one is missed, and the panel says so.
+one was built (offered below the hits; trainer search --build-index): about the best hits, now and then one is missed, \
+and the panel says so.
 
 Cosines of two runs are not on one scale: compare the order of the hits. Framed hits were found by both runs.
 
@@ -88,7 +90,7 @@ class SearchView(View):
         self.to_map = QPushButton("Show on the map", objectName="search-to-map")
         self.to_map.setToolTip("Select the hits of both runs and open the Map")
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
-        self.hubs = Hubs()
+        self.hubs, self.offer = Hubs(), IndexOffer(context.asker)
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
@@ -245,6 +247,7 @@ class SearchView(View):
         for panel in self.panels:
             if found[panel.index] is not None:
                 panel.show_hits(found[panel.index], shared)
+        self.offer.show_for([one for one in found.values() if one is not None])
         self.to_map.setEnabled(True)
         if self.note.text() == "Searching…":
             self.note.setText("")
@@ -351,6 +354,10 @@ class SearchView(View):
         self.context.settings.set("search/csls", on)
         self.refresh()
 
+    def _ask_again(self) -> None:
+        self._shown = None
+        self._refresh_if_seen()
+
     def _refresh_if_seen(self) -> None:
         if self.isVisible():
             self.refresh()
@@ -369,6 +376,8 @@ class SearchView(View):
         self.field.textChanged.connect(lambda _text: self._typing.start())
         self.field.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
+        self.offer.built.connect(self._ask_again)
+        self.offer.failed.connect(self.failed)
         self.picture.removed.connect(lambda: self._ask(Asked()))
         self.targets.buttonClicked.connect(lambda _button: self.refresh())
         self.to_map.clicked.connect(self._go_to_map)
@@ -395,6 +404,7 @@ class SearchView(View):
             hits.addWidget(panel, 1)
         self.body.addLayout(bar)
         self.body.addLayout(hits, 1)
+        self.body.addWidget(self.offer)
         self.body.addWidget(self.note)
 
 

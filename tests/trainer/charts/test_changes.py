@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from trainer.__main__ import main
 from trainer.analysis.hubness import csls_offsets, skewness
 from trainer.analysis.spaces import jaccard, linear_cka, neighbour_rows, procrustes_residuals, rsa
 from trainer.charts import ChartError
+from trainer.charts import changes as charts_changes
 from trainer.charts.changes import MEASURES, changes, map_values
+from trainer.charts.class_task import ClassTexts
 from trainer.charts.hubness import hubness
 from trainer.charts.likeness import likeness
 from trainer.charts.mispairs import mispairs
@@ -55,6 +58,36 @@ def test_every_measure_is_the_plain_one(charted: Workspace):
         verdicts.append((s.image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1))
     assert found.values["verdict"].tolist() == (verdicts[0] == verdicts[1]).tolist()
     assert f"{N} pairs of scenes, renderings" in found.note
+
+
+def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
+    whole = changes(charted, (1, None), (2, None), k=5)
+    monkeypatch.setattr(charts_changes, "LEAST_DRAWN", 1)
+    monkeypatch.setattr(charts_changes, "MOST_CELLS", 50 * N)
+    found = changes(charted, (1, None), (2, None), k=5)
+    assert (found.n, found.pairs, len(set(found.rows.tolist()))) == (50, N, 50)
+    for key, values in found.values.items():
+        np.testing.assert_allclose(values, whole.values[key][found.rows], rtol=1e-5, atol=1e-6, err_msg=key)
+    np.testing.assert_array_equal(found.neighbours_b, whole.neighbours_b[found.rows])
+    np.testing.assert_array_equal(found.verdict_a, whole.verdict_a[found.rows])
+    assert f"50 of {N} pairs of scenes, renderings, drawn at random (seed 0), each compared with all" in found.note
+    assert np.isnan(map_values(found)["overlap"]).sum() == N - 50
+
+
+def test_verdicts_may_be_those_of_prompts(charted: Workspace):
+    a, b = snapshot(charted, 1), snapshot(charted, 2)
+    names = tuple(sorted(set(a.items.label)))[:-2]
+    rng = np.random.default_rng(0)
+    texts = [ClassTexts(run, 240, 10.0, names, ("a {}", "one {}"), rng.standard_normal((2, 6, 32))) for run in (1, 2)]
+    found = changes(charted, (1, None), (2, None), texts=tuple(texts))
+    known = np.isin(a.items.label, names)
+    for s, one, verdict in ((a, texts[0], found.verdict_a), (b, texts[1], found.verdict_b)):
+        unit = one.vectors / np.linalg.norm(one.vectors, axis=2, keepdims=True)
+        expected = np.where(known, (s.image @ unit.sum(0).T / np.linalg.norm(unit.sum(0), axis=1)).argmax(1), -1)
+        assert verdict.tolist() == expected.tolist()
+    assert np.isnan(found.values["verdict"]).tolist() == (~known).tolist()
+    assert found.verdict_by == "2 prompt templates of 6 classes"
+    assert changes(charted, (1, None), (2, None)).verdict_by == "means of the captions of 8 classes"
 
 
 def test_a_run_against_itself_has_not_changed(charted: Workspace):
@@ -179,6 +212,27 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
     capsys.readouterr()
 
 
+def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.CaptureFixture[str]):
+    space = ["--workspace", str(charted.folder), "--json"]
+    assert main(["analyse", "changes", "1", "2", "--k", "5", *space]) == 0
+    found, told = changes(charted, (1, None), (2, None), k=5), json.loads(capsys.readouterr().out)["changes"]
+    assert (told["n"], told["pairs"], told["step_b"]) == (N, N, 240)
+    assert told["overlap_mean"] == pytest.approx(found.values["overlap"].mean())
+    assert told["image_rank_b_median"] == np.median(found.values["image_rank_b"])
+    assert told["bad_in_both"] == len(mispairs(found).both)
+    assert main(["analyse", "hubness", "1", "2", *space]) == 0
+    told = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["skewness"] for run in told] == [hubness(charted, run).skewness for run in (1, 2)]
+    assert told[1]["recall_at_5_csls"] == hubness(charted, 2).recall_csls[5]
+    assert main(["analyse", "likeness", "1", "2", "--steps", "2", *space]) == 0
+    told, chart = json.loads(capsys.readouterr().out), likeness(charted, [1, 2], steps=2)
+    assert [(s["run"], s["step"]) for s in told["spaces"]] == [(s.run, s.step) for s in chart.spaces]
+    np.testing.assert_allclose(told["rsa"], chart.matrices["rsa"])
+    for words in (["changes", "1", "2"], ["hubness", "1"], ["likeness", "1", "--steps", "1"]):
+        assert main(["analyse", *words, *space[:2]]) == 0
+        assert "clip-scenes" in capsys.readouterr().out
+
+
 def test_the_kinds_that_a_command_names_are_those_of_the_charts():
     from trainer.charts.likeness import LIKENESSES
     from trainer.commands.export.likeness import MEASURES as NAMED
@@ -186,7 +240,7 @@ def test_the_kinds_that_a_command_names_are_those_of_the_charts():
     assert tuple(LIKENESSES) == NAMED
 
 
-def test_an_index_finds_what_sorting_finds(tmp_path: Path):
+def test_an_index_finds_what_sorting_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("usearch")
     from trainer.bench.search import made_up, measure, recall
     from trainer.store import index_files
@@ -201,8 +255,20 @@ def test_an_index_finds_what_sorting_finds(tmp_path: Path):
     assert recall(np.array([rows for rows, _ in found]), truth) >= 0.98
     np.testing.assert_allclose(found[0][1], (vectors @ asked[0])[found[0][0]], rtol=1e-5)
     assert shares == [0.0]
-    rows = list(measure(2_000, dimension=32, questions=5, libraries=("usearch",)))
+
+    def end(share: float, note: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_files.build_index(vectors, file.with_name("other"), end)
+    assert not file.with_name("other").exists()
+    rows = list(measure(2_000, dimension=32, questions=5, libraries=("usearch",), keep=tmp_path / "kept"))
     assert [row.way for row in rows] == ["bare product", "exact", "usearch"]
+    command = ["bench", "search", "--rows", "2000", "--dimension", "32", "--questions", "5", "--libraries", "usearch"]
+    assert main([*command, "--keep", str(tmp_path / "kept"), "--json", "--workspace", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told[2]["build_s"] == rows[2].build_s, "it was kept"
+    assert told[2]["recall_at_10"] >= 0.98
     file.write_bytes(b"no index")
     with pytest.raises(index_files.SearchIndexError, match="Delete it"):
         index_files.open_index(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 HELP = "a million vectors: the exact answer against the bare product, usearch and hnswlib against the exact answer"
 
@@ -14,12 +15,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="vectors to search (1000000)")
     parser.add_argument("--dimension", type=int, default=512)
     parser.add_argument("--questions", type=int, default=100, help="one after the other (100)")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep the indices there, and use those that are there already"
+    )
     parser.add_argument("--libraries", nargs="*", help="usearch, hnswlib (both; none: only the exact answer)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints a row as soon as it is measured."""
     from trainer.bench.search import LIBRARIES, measure
+    from trainer.commands.export import tell
 
     libraries = LIBRARIES if args.libraries is None else tuple(args.libraries)
     results = []
@@ -28,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
             f"{'way':<13} {'rows':>9} {'median ms':>9} {'p95 ms':>8} {'times bare':>10} {'recall@10':>9} "
             f"{'build s':>8} {'MiB':>6}"
         )
-    for row in measure(args.rows, dimension=args.dimension, questions=args.questions, libraries=libraries):
+    options = {"dimension": args.dimension, "questions": args.questions, "libraries": libraries}
+    options |= {"keep": args.keep, "progress": tell}
+    for row in measure(args.rows, **options):
         results.append(asdict(row))
         if not args.json:
             numbers = (
