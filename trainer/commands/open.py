@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", metavar="PATH", help="folder, table or tar to look at; it is recognised")
     data.add_argument("--preset", metavar="NAME", help="the data of a preset (default: Scenes)")
+    data.add_argument("--like", metavar="RUN", help="the data of another run, to compare the two")
     parser.add_argument("--name", default="", help="name of the run (default: the model's)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.heldout_share=0.5; repeatable"
@@ -72,6 +73,8 @@ def _configured(args: argparse.Namespace) -> config.Run:
     data: config.Data = config.Scenes()
     if args.data:
         data = config.recognise(args.data)
+    elif args.like:
+        data = args.workspace.config_of(args.workspace.run(args.like).id).data
     elif args.preset and args.preset != "scenes":
         data = catalog.preset(args.preset).data
     model = model_of(args.model)

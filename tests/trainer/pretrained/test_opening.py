@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from trainer.fit import fit
 from trainer.models import build
 from trainer.optim import adamw, learning_rate, parameter_groups, set_learning_rate
 from trainer.store import Workspace, read_snapshot
+from trainer.training import Training
 
 FEW = ["--set", "data.train_pairs=96", "--set", "data.heldout_pairs=24", "--set", "device=cpu"]
 
@@ -57,31 +59,36 @@ def test_labels_are_answered(workspace, opened):
     assert sum(answer["runs"][str(opened)]["probabilities"][0]) == pytest.approx(1)
 
 
-def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path):
-    """A fine-tuned run is resumed, and an opened one embeds, after the model's folder is gone; both bit by bit."""
+def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monkeypatch):
+    """Stopped, and resumed after the model's folder is gone, a fine-tuning ends with the same bits."""
     moved = tmp_path / "model"
-    moved.mkdir()
-    for file in hub_folder.iterdir():
-        (moved / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(hub_folder, moved)
     made = config.Run(
-        name="tuned",
+        name="whole",
         device="cpu",
         data=config.Scenes(train_pairs=96, heldout_pairs=24),
-        model=config.OpenClip(name=f"local-dir:{moved}", freeze="image"),
+        model=config.OpenClip(name=f"local-dir:{moved}"),
         optimiser=config.Optimiser(batch_size=32, epochs=2, learning_rate=1e-3, warmup_steps=1, layer_decay=0.5),
         watching=config.Watching(log_every=1, evaluate_every=3, snapshots=2, checkpoint_every=3),
     )
     whole, halved = (workspace.create_run(replace(made, name=name)) for name in ("whole", "halved"))
     fit(workspace, whole)
-    folder = workspace.run(halved).folder
-    workspace.ask(halved, "stop")
+    update = Training.update
+
+    def stopping(self: Training) -> object:
+        if self.step == 2:
+            workspace.ask(halved, "stop")
+        return update(self)
+
+    monkeypatch.setattr(Training, "update", stopping)
+    monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, halved)
-    assert workspace.run(halved).status == "stopped"
-    for file in moved.iterdir():
-        file.unlink()
-    workspace.ask(halved, "")
-    fit(workspace, halved) if (folder / "checkpoints").exists() else None
-    first, second = (OpenModels(workspace).get(run).opened.model.state_dict() for run in (whole, whole))
+    assert (workspace.run(halved).status, workspace.run(halved).step) == ("stopped", 3)
+    shutil.rmtree(moved)
+    monkeypatch.setattr(Training, "update", update)
+    fit(workspace, halved)
+    assert (workspace.run(halved).status, workspace.run(halved).step) == ("finished", 6)
+    first, second = (OpenModels(workspace).get(run).opened.model.state_dict() for run in (whole, halved))
     assert all(first[name].equal(second[name]) for name in first)
 
 
