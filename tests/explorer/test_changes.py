@@ -147,8 +147,8 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(qtbot, view: Chang
     before = view.reading.changes
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()
-    assert offered[0] == "Captions of a class"
-    place = offered.index("Prompts: scenes-shapes")
+    assert offered[0] == "Verdicts: captions"
+    place = offered.index("Verdicts: scenes-shapes")
     view.suite.setCurrentIndex(place)
     view.suite.activated.emit(place)
     qtbot.waitUntil(lambda: view.reading.suite == "scenes-shapes", timeout=5000)

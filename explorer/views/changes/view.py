@@ -66,7 +66,7 @@ class ChangesView(View):
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self.working, self.working_wholes = Working("changes-working"), Working("changes-working-wholes")
-        self.suite = Picker(name="changes-suite", words="What the verdicts' classes stand for", width=132)
+        self.suite = Picker(name="changes-suite", words="By what the verdicts are", width=172)
         self._asking = AskingClasses(context.asker, self)
         self.table = PairTable(self.pictures, name="changes-table", words="What changed, pair by pair")
         self.neighbourhoods = Neighbourhoods(self.pictures)
@@ -239,8 +239,11 @@ class ChangesView(View):
     def _show_suites(self) -> None:
         """Offers what the verdicts can be by, and says above the table what they are by."""
         reading = self.reading
-        choices = [Choice(name, f"Prompts: {name}") for name in (reading.suites if reading else ())]
-        self.suite.show_choices([Choice("", "Captions of a class"), *choices], reading.suite if reading else "")
+        choices = [Choice(name, f"Verdicts: {name}") for name in (reading.suites if reading else ())]
+        self.suite.show_choices(
+            [Choice("", "Verdicts: captions", "The mean of each class's own captions stands for it"), *choices],
+            reading.suite if reading else "",
+        )
         self.suite.setVisible(bool(choices) and "verdict" in (reading.changes.values if reading else {}))
         self.note.setText(reading.changes.note if reading else "")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.heat_map import HeatMap
-from trainer.charts.likeness import LIKENESSES, Likeness
+from trainer.charts.likeness import LIKENESSES, Likeness, Space
 
 
 class Wholes(QWidget):
@@ -64,7 +66,7 @@ class Wholes(QWidget):
         if found is None:
             return
         groups = [hash((space.run, space.modality)) for space in found.spaces]
-        self.map.show_matrix([s.words for s in found.spaces], found.matrices[self.measure], groups=groups)
+        self.map.show_matrix(short_names(found.spaces), found.matrices[self.measure], groups=groups)
         self._tell_cell(-1, -1)
 
     def _tell_cell(self, line: int, column: int) -> None:
@@ -96,3 +98,12 @@ class Wholes(QWidget):
         column.addWidget(self.map, 1)
         column.addWidget(self.empty, 1)
         column.addWidget(self.note)
+
+
+def short_names(spaces: Sequence[Space]) -> list[str]:
+    """Names that fit upright: of two runs A and B instead of their names, of one run the step and modality only."""
+    runs = list(dict.fromkeys(space.run for space in spaces))
+    if len(runs) > 2:
+        return [space.words for space in spaces]
+    letters = {run: f"{letter} · " if len(runs) > 1 else "" for run, letter in zip(runs, "AB", strict=False)}
+    return [f"{letters[space.run]}{space.step:,} · {space.modality}s" for space in spaces]

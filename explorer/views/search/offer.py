@@ -63,14 +63,14 @@ class IndexOffer(QWidget):
         self.setVisible(bool(self._lacking))
         if not self._lacking:
             return
-        names = " and ".join(dict.fromkeys(f"{one.name}, step {one.step:,}" for one in self._lacking))
         sizes, seconds = zip(*(index_files.cost(one.n, one.d) for one in self._lacking), strict=True)
         able = index_files.has_usearch()
+        minutes = max(1, round(sum(seconds) / 60))
         self.words.setText(
-            f"An index of {names} would answer in milliseconds: about {sum(sizes) / 2**20:,.0f} MB on the disk, "
-            f"about {max(1, round(sum(seconds) / 60)):,} min to build beside the window."
+            "A search index answers in milliseconds: "
+            f"about {sum(sizes) / 1e6:,.0f} MB on the disk, {minutes:,} min to build"
             if able
-            else f"An index would answer in milliseconds; it needs usearch: {index_files.INSTALL}"
+            else f"A search index answers in milliseconds; it needs usearch: {index_files.INSTALL}"
         )
         self.build.setVisible(able)
 

@@ -14,7 +14,7 @@ from explorer.widgets.hover_card import HoverCard, Row
 from trainer.charts.timeline import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
 
-HEADS: Final = ("step", "cosine", "rank of its caption")
+HEADS: Final = ("step", "cosine", "caption rank")
 MOST_CAPTIONS: Final = 20_000
 
 OnePair = tuple[float, int, int]

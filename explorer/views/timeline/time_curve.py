@@ -75,7 +75,7 @@ class TimeCurve(QWidget):
         if not known.any():
             return "–"
         unit = f" {self.measure.unit}" if self.measure.unit else ""
-        return f"{curve.y[known][-1]:,.{self.measure.digits}f}{unit}"
+        return f"{curve.y[known][-1]:,.{self.measure.digits}f}{unit}".replace("-", "−")
 
     def _recolour(self) -> None:
         tokens = theme.theme().tokens
