@@ -127,6 +127,7 @@ class Window(QMainWindow):
             Command("Selection", "Paste an image to classify", "Ctrl+V", self.intake.paste, "paste"),
             Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
+            Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
         for suffix, words in _EXPORTS.items():
@@ -162,6 +163,7 @@ class Window(QMainWindow):
         self.bar.palette_asked.connect(self.show_palette)
         self.status.jobs_clicked.connect(lambda: self.go_to(self._places[0].name))
         self.intake.arrived.connect(self.take_images)
+        self.intake.model_arrived.connect(self.open_model)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
         self._hooks.caught.connect(self._show_bug)
@@ -268,6 +270,13 @@ class Window(QMainWindow):
         self._waiting_images = []
         self.go_to(CLASSIFY)
         view.take(list(paths))  # type: ignore[attr-defined]
+
+    def open_model(self, model: Path | None = None) -> None:
+        """Asks what to look at with a published model, and makes it a run."""
+        if self.rooms is not None:
+            from explorer.window import pretrained
+
+            pretrained.ask(self, self.rooms.jobs, self.background, model)
 
     def show_palette(self) -> None:
         """Opens the command palette."""

@@ -1,4 +1,4 @@
-"""How images come in from outside: dropped, pasted, or refused with a sentence."""
+"""How images and models come in from outside: dropped, pasted, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from explorer.window import drops
 
 
 class Intake(QObject):
-    """Takes images for a window.
+    """Takes images and models for a window.
 
     Signals:
         arrived: Image files to look at, as a list of paths.
+        model_arrived: A file or folder of a model to open.
         refused: What was not taken and why; a sentence.
     """
 
     arrived = Signal(list)
+    model_arrived = Signal(object)
     refused = Signal(str)
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
@@ -37,11 +39,14 @@ class Intake(QObject):
         """Answers a drag that enters the window: covers it with `words` if it carries files."""
         if drops.could_be_images(event.mimeData()):
             event.acceptProposedAction()
-            self.overlay.open(words)
+            self.overlay.open("Drop to open this model" if drops.dropped(event.mimeData()).model else words)
 
     def take(self, mime: QMimeData) -> None:
-        """Takes the image files of a drop or of the clipboard, and says which it does not take."""
+        """Takes the image files or the model of a drop or of the clipboard, and says what it does not take."""
         found = drops.dropped(mime)
+        if found.model is not None:
+            self.model_arrived.emit(found.model)
+            return
         if found.paths:
             self.arrived.emit(list(found.paths))
         if found.refused:

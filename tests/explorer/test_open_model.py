@@ -1,0 +1,101 @@
+"""Opening a published model through the window: dropped, asked for, refused, and as a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtWidgets import QLabel
+
+from explorer.window import pretrained
+from explorer.window.drops import dropped
+from explorer.window.pretrained import OpenError, OpenModel, start_opening
+
+
+def _mime(*paths: Path) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return mime
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    (folder / "open_clip_config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def open_clip_run(tmp_path: Path) -> Path:
+    folder = tmp_path / "2024-run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "epoch_3.pt").touch()
+    return folder
+
+
+def test_a_model_is_taken_by_itself_only(qapp, tmp_path, hub, open_clip_run):
+    file, picture = tmp_path / "m.safetensors", tmp_path / "p.png"
+    file.touch()
+    picture.touch()
+    for model in (hub, open_clip_run, file):
+        assert dropped(_mime(model)).model == model
+    both = dropped(_mime(file, picture))
+    assert (both.model, both.paths) == (None, (picture,))
+    assert "drop it by itself" in both.refused
+    assert dropped(_mime(tmp_path)).model is None
+    assert "folder" in dropped(_mime(tmp_path)).refused
+
+
+@pytest.fixture
+def sheet(dressed, background, qtbot, tmp_path, hub):
+    made = OpenModel(tmp_path / "workspace", background, model=str(hub))
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def _note(sheet: OpenModel) -> QLabel:
+    return sheet.findChild(QLabel, "open-model-note")
+
+
+def test_the_sheet_says_the_command_and_opens_with_enter(sheet, qtbot, monkeypatch, hub):
+    asked: list[list[str]] = []
+    monkeypatch.setattr(pretrained, "start_opening", lambda workspace, words: asked.append(words) or 7)
+    assert sheet.command() == ["open", str(hub)]
+    qtbot.keyClicks(sheet.name, "mine")
+    with qtbot.waitSignal(sheet.opened) as opened:
+        qtbot.keyClick(sheet.name, Qt.Key.Key_Return)
+    assert opened.args == [7]
+    assert asked == [["open", str(hub), "--name", "mine"]]
+    assert sheet.isHidden()
+
+
+def test_other_data_needs_a_path(sheet, qtbot):
+    sheet.data.setCurrentIndex(sheet.data.count() - 1)
+    assert sheet.path.isVisible()
+    assert not sheet.start.isEnabled()
+    qtbot.keyClicks(sheet.path, "/pictures")
+    assert sheet.start.isEnabled()
+    assert sheet.command()[2:] == ["--data", "/pictures"]
+    sheet.model.clear()
+    assert not sheet.start.isEnabled()
+
+
+def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
+    def refuse(workspace, words):
+        raise OpenError("m.pt is damaged: <b>its part</b> data/0 is not what was saved. Get it again.")
+
+    monkeypatch.setattr(pretrained, "start_opening", refuse)
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    assert not sheet.start.isEnabled()
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert "m.pt is damaged" in _note(sheet).text()
+    assert _note(sheet).textFormat() == Qt.TextFormat.PlainText
+    assert sheet.isVisible()
+
+
+def test_the_trainers_own_sentence_comes_back(tmp_path):
+    with pytest.raises(OpenError, match=r"^'nothing-here' is no model that can be opened"):
+        start_opening(tmp_path / "workspace", ["open", "nothing-here"])
