@@ -90,6 +90,7 @@ class Selection(QObject):
         hovered_changed: Another pair is under the pointer, or none.
         queries_changed: Other images are asked about.
         view_changed: Another view is open.
+        placing: These image files are to be shown on the maps.
     """
 
     runs_changed = Signal()
@@ -99,6 +100,7 @@ class Selection(QObject):
     hovered_changed = Signal()
     queries_changed = Signal()
     view_changed = Signal()
+    placing = Signal(list)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -210,6 +212,11 @@ class Selection(QObject):
         """A becomes B and B becomes A."""
         steps = {} if self._now.step_b is None else {"step": self._now.step_b, "step_b": self.step}
         self._change("Swap A and B", run_a=self.run_b, run_b=self.run_a, **steps)
+
+    def place(self, paths: Iterable[Path | str]) -> None:
+        """Opens the Map with these images among its points."""
+        self.view = "map"
+        self.placing.emit([*paths])
 
     def clear(self) -> None:
         """Nothing is selected or hovered any more; runs, step and data stay."""

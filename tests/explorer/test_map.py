@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QColor
+from PySide6.QtGui import QAction, QColor, QImage
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
@@ -20,7 +20,7 @@ from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import column
 from trainer.charts.pair_colours import ColouredMap
-from trainer.messages import Failure, Project
+from trainer.messages import EmbedImages, Failure, Project
 from trainer.store import Items, read_snapshot
 
 N = 48
@@ -433,3 +433,70 @@ def test_thumbnail_keeps_16_bit_grey_and_puts_alpha_on_white(tmp_path: Path):
     for name in ("no.png", "missing.png"):
         with pytest.raises(NoThumbnail, match=name):
             thumbnail(tmp_path / name, 8)
+
+
+def dropped(asker: FakeAsker, kind: type) -> list[dict[str, Any]]:
+    return [asked for asked in asker.asked.values() if isinstance(asked["question"], kind)]
+
+
+def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: FakeAsker, tmp_path: Path):
+    """Each run embeds the images itself; the layout that the answer is of may be turned to the one that is shown."""
+    assert view.takes_images
+    file = tmp_path / "new.png"
+    picture = QImage(8, 8, QImage.Format.Format_RGB32)
+    picture.fill(0xFF00FF00)
+    picture.save(str(file))
+    view.context.selection.place([file])
+    questions = dropped(asker, EmbedImages)
+    assert [(q["question"].run, q["question"].images) for q in questions] == [
+        (panel.side.run, (str(file),)) for panel in view.panels
+    ]
+    assert view.toolbar.progress.isVisible()
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    for index, asked in enumerate(questions):
+        asked["done"]({"array": str(tmp_path / f"v{index}.npy"), "images": [str(file)], "unreadable": {}})
+        (projected,) = dropped(asker, Project)[index:]
+        assert projected["question"].place == str(tmp_path / f"v{index}.npy")
+        assert bool(projected["question"].onto) == (index == 1)
+        shown = view.panels[index].side.xy.astype(np.float64)
+        np.save(tmp_path / f"layout{index}.npy", shown @ turn)
+        there = shown[7] @ turn
+        projected["done"]({"layout": str(tmp_path / f"layout{index}.npy"), "placed": [there.tolist()], "note": ""})
+    qtbot.waitUntil(lambda: all(panel.pins.pins for panel in view.panels), timeout=5000)
+    for panel in view.panels:
+        (pin,) = panel.pins.pins
+        assert pin.name == "new.png"
+        np.testing.assert_allclose((pin.x, pin.y), panel.side.xy[7], atol=1e-5)
+    assert view._details.placed.text() == "1 image from outside on the maps"
+    assert not view.toolbar.progress.isVisible()
+    before = view.panels[0].map.grab().toImage()
+    view._details.remove.click()
+    assert view.panels[0].map.grab().toImage() != before
+    assert view._details.placed.isHidden()
+
+
+def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, asker: FakeAsker, tmp_path: Path):
+    told: list[str] = []
+    view.failed.connect(lambda message, _next: told.append(message))
+    view.take([tmp_path / "a.png", tmp_path / "b.png"])
+    asked = dropped(asker, EmbedImages)[0]
+    good = {"array": "v.npy", "images": [str(tmp_path / "a.png")], "unreadable": {str(tmp_path / "b.png"): "no image"}}
+    asked["done"](good)
+    assert told == ["b.png cannot be read: no image."]
+    assert len(dropped(asker, Project)) == 1
+    view.toolbar.cancel_asked.emit()
+    assert view.newcomers.paths == ()
+    assert len(asker.cancelled) == 2
+    assert not view.toolbar.progress.isVisible()
+
+
+def test_b_stands_at_its_own_step(qtbot, view: MapView, asker: FakeAsker):
+    """A click on a cell of the matrix of What changed: the same run at two steps, on the two maps."""
+    run = view.panels[0].side.run
+    steps = [row.step for row in view.context.workspace.snapshots(run)]
+    first, last = steps[0], steps[-1]
+    view.context.selection.select_snapshots((run, first), (run, last))
+    qtbot.waitUntil(lambda: view.panels[1].side is not None and view.panels[1].side.run == run, timeout=5000)
+    qtbot.waitUntil(lambda: view.panels[0].side.row.step == first, timeout=5000)
+    assert [panel.side.row.step for panel in view.panels] == [first, last]
+    assert view.panels[1].side.turned == (first != last)

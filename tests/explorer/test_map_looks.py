@@ -20,6 +20,7 @@ from explorer.views.map import MapView
 from explorer.views.map.depth import LEVELS, seen_from, shaded
 from explorer.views.map.looks import labels_of
 from explorer.views.map.reading import read_neighbours, read_one
+from explorer.views.map.selecting import written_rows
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
 from explorer.widgets.point_map.grid import PointGrid
@@ -27,6 +28,7 @@ from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.sprites import without_overlap
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.analysis.orbit import components, turned
+from trainer.commands.export.map import rows_of
 from trainer.store import read_snapshot
 
 N = 48
@@ -381,3 +383,37 @@ def test_modality_is_never_a_runs_colour(view: MapView):
     colours = [e.colour for e in view._details.legend.entries()]
     assert not set(colours) & {run_colour(0).lower(), run_colour(1).lower()}
     assert colours == [c.lower() for c in class_colours(8)[2:4]]
+
+
+def test_what_changed_colours_both_maps(qtbot, view: MapView):
+    """The colours and their legend are of the numbers that the comparison of the two runs gives."""
+    from explorer.views.map.shared_colours import columns_of
+    from trainer.charts.changed_colours import CHANGED
+    from trainer.charts.changes import changes, map_values
+
+    assert set(CHANGED) <= set(columns_of(view.selecting.sides))
+    a, b = (panel.side for panel in view.panels)
+    values = map_values(changes(view.context.workspace, (a.run, a.row.step), (b.run, b.row.step)))
+    for by in ("image_rank_change", "overlap"):
+        view.toolbar.offer_colours(columns_of(view.selecting.sides), by)
+        view.looks._choose()
+        qtbot.waitUntil(lambda by=by: view.panels[0]._colouring.by == by and not view.panels[0]._colouring.unknown)
+        index = view.panels[0]._colouring.index[: a.n].astype(float)
+        # The greater the number, the farther along the scale; equal numbers have equal colours.
+        order = np.argsort(values[by], kind="stable")
+        assert (np.diff(index[order]) >= 0).all()
+        np.testing.assert_array_equal(view.panels[1]._colouring.index, view.panels[0]._colouring.index)
+        assert view.command()[-2:] == ["--colour", by]
+    low, high = view._details.scale.ends
+    assert float(low) <= float(high)
+
+
+def test_the_export_has_what_is_isolated_and_selected(view: MapView, tmp_path):
+    view.context.selection.pairs = [*range(5), 9]
+    view._details.legend.setCurrentIndex(view._details.legend.model().index(2))
+    words = view.command()
+    assert words[words.index("--pairs") + 1] == "0-4,9"
+    odd = np.arange(1, 20_001, 2)
+    file = written_rows(odd, tmp_path)
+    np.testing.assert_array_equal(rows_of(file), odd)
+    np.testing.assert_array_equal(rows_of(written_rows(np.array([3, 4, 5, 8]), tmp_path)), [3, 4, 5, 8])

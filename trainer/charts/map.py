@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.pair_ranks import agreement
 from trainer.charts import BOTH, ChartError
+from trainer.charts.changed_colours import CHANGED, changed_columns
+from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column, is_scale
 from trainer.charts.pair_colours import (
     AGREEMENT,
@@ -22,8 +25,10 @@ from trainer.charts.pair_colours import (
     Progress,
     pair_colours,
     pair_numbers,
+    words,
 )
 from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -46,8 +51,12 @@ class MapChart(Shown):
         ordered: The classes stand in an order.
         own_scale: The scale of the numbers is this map's alone.
         colour_note: What else must be said about the colours.
+        ends: Least and greatest number of the scale, what is beyond has their colours; None: those there are.
+        better: As in `PairColours`.
         side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
         near: How near each point is to the eye, images first; None in the plane.
+        lit: Pairs in colour while the others are grey; None: all.
+        lit_note: Why only some are, in words.
     """
 
     n: int
@@ -65,8 +74,17 @@ class MapChart(Shown):
     ordered: bool = False
     own_scale: bool = False
     colour_note: str = ""
+    ends: tuple[float, float] | None = None
+    better: int = 0
     side: tuple[float, float] | None = None
     near: Float[np.ndarray, " m"] | None = None
+    lit: Bool[np.ndarray, " n"] | None = None
+    lit_note: str = ""
+
+    @property
+    def lit_n(self) -> int:
+        """Pairs in colour."""
+        return self.n if self.lit is None else int(self.lit.sum())
 
 
 @dataclass(frozen=True)
@@ -104,28 +122,65 @@ def embedding_map(
 
 
 def embedding_maps(
-    workspace: Workspace, placed: Sequence[Placed], *, colour: str = MODALITY, progress: Progress | None = None
+    workspace: Workspace,
+    placed: Sequence[Placed],
+    *,
+    colour: str = MODALITY,
+    isolate: Sequence[str] = (),
+    pairs: Int[np.ndarray, " k"] | None = None,
+    progress: Progress | None = None,
 ) -> list[MapChart]:
     """The maps of some snapshots, coloured alike.
 
     Args:
         workspace: Where the runs are.
         placed: The snapshots and their points; of the first two, A and B, `agreement` tells.
-        colour: `modality`, `agreement`, `rank`, `cosine`, or a column of the items (see `colour_columns`).
+        colour: `modality`, `agreement`, `rank`, `cosine`, what changed (`CHANGED`), or a column of the items (see
+            `colour_columns`).
+        isolate: Classes of the colouring that stay in colour; none: all.
+        pairs: Selected pairs, which alone stay in colour where maps show the same pairs as the first; None: all.
         progress: Called with the share done and a note while ranks are computed.
 
     Raises:
         ChartError: A layout is of another snapshot, there is no such column, or the runs cannot be compared.
     """
     snapshots = [read_snapshot(one.folder) for one in placed]
-    if colour in COMPUTED:
+    if colour in CHANGED:
+        coloured = _changed(colour, workspace, placed, snapshots, progress)
+    elif colour in COMPUTED:
         coloured = _computed(colour, snapshots, progress)
     else:
         coloured = [pair_colours(colour, [ColouredMap(s.n, _columns(s.items, colour))])[0] for s in snapshots]
-    return [
+    charts = [
         _chart(workspace, one, snapshot, colours)
         for one, snapshot, colours in zip(placed, snapshots, coloured, strict=True)
     ]
+    charts = [_isolated(chart, isolate) for chart in charts] if isolate else charts
+    if pairs is None:
+        return charts
+    return [
+        _selected(chart, pairs) if _same_pairs(snapshot, snapshots[0]) else chart
+        for chart, snapshot in zip(charts, snapshots, strict=True)
+    ]
+
+
+def _isolated(chart: MapChart, names: Sequence[str]) -> MapChart:
+    unknown = [name for name in names if name not in chart.classes]
+    if unknown:
+        there = ", ".join(chart.classes) or "none"
+        raise ChartError(f"{words(chart.colour)} has no class {unknown[0]!r} to isolate; there are: {there}.")
+    kept = np.isin(chart.class_of, [chart.classes.index(name) for name in names])
+    return replace(chart, lit=kept, lit_note=f"only {', '.join(names)} in colour")
+
+
+def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= chart.n):
+        raise ChartError(f"There is no pair {int(pairs.max())}: the snapshot has {chart.n:,}, the first one is 0.")
+    kept = np.zeros(chart.n, bool)
+    kept[pairs] = True
+    lit = kept if chart.lit is None else kept & chart.lit
+    said = f"{len(pairs):,} selected pairs in colour"
+    return replace(chart, lit=lit, lit_note=f"{chart.lit_note}; {said}" if chart.lit_note else said)
 
 
 def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: PairColours) -> MapChart:
@@ -146,6 +201,8 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: Pa
         numbers=colours.numbers,
         ordered=colours.ordered,
         own_scale=colours.own_scale,
+        ends=colours.ends,
+        better=colours.better,
         colour_note=colours.note,
         side=placed.side,
         near=placed.near,
@@ -156,14 +213,74 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
     if by == AGREEMENT and (len(snapshots) < 2 or not _same_pairs(*snapshots[:2])):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
-    numbers: list[PairNumbers] = []
-    for snapshot in compared:
-        found = pair_numbers(snapshot, progress)
-        if found is None:
-            raise ChartError(f"Run {snapshot.model} embeds only one modality; {by} needs images and texts. {BOTH}")
-        numbers.append(found)
+    numbers = _numbers(by, compared, progress)
     maps = [ColouredMap(s.n, {}, one) for s, one in zip(compared, numbers, strict=True)]
     return pair_colours(by, maps) + [PairColours(MODALITY) for _ in snapshots[len(compared) :]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenPairs(Shown):
+    """How a run sees each pair of a snapshot.
+
+    Attributes:
+        numbers: Cosines and ranks.
+        agreement: Place in `AGREEMENTS` of each pair, of two runs that hold the same pairs; else None.
+    """
+
+    numbers: PairNumbers
+    agreement: Int[np.ndarray, " n"] | None = None
+
+
+def seen_pairs(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    progress: Progress | None = None,
+) -> list[SeenPairs]:
+    """What maps of these runs are coloured by under `cosine`, `rank` and, for the first two, `agreement`.
+
+    Raises:
+        ChartError: There is no such snapshot, or it has one modality only.
+    """
+    rows = [workspace.run(run) for run in runs]
+    folders = [choose_snapshot(workspace, row, step=step, dataset=dataset, split=split).folder for row in rows]
+    snapshots = [read_snapshot(folder) for folder in folders]
+    numbers = _numbers("ranks", snapshots, progress)
+    same = len(snapshots) > 1 and _same_pairs(*snapshots[:2])
+    verdicts = agreement(numbers[0].rank, numbers[1].rank) if same else None
+    return [
+        SeenPairs(**shown(row, snapshot), numbers=one, agreement=verdicts if place < 2 else None)
+        for place, (row, snapshot, one) in enumerate(zip(rows, snapshots, numbers, strict=True))
+    ]
+
+
+def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairNumbers]:
+    numbers = []
+    for snapshot in snapshots:
+        found = pair_numbers(snapshot, progress)
+        if found is None:
+            raise ChartError(f"Run {snapshot.model} embeds only one modality; {what} needs images and texts. {BOTH}")
+        numbers.append(found)
+    return numbers
+
+
+def _changed(
+    by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress | None
+) -> list[PairColours]:
+    if len(snapshots) < 2 or not _same_pairs(*snapshots[:2]):
+        raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
+    (a, b), first = snapshots[:2], placed[0]
+    runs = [workspace.run(Path(one.folder).parent.parent).id for one in (first, placed[1])]
+    refs = ((runs[0], a.step), (runs[1], b.step))
+    found = changes(workspace, *refs, dataset=a.dataset, split=a.split, progress=progress)
+    columns = changed_columns(found)
+    if by not in columns:
+        raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
+    maps = [ColouredMap(one.n, columns) for one in (a, b)]
+    return pair_colours(by, maps) + [PairColours(MODALITY) for _ in snapshots[2:]]
 
 
 def _same_pairs(a: Snapshot, b: Snapshot) -> bool:
@@ -208,7 +325,7 @@ def _columns(items: Items, colour: str) -> dict[str, Column]:
 
 
 def _choices(items: Items) -> str:
-    return ", ".join((MODALITY, *colour_columns(items), *COMPUTED))
+    return ", ".join((MODALITY, *colour_columns(items), *COMPUTED, *CHANGED))
 
 
 def _column(items: Items, name: str) -> list:

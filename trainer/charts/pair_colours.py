@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.changed_colours import CHANGED, changed_colours, changed_words
 from trainer.charts.columns import NOTHING, Column
 from trainer.store.columns import StoredColumn
 from trainer.store.snapshot_files import Snapshot
@@ -75,6 +76,7 @@ class PairColours:
         ordered: The classes stand in an order: their colours do too.
         own_scale: This map's scale is not the other maps' (cosines of two runs are not on one scale).
         note: What else must be said about it; may be empty.
+        better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
     """
 
     by: str
@@ -85,6 +87,7 @@ class PairColours:
     ordered: bool = False
     own_scale: bool = False
     note: str = ""
+    better: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class ColouredMap:
 
 def words(by: str) -> str:
     """What a colouring is called: `subject_colour` reads `Subject colour`."""
+    if by in CHANGED:
+        return changed_words(by)
     return _WORDS.get(by, by.replace("_", " ").capitalize())
 
 
@@ -140,6 +145,8 @@ def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:
         return [_rank(one) for one in maps]
     if by == COSINE:
         return [_cosine(one) for one in maps]
+    if by in CHANGED:
+        return [changed_colours(by, _changes_of(one, by)) for one in maps]
     columns = [one.columns.get(by) or _nothing(one.n) for one in maps]
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
@@ -147,6 +154,11 @@ def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:
     names = tuple(sorted({name for column in classes for name in column.names}))
     where = {name: i for i, name in enumerate(names)}
     return [PairColours(by, names, _moved(column, where)) for column in classes]
+
+
+def _changes_of(one: ColouredMap, by: str) -> Float[np.ndarray, " n"]:
+    known = one.columns.get(by)
+    return np.full(one.n, np.nan) if known is None or known.numbers is None else known.numbers
 
 
 def _agreement(maps: Sequence[ColouredMap]) -> list[PairColours]:

@@ -30,7 +30,7 @@ from trainer.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
 MOST_VECTOR_POINTS: Final = 50_000
@@ -71,15 +71,17 @@ def draw(charts: Sequence[MapChart]) -> Figure:
 def rows(charts: Sequence[MapChart]) -> Rows:
     """Every point: run, pair, modality, class or number, coordinates, caption and path."""
     header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
-    return Rows((*header, "caption", "path"), _rows(charts))
+    lit = ("in colour",) if any(chart.lit is not None for chart in charts) else ()
+    return Rows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
 
 
-def _rows(charts: Sequence[MapChart]) -> Iterator[tuple[Any, ...]]:
+def _rows(charts: Sequence[MapChart], *, with_lit: bool) -> Iterator[tuple[Any, ...]]:
     for chart in charts:
         facts = (chart.run, chart.name, chart.step, chart.dataset, chart.split, chart.method)
         for modality, points in (("image", chart.images), ("text", chart.texts)):
             for pair, (x, y) in enumerate([] if points is None else points.tolist()):
-                yield *facts, pair, modality, _value(chart, pair), x, y, chart.captions[pair], chart.paths[pair]
+                lit = (int(chart.lit is None or chart.lit[pair]),) if with_lit else ()
+                yield *facts, pair, modality, _value(chart, pair), x, y, *lit, chart.captions[pair], chart.paths[pair]
 
 
 def _value(chart: MapChart, pair: int) -> str | float:
@@ -107,6 +109,8 @@ def _scales(charts: Sequence[MapChart]) -> list[Normalize | None]:
     from matplotlib.colors import Normalize
 
     def scale(of: Sequence[MapChart]) -> Normalize | None:
+        if of[0].ends is not None and of[0].better:
+            return Normalize(*of[0].ends, clip=True)
         numbers = [chart.numbers for chart in of if chart.numbers is not None]
         together = np.concatenate(numbers) if numbers else np.empty(0)
         together = together[np.isfinite(together)]
@@ -128,7 +132,7 @@ def _colour_bars(
         if norm is None or (place > 0 and not own):
             continue
         beside = axes[place] if own else list(axes)
-        bar = figure.colorbar(ScalarMappable(norm, _SCALE), ax=beside, shrink=0.6, aspect=24, pad=0.02)
+        bar = figure.colorbar(ScalarMappable(norm, _colour_map(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
         bar.set_label(words(chart.colour))
         bar.outline.set_visible(False)
 
@@ -136,14 +140,24 @@ def _colour_bars(
 def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
     """What colours each pair: a place on the scale (grey for a missing number), a class, or the modality."""
     if chart.numbers is not None and norm is not None:
-        import matplotlib
-
-        scale = matplotlib.colormaps[_SCALE].with_extremes(bad=QUIET)
-        return scale(norm(np.ma.masked_invalid(chart.numbers)))
+        scale = _colour_map(chart).with_extremes(bad=QUIET if not chart.better else HAIRLINE)
+        missing = ~np.isfinite(chart.numbers)
+        return scale(np.ma.array(norm(np.where(missing, 0, chart.numbers)), mask=missing))
     if chart.classes:
         # The last one is -1's: a pair of which it is not known.
         return np.asarray([*_class_colours(chart), QUIET])[chart.class_of]
     return plain
+
+
+def _colour_map(chart: MapChart) -> Colormap:
+    """From least to greatest; or around zero, towards the colour of the run that the numbers speak for."""
+    import matplotlib
+    from matplotlib.colors import LinearSegmentedColormap
+
+    if not chart.better:
+        return matplotlib.colormaps[_SCALE]
+    ends = (run_colour(0), QUIET, run_colour(1))[:: chart.better]
+    return LinearSegmentedColormap.from_list("a-b", ends)
 
 
 def _class_colours(chart: MapChart) -> list[str]:
@@ -168,8 +182,15 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
     ):
         if points is not None:
             colour = _colours(chart, norm, plain)
-            style: dict[str, Any] = {"linewidths": 0, "alpha": alpha, "rasterized": rasterised}
-            axes.scatter(points[:, 0], points[:, 1], s=size * scale, c=colour, marker=marker, **style)
+            style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterised, "marker": marker, "s": size * scale}
+            if chart.lit is None:
+                axes.scatter(points[:, 0], points[:, 1], c=colour, alpha=alpha, **style)
+                continue
+            lit = chart.lit[: len(points)]
+            axes.scatter(points[~lit, 0], points[~lit, 1], c=HAIRLINE, alpha=0.7, zorder=1, **style)
+            colour = colour[lit] if isinstance(colour, np.ndarray) else colour
+            alpha = alpha[lit] if isinstance(alpha, np.ndarray) else alpha
+            axes.scatter(points[lit, 0], points[lit, 1], c=colour, alpha=alpha, zorder=2, **style)
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_box_aspect(1)
@@ -225,6 +246,9 @@ def _note(charts: Sequence[MapChart]) -> str:
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if len(charts) > 1 and first.side is None and first.method != "file":
         notes.append("Maps of the same pairs are turned to face the first")
+    shown = next((chart for chart in charts if chart.lit is not None), None)
+    if shown is not None:
+        notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others grey")
     if first.colour != MODALITY:
         missing = any(_missing(chart) for chart in charts)
         said = words(first.colour)

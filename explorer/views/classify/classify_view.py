@@ -51,6 +51,8 @@ class ClassifyView(View):
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self._demo = QAction("Start the demo runs", self, triggered=context.jobs.start_demo)
         self._again = QAction("Ask the models again", self, triggered=self.asking.ask_again)
+        self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
+        self._show_map.triggered.connect(self._go_to_map)
         self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
         self.addAction(self._browse)
         self._build()
@@ -110,7 +112,7 @@ class ClassifyView(View):
 
     def actions_for_palette(self) -> list[QAction]:
         """Browse, ask again, remove all."""
-        return [self._browse, self._again, self._clear]
+        return [self._browse, self._again, *([self._show_map] if self._paths else []), self._clear]
 
     # -- what a person does ------------------------------------------------------------------------------------
 
@@ -122,6 +124,10 @@ class ClassifyView(View):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.filesSelected.connect(self.take)
         dialog.open()
+
+    def _go_to_map(self) -> None:
+        if self._paths:
+            self.context.selection.place(self._paths)
 
     def _remove(self, paths: Sequence[str]) -> None:
         gone = set(paths)
@@ -168,6 +174,7 @@ class ClassifyView(View):
         self.strip.show_items(items)
         self._count.setText(self._summary(items))
         self._remove_button.setEnabled(bool(paths))
+        self._map_button.setVisible(bool(paths))
 
     def _strip_item(self, path: str) -> StripItem:
         problem = self.asking.problem(path)
@@ -380,9 +387,15 @@ class ClassifyView(View):
         theme.set_role(self._remove_button, "quiet")
         theme.keep_icon(self._remove_button, "trash-2", role="secondary")
         self._remove_button.clicked.connect(lambda: self._remove([self.strip.current]))
+        self._map_button = QPushButton("Show on the map", objectName="classifyShowMap", visible=False)
+        self._map_button.setToolTip("Where each run puts these images among those it was measured on")
+        theme.set_role(self._map_button, "quiet")
+        theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
+        self._map_button.clicked.connect(self._go_to_map)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         row.addWidget(self._count, 1)
+        row.addWidget(self._map_button)
         row.addWidget(self._remove_button)
         row.addWidget(add)
         return row

@@ -95,6 +95,9 @@ def colourings(by: str, maps: Sequence[tuple[ColouredMap, int, int]]) -> list[Co
 
 
 def _palette(pairs: PairColours) -> UInt8[np.ndarray, "k 3"]:
+    if pairs.numbers is not None and pairs.better:
+        ends = (run_colour(0), colour("unselected").name(), run_colour(1))
+        return _between(_rgb(ends)[:: pairs.better], SHADES)
     if pairs.numbers is not None:
         return _ramp(SHADES)
     if pairs.by == AGREEMENT:
@@ -123,6 +126,12 @@ def _index(pairs: PairColours, unknown: int) -> Int[np.ndarray, " n"]:
 
 def _ramp(shades: int) -> UInt8[np.ndarray, "k 3"]:
     return np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=shades, alpha=False), np.uint8)
+
+
+def _between(stops: UInt8[np.ndarray, "k 3"], shades: int) -> UInt8[np.ndarray, "s 3"]:
+    places = np.linspace(0, len(stops) - 1, shades)
+    found = [np.interp(places, np.arange(len(stops)), stops[:, part]) for part in range(3)]
+    return np.rint(np.stack(found, axis=1)).astype(np.uint8)
 
 
 def _rgb(colours: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:

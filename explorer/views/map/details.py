@@ -29,15 +29,18 @@ class MapDetails(QWidget):
 
     Signals:
         isolated: Numbers of the isolated classes; empty for none.
+        remove_asked: The images that were placed among the points are not wanted any more.
         cancel_asked: What is being computed for the colours is not wanted any more.
     """
 
     isolated = Signal(list)
+    remove_asked = Signal()
     cancel_asked = Signal()
 
     def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("map-details")
+        self._by = MODALITY
         self.legend_title = _heading("Colours")
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
@@ -49,9 +52,15 @@ class MapDetails(QWidget):
         self.cancel = QPushButton("Cancel", objectName="map-cancel-colours", accessibleName="Cancel the computation")
         theme.set_role(self.cancel, "quiet")
         self.cancel.clicked.connect(self.cancel_asked)
+        self.placed = QLabel(textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(self.placed, "small")
+        self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")
+        theme.set_role(self.remove, "quiet")
+        self.remove.clicked.connect(self.remove_asked)
         self.selected = SelectedPanel(context, pictures)
         self._lay_out()
         self.tell_work("")
+        self.tell_placed(0)
         self.legend.isolated.connect(self.isolated)
         self.show_pairs(None, np.empty(0, np.int64))
 
@@ -67,6 +76,7 @@ class MapDetails(QWidget):
             owner: The side whose pairs are selected.
         """
         first = colours[0] if colours else None
+        self._by = first.by if first is not None else MODALITY
         own = first is not None and first.own_scale
         two = " · A · B" if len(sides) > 1 and not own else ""
         self.legend_title.setText((words(first.by) if first else "Colours") + two)
@@ -86,11 +96,24 @@ class MapDetails(QWidget):
         self.legend.set_entries(legend_entries(colours, sides, rows, owner=owner))
         self.legend.setMaximumHeight(self.legend.sizeHint().height())
 
+    def isolated_names(self) -> list[str]:
+        """Classes of the legend that are isolated; modality's are not, nor is there anything on a scale."""
+        if self._by == MODALITY:
+            return []
+        names = [entry.name for entry in self.legend.entries()]
+        return [names[i] for i in self.legend.chosen() if i < len(names)]
+
     def tell_work(self, words: str) -> None:
         """Says what is being computed for the colours, with a way to cancel it; empty when nothing is."""
         self.work.setText(words)
         self.work.setVisible(bool(words))
         self.cancel.setVisible(bool(words))
+
+    def tell_placed(self, count: int) -> None:
+        """Says how many images from outside are among the points."""
+        self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside on the maps")
+        for widget in (self.placed, self.remove):
+            widget.setVisible(count > 0)
 
     def tell_growth(self, words: str) -> None:
         """Says what growing the selection did."""
@@ -142,6 +165,10 @@ class MapDetails(QWidget):
         working.addWidget(self.work, 1)
         working.addWidget(self.cancel)
         column.addLayout(working)
+        outside = QHBoxLayout()
+        outside.addWidget(self.placed, 1)
+        outside.addWidget(self.remove)
+        column.addLayout(outside)
         column.addSpacing(theme.INSIDE)
         column.addWidget(self.selected, 1)
 

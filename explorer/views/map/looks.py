@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import is_
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,16 +15,20 @@ from explorer.theme import theme
 from explorer.views.map.colouring import CLASS, COMPUTED, MODALITY, Colouring
 from explorer.views.map.details import MapDetails
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.reading import Side, read_numbers, read_words
+from explorer.views.map.reading import Side, read_changes, read_numbers, read_words
 from explorer.views.map.selecting import Selecting
 from explorer.views.map.shared_colours import Asked, SharedColours, columns_of, found
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from trainer.analysis.cluster_words import ClusterWords
+from trainer.charts.changed_colours import CHANGED
+from trainer.charts.columns import Column
 from trainer.charts.pair_colours import MOST_RANKED, PairNumbers
 
 POLL_MS = 120
+BETWEEN: Final = 2
+"""Number of the watch over what is compared between the maps; 0 and 1 are the maps' own."""
 MEMBERS = 300
 """Points of a cluster that decide where its words stand."""
 
@@ -70,6 +76,7 @@ class Looks(QObject):
         self._colours = SharedColours()
         self._clusters: dict[int, tuple[Side, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
         self._watches: dict[int, Watch] = {}
+        self._changes: tuple[tuple[Side, Side], Mapping[str, Column]] | None = None
         self._poll = QTimer(self, interval=POLL_MS)
         self._poll.timeout.connect(self._tell_work)
         self._restore()
@@ -93,6 +100,7 @@ class Looks(QObject):
         choices = columns_of(shown)
         self._toolbar.offer_colours(choices, self._by if self._by in choices else MODALITY)
         self._stop(index)
+        self._stop(BETWEEN)
         asked = self._wanted(shown, [numbers.get(i) for i in order])
 
         def enter(made: list[Colouring]) -> None:
@@ -115,6 +123,8 @@ class Looks(QObject):
                     self._compute(index, panel.side)
         shown = self._shown_panels
         asked = self._wanted([p.side for p in shown if p.side is not None], [p.numbers for p in shown])
+        if asked.by in CHANGED and not any(asked.more) and BETWEEN not in self._watches:
+            self._compare(asked.sides)
         if self._colours.known(asked):
             self._take_colours(asked, self._colours.of(asked))
         else:
@@ -132,7 +142,9 @@ class Looks(QObject):
         self._isolate(self._details.legend.chosen())
 
     def _wanted(self, sides: Sequence[Side], numbers: Sequence[PairNumbers | None]) -> Asked:
-        return Asked(self._toolbar.colour_by, tuple(sides), tuple(numbers), dark=theme().dark)
+        known = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
+        more = (self._changes[1],) * 2 if known and self._changes is not None else ()
+        return Asked(self._toolbar.colour_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
 
     def show_legend(self) -> None:
         """Says what the colours mean, how many pairs have each, and how many of them are selected."""
@@ -166,6 +178,8 @@ class Looks(QObject):
         self._context.settings.set("map/colour", self._by)
         if self._by not in COMPUTED:
             self._cancel_large()
+        if self._by not in CHANGED:
+            self._stop(BETWEEN)
         self.recolour()
 
     def _isolate(self, classes: list[int]) -> None:
@@ -192,6 +206,31 @@ class Looks(QObject):
         )
         self._poll.start()
 
+    def _compare(self, sides: Sequence[Side]) -> None:
+        """What changed from A to B, pair by pair: for the colours, on a thread, with a way to cancel it."""
+        if len(sides) != 2:
+            return
+        both = (sides[0], sides[1])
+        watch = self._watches[BETWEEN] = Watch()
+        self._context.background.run(
+            self,
+            read_changes,
+            self._context.workspace,
+            *both,
+            watch,
+            done=partial(self._take_changes, both),
+            failed=partial(self._fail, BETWEEN, watch),
+            key="changes",
+        )
+        self._poll.start()
+
+    def _take_changes(self, sides: tuple[Side, Side], found: Mapping[str, Column]) -> None:
+        self._watches.pop(BETWEEN, None)
+        self._tell_work()
+        self._changes = (sides, found)
+        if self._toolbar.colour_by in CHANGED:
+            self.recolour()
+
     def _take_numbers(self, index: int, side: Side, numbers: PairNumbers | None) -> None:
         self._watches.pop(index, None)
         self._tell_work()
@@ -212,10 +251,12 @@ class Looks(QObject):
     def _stop(self, index: int) -> None:
         if (watch := self._watches.pop(index, None)) is not None:
             watch.stopped = True
-            self._context.background.forget(self, f"numbers {index}")
+            self._context.background.forget(self, "changes" if index == BETWEEN else f"numbers {index}")
 
     def _cancel_large(self) -> None:
         for index in list(self._watches):
+            if index == BETWEEN:
+                continue
             side = self._panels[index].side
             if side is None or side.n > MOST_RANKED:
                 self._stop(index)
@@ -224,14 +265,21 @@ class Looks(QObject):
     def _cancel(self) -> None:
         """Gives up the ranks that are being computed, and colours by modality."""
         self._cancel_large()
+        self._stop(BETWEEN)
         self._toolbar.offer_colours(columns_of(self._selecting.sides), MODALITY)
         self._choose()
 
     def _tell_work(self) -> None:
-        large = [w.note for i, w in self._watches.items() if (s := self._panels[i].side) and s.n > MOST_RANKED]
+        large = [w.note for i, w in self._watches.items() if self._is_long(i)]
         self._details.tell_work((large[0] or "Reading the embeddings").capitalize() if large else "")
         if not self._watches:
             self._poll.stop()
+
+    def _is_long(self, index: int) -> bool:
+        if index == BETWEEN:
+            return True
+        side = self._panels[index].side
+        return side is not None and side.n > MOST_RANKED
 
     # Contours, thumbnails, words --------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
 from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels
+from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
 from trainer.charts.pair_colours import PairNumbers
 
@@ -34,7 +35,7 @@ class MapPanel(QFrame):
         side: What is shown; None while there is nothing.
         numbers: How the run sees each pair; None until they are computed.
         one: A pair and how the run sees it, where only this one was asked for.
-        contours, labels, sprites: What is drawn over the points.
+        contours, labels, sprites, pins: What is drawn over the points.
     """
 
     def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
@@ -58,6 +59,7 @@ class MapPanel(QFrame):
         self.contours = Contours(self.map.layer, self)
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
         self.labels = Labels(self.map.layer, self)
+        self.pins = Pins(self.map.layer, pictures.get, lambda: theme.colour(theme.run_colour(index)), self)
         self.empty = EmptyState(width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
@@ -124,6 +126,7 @@ class MapPanel(QFrame):
         """Shows why there are no points, and what to do."""
         self.side = self.numbers = self.one = None
         self.labels.show(())
+        self.pins.show(())
         self.title.setText(name)
         self.note.setText("")
         self.empty.tell(icon, title, text)

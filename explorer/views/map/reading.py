@@ -17,6 +17,8 @@ from trainer.analysis.neighbours import nearest
 from trainer.analysis.orbit import components
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.changed_colours import changed_columns
+from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column
 from trainer.charts.pair_colours import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
@@ -140,6 +142,17 @@ def split_key(workspace: Workspace, run: int, data: str | None) -> tuple[str | N
 def read_numbers(side: Side, progress: Progress | None = None) -> PairNumbers | None:
     """Cosine and rank of every pair, as `pair_numbers` says; None without both modalities."""
     return pair_numbers(read_snapshot(side.row.folder), progress)
+
+
+def read_changes(workspace: Workspace, a: Side, b: Side, progress: Progress) -> dict[str, Column]:
+    """What changed from A to B, pair by pair, as colours; see `trainer.charts.changes`.
+
+    Raises:
+        ChartError: They cannot be compared.
+        InterruptedError: `progress` raised it.
+    """
+    data = {"dataset": a.row.dataset, "split": a.row.split}
+    return changed_columns(changes(workspace, (a.run, a.row.step), (b.run, b.row.step), **data, progress=progress))
 
 
 def read_one(side: Side, row: int) -> PairNumbers | None:

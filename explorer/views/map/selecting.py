@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from jaxtyping import Int
@@ -70,7 +73,7 @@ class Selecting(QObject):
     def rows(self) -> Int[np.ndarray, " k"]:
         """The selected pairs of `owner`."""
         rows, owner = self._selection.pairs, self.owner
-        return rows[rows < owner.n] if owner else rows[:0]
+        return below(rows, owner.n) if owner else rows[:0]
 
     def letter(self, side: Side | None) -> str:
         """`A` or `B` of a side whose pairs are not the other's too; empty if they are."""
@@ -180,8 +183,8 @@ class Selecting(QObject):
                 continue
             mask = np.zeros(side.images + side.texts, bool)
             if self.linked or side is self.owner:
-                mask[rows[rows < side.images]] = True
-                mask[side.images + rows[rows < side.texts]] = True
+                mask[below(rows, side.images)] = True
+                mask[side.images :][below(rows, side.texts)] = True
             panel.select(mask if len(rows) else None)
         self.marked.emit()
 
@@ -197,3 +200,28 @@ class Selecting(QObject):
         marked = self.panels_of(self._pointed_in) if row is not None else []
         for panel in self._panels:
             panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
+
+
+def below(rows: Int[np.ndarray, " k"], n: int) -> Int[np.ndarray, " j"]:
+    """Those of ascending rows that are less than `n`; no copy."""
+    return rows[: int(np.searchsorted(rows, n))]
+
+
+MOST_WRITTEN: Final = 2_000
+"""Letters of a list of pairs that a command holds; longer ones are kept in a file."""
+
+
+def written_rows(rows: Int[np.ndarray, " k"], folder: Path) -> str:
+    """Ascending rows as `0-59,70`; the name of a file with them, written into `folder`, where that would be long."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(rows) > 1) + 1])
+    ends = np.concatenate([starts[1:] - 1, [len(rows) - 1]])
+    if len(starts) <= MOST_WRITTEN // 4:
+        blocks = zip(rows[starts].tolist(), rows[ends].tolist(), strict=True)
+        words = ",".join(f"{a}-{b}" if b > a else str(a) for a, b in blocks)
+        if len(words) <= MOST_WRITTEN:
+            return words
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"pairs-{hashlib.blake2b(rows.tobytes(), digest_size=8).hexdigest()}.npy"
+    if not file.exists():
+        np.save(file, rows)
+    return str(file)

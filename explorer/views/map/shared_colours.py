@@ -9,6 +9,7 @@ from typing import Final
 
 from explorer.views.map.colouring import COMPUTED, MODALITY, Colouring, colourings
 from explorer.views.map.reading import Side, same_items
+from trainer.charts.changed_colours import CHANGED
 from trainer.charts.columns import Column
 from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers
 
@@ -96,4 +97,9 @@ def columns_of(sides: Sequence[Side]) -> list[str]:
     computed = list(COMPUTED) if pairs else []
     if len(pairs) != 2 or not same_items(*pairs):
         computed = [by for by in computed if by != AGREEMENT]
-    return [*columns, *computed]
+    return [*columns, *computed, *(CHANGED if _comparable(sides) else ())]
+
+
+def _comparable(sides: Sequence[Side]) -> bool:
+    """Whether two snapshots of the same pairs are shown: what changed between them can be told."""
+    return len(sides) == 2 and sides[0].row != sides[1].row and same_items(*sides)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QPoint, QRect, Qt
@@ -17,10 +19,11 @@ from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
 from explorer.views.map.locking import Locking
 from explorer.views.map.looks import Looks
+from explorer.views.map.newcomers import Layout, Newcomers
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.reading import Side, read_one
-from explorer.views.map.selecting import Selecting
+from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.map.turning import Turning
@@ -52,6 +55,7 @@ class MapView(View):
         self.looks = Looks(self.panels, self.toolbar, self._details, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
         self._locking = Locking(self.panels, self)
+        self.newcomers = Newcomers(self.panels, context.asker, context.background, self)
         self._projecting = Projecting(context.asker, context.background, self)
         self.caution = QLabel(CAUTION, objectName="map-caution")
         set_role(self.caution, "small")
@@ -72,18 +76,42 @@ class MapView(View):
         shown = [panel.side for panel in self.panels if panel.side is not None]
         if not shown:
             return None
+        selection = self.context.selection
         words = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in shown)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        if selection.step is not None:
+            words += ["--step", str(selection.step)]
+        if len(shown) == 2 and selection.step_of(1) != selection.step_of(0):
+            words += ["--step-b", str(shown[1].row.step)]
         words += ["--dataset", shown[0].row.dataset, "--split", shown[0].row.split]
         chosen = self.toolbar.projection
         if self.turning.on:
             azimuth, elevation = self.turning.sides[self.panels[0].side is None]
             words += ["--method", "pca", "--turn", f"{azimuth:g}", f"{elevation:g}"]
-            return [*words, "--colour", self.toolbar.colour_by]
+            return [*words, *self._lit_words()]
         for name, value in chosen.options.items():
             words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+        return [*words, *self._lit_words()]
+
+    def _lit_words(self) -> list[str]:
+        """What is in colour, and by what."""
+        isolated = self._details.isolated_names()
+        words = ["--isolate", *isolated] if isolated else []
+        rows = self.selecting.rows
+        if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
+            words += ["--pairs", written_rows(rows, self.context.workspace.folder / "scratch")]
         return [*words, "--colour", self.toolbar.colour_by]
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether a dropped image can be shown among the points."""
+        return any(panel.side is not None and panel.side.images for panel in self.panels)
+
+    drop_words = "Drop to show where A and B put this picture"
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Shows where each run puts these images (dropped, pasted or classified)."""
+        self._leave_space()
+        self.newcomers.take([*paths])
 
     def details(self) -> QWidget | None:
         return None if self.is_empty else self._details
@@ -150,6 +178,7 @@ class MapView(View):
         self.looks.show_side(index, side, side.pca_words, partial(self._after_showing, index))
 
     def _after_showing(self, index: int) -> None:
+        self._lay(index)
         if self.turning.on:
             self.turning.show()
         elif self.toolbar.projection.method != "pca":
@@ -190,18 +219,37 @@ class MapView(View):
             else:
                 panel.map.move_points(panel.side.xy)
                 panel.tell_projection(panel.side.pca_words)
+                self._lay(index)
 
     def _ask_projection(self, index: int) -> None:
         """Asks for one map's points; those of B are to face A's, where both show the same pairs."""
-        first, side = self.panels[0].side, self.panels[index].side
-        face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
-        self._projecting.ask(index, side, self.toolbar.projection, first if face else None)
+        side = self.panels[index].side
+        if side is not None:
+            self._projecting.ask(index, side, self.toolbar.projection, self._faces(index, side))
 
     def _place(self, index: int, side: Side, projection: Placement, points: np.ndarray, words: str) -> None:
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
             panel.map.move_points(points)
             panel.tell_projection(words)
+            self._lay(index, projection, points)
+
+    def _lay(self, index: int, how: Placement | None = None, points: np.ndarray | None = None) -> None:
+        """The points of a map stand elsewhere: images from outside are placed among them anew."""
+        side = self.panels[index].side
+        if side is None or self.turning.on:
+            self.newcomers.lay(index, None)
+            return
+        face = self._faces(index, side)
+        onto = str(face.row.folder) if face is not None else ""
+        self.newcomers.lay(
+            index, Layout(side, how or Placement(method="pca"), side.xy if points is None else points, onto)
+        )
+
+    def _faces(self, index: int, side: Side) -> Side | None:
+        first = self.panels[0].side
+        face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
+        return first if face else None
 
     def _tell_progress(self, index: int, share: float, note: str) -> None:
         method = LABELS[self.toolbar.projection.method]
@@ -211,11 +259,16 @@ class MapView(View):
             panel.tell_progress(f"{method}: {note}" if panel.index == index else "")
 
     def _end_progress(self) -> None:
+        if self._projecting.busy or self.newcomers.busy:
+            return
         self.toolbar.progress.hide()
         for panel in self.panels:
             panel.tell_progress("")
 
     def _stop_projecting(self) -> None:
+        if not self._projecting.busy and self.newcomers.busy:
+            self.newcomers.clear()
+            return
         self._projecting.cancel()
         self.toolbar.set_projection(replace(self.toolbar.projection, method="pca", file=""))
         self._project()
@@ -288,9 +341,16 @@ class MapView(View):
             self._projecting.cancel()
         self.toolbar.methods.setEnabled(not on)
         self.turning.set_on(on)
+        if on:
+            for index in (0, 1):
+                self.newcomers.lay(index, None)
         if not on:
             self._project()
             self.fit()
+
+    def _leave_space(self) -> None:
+        """Back to the plane: images are placed there only."""
+        self.toolbar.tools.space.setChecked(False)
 
     def _set_lock(self, on: bool) -> None:
         self.turning.locked = on
@@ -337,6 +397,12 @@ class MapView(View):
         self.looks.numbers_changed.connect(self._fill_card)
         self.looks.numbers_changed.connect(self._list_pairs)
         self._details.selected.failed.connect(self.failed)
+        self._details.remove_asked.connect(self.newcomers.clear)
+        self.newcomers.changed.connect(lambda: self._details.tell_placed(self.newcomers.placed))
+        self.newcomers.progressed.connect(self.toolbar.progress.tell)
+        self.newcomers.finished.connect(self._end_progress)
+        self.newcomers.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
+        selection.placing.connect(self.take)
         self.pictures.arrived.connect(self._on_picture)
 
     def _on_outline(self, way: np.ndarray) -> None:
@@ -347,6 +413,7 @@ class MapView(View):
         self._fill_card()
         for panel in self.panels:
             panel.sprites.refresh()
+            panel.map.layer.update()
 
     def _space_failed(self, error: Exception) -> None:
         self.context.background.failed.emit(error)

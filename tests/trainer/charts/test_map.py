@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from trainer.analysis.orbit import components, turned
+from trainer.analysis.pair_ranks import rank_names
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colours as module
-from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps
+from trainer.charts.changes import changes, map_values
+from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps, seen_pairs
 from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
+from trainer.commands.analyse import pairs as analyse_pairs
+from trainer.commands.export import ExportError
+from trainer.commands.export.map import rows_of
+from trainer.figures import map as figure
 from trainer.store import read_snapshot
 
 
@@ -134,3 +140,55 @@ def test_a_cloud_is_drawn_from_its_side(charted, folder):
     chart = embedding_maps(charted, [Placed(folder, xy, side=(30.0, 20.0), near=near)])[0]
     assert np.array_equal(chart.images, xy[:240])
     assert chart.side == (30.0, 20.0)
+
+
+def test_isolated_classes_and_selected_pairs_stay_in_colour(charted, folder):
+    layout = np.random.default_rng(0).normal(size=(480, 2)).astype(np.float32)
+    labels = read_snapshot(folder).items.label
+    name = labels[3]
+    placed = [Placed(folder, layout)] * 2
+    charts = embedding_maps(charted, placed, colour="label", isolate=[name], pairs=np.arange(100))
+    for chart in charts:
+        np.testing.assert_array_equal(chart.lit, [label == name and i < 100 for i, label in enumerate(labels)])
+        assert chart.lit_note == f"only {name} in colour; 100 selected pairs in colour"
+    table = figure.rows(charts)
+    assert sum(row[table.header.index("in colour")] for row in table.rows) == 4 * charts[0].lit_n
+    drawn = figure.draw(charts)
+    greys = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
+    assert len(greys) == 2
+    assert f"n = {charts[0].lit_n}; the others grey" in "".join(text.get_text() for text in drawn.texts)
+    with pytest.raises(ChartError, match="no class 'nothing'"):
+        embedding_maps(charted, placed, colour="label", isolate=["nothing"])
+    with pytest.raises(ChartError, match="no pair 240"):
+        embedding_maps(charted, placed, pairs=np.array([240]))
+
+
+def test_what_changed_is_a_colour_and_is_refused_without_a_second_run(charted, folder):
+    layout = np.zeros((480, 2), np.float32)
+    other = choose_snapshot(charted, charted.run(2)).folder
+    a, b = embedding_maps(charted, [Placed(folder, layout), Placed(other, layout)], colour="image_rank_change")
+    steps = [read_snapshot(one) for one in (folder, other)]
+    found = map_values(changes(charted, (1, steps[0].step), (2, steps[1].step)))["image_rank_change"]
+    np.testing.assert_array_equal(a.numbers, found)
+    np.testing.assert_array_equal(b.numbers, found)
+    assert a.ends == (-a.ends[1], a.ends[1])
+    assert a.better == -1
+    figure.draw([a, b])
+    with pytest.raises(ChartError, match="needs two runs"):
+        embedding_maps(charted, [Placed(folder, layout)], colour="overlap")
+
+
+def test_the_numbers_printed_are_those_of_the_colours(charted):
+    a, b = (analyse_pairs.values(one) for one in seen_pairs(charted, [1, 2]))
+    assert a["n"] == b["n"] == 240
+    assert sum(a[f"rank_{name}"] for name in rank_names()) == 240
+    assert a["both_right"] + a["only_A_right"] == a["rank_1"]
+    assert b["both_right"] + b["only_B_right"] == b["rank_1"]
+
+
+def test_rows_of_a_command(tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([4, 2]))
+    assert rows_of("0-2,7").tolist() == [0, 1, 2, 7]
+    assert rows_of(str(tmp_path / "rows.npy")).tolist() == [2, 4]
+    with pytest.raises(ExportError, match="no pairs"):
+        rows_of("many")

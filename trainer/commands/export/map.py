@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,12 @@ class Placement:
     colour: str = "modality"
     turn: tuple[float, float] | None = None
     """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
+    isolate: tuple[str, ...] = ()
+    """Classes that stay in colour; none: all."""
+    pairs: str = ""
+    """Selected pairs that stay in colour, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
+    step_b: int | None = None
+    """Step of the second run's snapshot where it is another than the first's; may be the same run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--colour",
         default="modality",
         metavar="BY",
-        help="modality, label, agreement (of the first two runs), rank, cosine, or a column of the items",
+        help="modality, label, agreement or a measure of what changed (of the first two runs: image_rank_change, "
+        "text_rank_change, margin_change, overlap, residual, verdict), rank, cosine, or a column of the items",
     )
+    parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in colour, the others grey")
+    parser.add_argument(
+        "--pairs", default="", metavar="ROWS", help="selected pairs in colour, the others grey: 0-59,70 or a .npy file"
+    )
+    parser.add_argument("--step-b", type=int, default=None, metavar="N", help="step of the second run, if another")
     add_file_arguments(parser)
 
 
@@ -72,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
         **vars(placement_of(args)),
         colour=args.colour,
         turn=tuple(args.turn) if args.turn else None,
+        isolate=tuple(args.isolate),
+        pairs=args.pairs,
+        step_b=args.step_b,
     )
     write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement)
     print_files(args)
@@ -87,15 +102,47 @@ def write(
     from trainer.figures.files import write_figure
 
     first = _snapshot(workspace, runs[0], view)
-    placed = [_placed(_snapshot(workspace, run, view), first, placement, workspace) for run in runs]
-    charts = embedding_maps(workspace, placed, colour=placement.colour, progress=tell)
+    views = [view] * len(runs)
+    shown = list(runs)
+    if placement.step_b is not None:
+        shown = shown if len(shown) > 1 else shown * 2  # one run at two steps
+        views = [view, replace(view, step=placement.step_b), *views[2:]]
+    pairs = rows_of(placement.pairs) if placement.pairs else None
+    placed = [
+        _placed(_snapshot(workspace, run, of), first, placement, workspace)
+        for run, of in zip(shown, views, strict=True)
+    ]
+    charts = embedding_maps(
+        workspace, placed, colour=placement.colour, isolate=placement.isolate, pairs=pairs, progress=tell
+    )
     options: dict[str, Any] = {**vars(view), **_how(placement).options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
-    line = command_line("map", runs, files, {**options, "colour": placement.colour})
+    options |= {"colour": placement.colour, "isolate": list(placement.isolate) or None}
+    options |= {"pairs": placement.pairs or None, "step-b": placement.step_b}
+    line = command_line("map", runs, files, options)
     title = "Embedding map"
     write_figure(files, figure=lambda: figure.draw(charts), rows=lambda: figure.rows(charts), command=line, title=title)
     return line
+
+
+def rows_of(written: str) -> Any:
+    """Rows written as `0-59,70`, or in a `.npy` file.
+
+    Raises:
+        ExportError: They are neither.
+    """
+    import numpy as np
+
+    try:
+        if written.endswith(".npy"):
+            return np.unique(np.load(written).astype(np.int64))
+        ends = [part.partition("-") for part in written.split(",")]
+        return np.unique(np.concatenate([np.arange(int(a), int(b or a) + 1) for a, _, b in ends]))
+    except (OSError, ValueError) as error:
+        raise ExportError(
+            f"{written[:60]!r} are no pairs ({error}): write 0-59,70 or the name of a .npy file."
+        ) from error
 
 
 def _how(placement: Placement) -> Any:

@@ -1,0 +1,113 @@
+"""Pictures pinned to places of a map that are not among its points, each with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+
+from explorer.theme import SMALL_PX, SPACE, colour, pixel_font
+from explorer.widgets.point_map.labels import place_without_overlap
+from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.scene import Scene
+
+PICTURE_PX: Final = 48
+WIDTH_PX: Final = 72
+OFF_PX: Final = 14
+"""From the place to the picture that hangs over it."""
+DOT_PX: Final = 5
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A picture and the place it belongs to."""
+
+    path: str
+    name: str
+    x: float
+    y: float
+
+
+class Pins(QObject):
+    """What is pinned to one map.
+
+    Args:
+        layer: Of the map.
+        picture: The picture of a file, None while it is being decoded.
+        ink: Colour of the frames.
+        parent: Lives as long.
+    """
+
+    def __init__(
+        self,
+        layer: PointLayer,
+        picture: Callable[[str], QPixmap | None],
+        ink: Callable[[], QColor],
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._layer, self._picture, self._ink = layer, picture, ink
+        self.pins: tuple[Pin, ...] = ()
+        layer.add_overlay(self._paint)
+
+    def show(self, pins: Sequence[Pin]) -> None:
+        """Pins these, and nothing else."""
+        self.pins = tuple(pins)
+        self._layer.update()
+
+    def placed(self, scene: Scene) -> list[tuple[Pin, QPointF, QRectF | None]]:
+        """Each pin in sight: its place in pixels, and where its picture hangs if there is room."""
+        if not self.pins:
+            return []
+        places = scene.to_pixels(np.array([(pin.x, pin.y) for pin in self.pins]))
+        height = PICTURE_PX + SMALL_PX + 3 * SPACE
+        middles = [(float(x), float(y) - OFF_PX - height / 2) for x, y in places]
+        room = QRectF(scene.corner[0], scene.corner[1], scene.width, scene.height)
+        # A place at the upper edge has its picture pushed into sight, where labels would be left away.
+        inside = [
+            (min(max(x, room.left() + WIDTH_PX / 2), room.right() - WIDTH_PX / 2), max(y, room.top() + height / 2))
+            for x, y in middles
+        ]
+        cards = place_without_overlap(inside, [(WIDTH_PX, height)] * len(inside), room)
+        found = zip(self.pins, (QPointF(*map(float, place)) for place in places), cards, strict=True)
+        return [(pin, place, card) for pin, place, card in found if room.contains(place)]
+
+    def _paint(self, painter: QPainter, scene: Scene) -> None:
+        if not self.pins:
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setFont(pixel_font(SMALL_PX))
+        ink = self._ink()
+        for pin, place, card in self.placed(scene):
+            if card is not None:
+                painter.setPen(QPen(ink, 1.5))
+                painter.drawLine(QPointF(place.x(), card.bottom()), place)
+                self._paint_card(painter, pin, card, ink)
+            painter.setPen(QPen(colour("surface"), 2))
+            painter.setBrush(ink)
+            painter.drawEllipse(place, DOT_PX, DOT_PX)
+        painter.restore()
+
+    def _paint_card(self, painter: QPainter, pin: Pin, card: QRectF, ink: QColor) -> None:
+        painter.setPen(QPen(ink, 1.5))
+        painter.setBrush(colour("raised"))
+        painter.drawRoundedRect(card, SPACE, SPACE)
+        room = QRectF(card.center().x() - PICTURE_PX / 2, card.top() + SPACE, PICTURE_PX, PICTURE_PX)
+        picture = self._picture(pin.path)
+        if picture is None:
+            painter.fillRect(room, colour("sunken"))
+        else:
+            size = picture.deviceIndependentSize().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            shown = QRectF(QPointF(0, 0), size)
+            shown.moveCenter(room.center())
+            painter.drawPixmap(shown, picture, QRectF(picture.rect()))
+        painter.setPen(colour("text"))
+        words = QRectF(card.left() + SPACE, room.bottom() + SPACE, card.width() - 2 * SPACE, SMALL_PX + SPACE)
+        said = QFontMetricsF(painter.font()).elidedText(pin.name, Qt.TextElideMode.ElideMiddle, words.width())
+        painter.drawText(words, Qt.AlignmentFlag.AlignCenter, said)
