@@ -4,44 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.board import BoardPane
 from explorer.views.view import Context, View
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.board import Board
 from trainer.problem import Problem
-
-WATCH_MS: Final = 100
-PATIENCE_MS: Final = 400
-"""Work that is done sooner shows no progress: it would only flicker."""
-
-
-class Cancelled(Exception):
-    """The person, or a newer wish, ended the work."""
-
-
-class Work:
-    """How far a computation is, and whether it is still wanted. Data only: a thread writes, the window reads."""
-
-    def __init__(self) -> None:
-        self.share, self.note, self.wanted = 0.0, "", True
-
-    def __call__(self, share: float, note: str) -> None:
-        """Tells the share done.
-
-        Raises:
-            Cancelled: Nobody wants the answer any more.
-        """
-        if not self.wanted:
-            raise Cancelled
-        self.share, self.note = share, note
 
 
 class BoardView(View):
@@ -65,19 +41,14 @@ class BoardView(View):
             self.tabs.setTabToolTip(self.tabs.addTab(words), question)
         self.panes = BoardPane(self.pictures, self.prefix)
         self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.prefix}-status")
-        self.progress = QProgressBar(objectName=f"{self.prefix}-progress", visible=False)
-        self.progress.setTextVisible(False)
-        self.progress.setFixedWidth(120)
-        self.cancel = QPushButton("Cancel", objectName=f"{self.prefix}-cancel", visible=False)
+        self.computing = Working(f"{self.prefix}-computing")
         self.warnings = QLabel(wordWrap=True, objectName=f"{self.prefix}-warnings", visible=False)
         for label, role in ((self.status, "small"), (self.warnings, "warn")):
             label.setTextFormat(Qt.TextFormat.PlainText)
             theme.set_role(label, role)
         theme.set_role(self.tab_question, "secondary")
-        self._work: Work | None = None
+        self._work: Ticket | None = None
         self._asked: object = None
-        self._watch = QTimer(self, interval=WATCH_MS)
-        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self.tools = QVBoxLayout()
         self._lay_out_board()
         remembered = context.settings.value(f"{self.prefix}/panel", "")
@@ -104,7 +75,7 @@ class BoardView(View):
         """What is asked now: equal questions are not asked twice."""
 
     @abstractmethod
-    def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The pure function that answers and its arguments."""
 
     def take(self, answer: Any) -> None:
@@ -153,19 +124,12 @@ class BoardView(View):
 
     def stop(self) -> None:
         """Ends what is being computed, without a word."""
-        if self._work is not None:
-            self._work.wanted = False
-            self._work = None
-        self._watch.stop()
-        self._patience.stop()
-        self._show_work(False)
+        self._work = None
+        self.computing.end()
 
     def _start(self) -> None:
-        self.stop()
-        self._work = work = Work()
+        self._work = work = self.computing.start()
         function, arguments = self.ask(work)
-        self._watch.start()
-        self._patience.start()
         self.context.background.run(
             self,
             function,
@@ -175,13 +139,13 @@ class BoardView(View):
             key=self.prefix,
         )
 
-    def _done(self, work: Work, answer: Any) -> None:
+    def _done(self, work: Ticket, answer: Any) -> None:
         if work is self._work:
             self.stop()
             self.status.setText("")
             self.take(answer)
 
-    def _refuse(self, work: Work, error: Exception) -> None:
+    def _refuse(self, work: Ticket, error: Exception) -> None:
         if work is not self._work:
             return
         self.stop()
@@ -200,17 +164,6 @@ class BoardView(View):
         self.stop()
         self.status.setText("Cancelled. Change a setting, or open the tab again, to go on.")
 
-    def _tell_work(self) -> None:
-        if self._work is not None and self.progress.isVisible():
-            self.progress.setValue(round(100 * self._work.share))
-            self.status.setText(self._work.note)
-
-    def _show_work(self, shown: bool) -> None:
-        self.progress.setVisible(shown)
-        self.cancel.setVisible(shown)
-        if shown:
-            self.progress.setValue(0)
-
     def _on_tab(self) -> None:
         self.context.settings.set(f"{self.prefix}/panel", self.panel)
         self.status.setText("")
@@ -227,9 +180,7 @@ class BoardView(View):
             signal.connect(self.refresh_if_seen)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
-        self.cancel.clicked.connect(self._cancel)
-        self._watch.timeout.connect(self._tell_work)
-        self._patience.timeout.connect(lambda: self._show_work(True))
+        self.computing.cancelled.connect(self._cancel)
 
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.step is None and run in self.context.selection.runs:
@@ -240,8 +191,8 @@ class BoardView(View):
         bar.setSpacing(theme.BETWEEN)
         bar.addWidget(self.tabs)
         bar.addWidget(self.tab_question, 1)
-        for widget in (self.status, self.progress, self.cancel):
-            bar.addWidget(widget)
+        bar.addWidget(self.status)
+        bar.addWidget(self.computing, 1)
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, 0, 0)

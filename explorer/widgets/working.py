@@ -66,8 +66,7 @@ class Working(QWidget):
         row.addWidget(self.bar, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.note, 1)
         row.addWidget(self.button)
-        for part in (self.bar, self.note, self.button):
-            part.hide()
+        self.hide()
 
     @property
     def busy(self) -> bool:
@@ -88,7 +87,7 @@ class Working(QWidget):
             self._ticket.cancelled = True
         self._ticket = None
         self._timer.stop()
-        self._show(False)
+        self.hide()
 
     def cancel(self) -> None:
         """Ends it for the person."""
@@ -104,8 +103,4 @@ class Working(QWidget):
         left = spent * (1 - share) / share if share > 0.02 else 0.0
         words = f"{self._ticket.note}…" if self._ticket.note else "working…"
         self.note.setText(f"{words} {left:,.0f} s left" if left > 10 else words)
-        self._show(spent > SHOWN_AFTER_S)
-
-    def _show(self, on: bool) -> None:
-        for part in (self.bar, self.note, self.button):
-            part.setVisible(on)
+        self.setVisible(spent > SHOWN_AFTER_S)

@@ -9,7 +9,6 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 
 from explorer import jobs as jobs_module
-from explorer.views.board_view import Cancelled, Work
 from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
 from trainer.charts.diagnosis import PANELS, Asked, diagnosis
@@ -108,16 +107,11 @@ def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int,
 
 
 def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
-    work = Work()
-    work(0.5, "half")
-    work.wanted = False
-    with pytest.raises(Cancelled):
-        work(0.6, "more")
     view.ask_again()
-    view._show_work(True)
-    qtbot.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    view.computing.show()
+    qtbot.mouseClick(view.computing.button, Qt.MouseButton.LeftButton)
     assert not view.busy
-    assert not view.cancel.isVisible()
+    assert not view.computing.isVisible()
     assert view.status.text().startswith("Cancelled")
     go_to(qtbot, view, "saturation")
     assert view.board.panel == "saturation"

@@ -12,8 +12,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
+from explorer.views.similarity.matrix import read_matrices, read_tiles
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
+from explorer.widgets.working import Cancelled, Ticket
 from trainer.analysis.words import caption_effect, without_each_word
+from trainer.charts.matrix import Window
 from trainer.charts.similarity import similarity
 from trainer.store import read_snapshot
 
@@ -235,3 +238,16 @@ def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
     pane = view.pane(2)
     qtbot.waitUntil(partial(lambda: "no checkpoint" in pane.note.text()), timeout=30_000)
     assert view.command() is None
+
+
+def test_reading_a_far_view_can_be_cancelled(make_context, two_runs):
+    context = make_context()
+    opened = read_matrices(context.workspace, two_runs, None, None, "label", Ticket())
+    told = Ticket()
+    tiles = read_tiles(opened, Window(0, 48, 0, 48), {0: 12, 1: 12}, told)
+    assert sorted(tiles) == [0, 1]
+    assert tiles[1].means.shape == (12, 12)
+    assert told.share >= 0.5
+    told.cancelled = True
+    with pytest.raises(Cancelled):
+        read_tiles(opened, Window(0, 48, 0, 48), {0: 12, 1: 12}, told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from trainer.charts import objective_label
 from trainer.charts.similarity import SimilarityChart, SimilarityRun
 from trainer.figures.files import Rows
 from trainer.figures.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+
+MOST_FACETS: Final = 40
+"""Values drawn; the data beside the figure have all."""
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,15 +25,20 @@ def draw(chart: SimilarityChart) -> Figure:
     """The figure of the chart: matched pairs filled, the hardest unmatched outlined, on one pair of scales."""
     columns = min(2, len(chart.runs))
     lines = -(-len(chart.runs) // columns)
-    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.3, 0.25 + 2.9 * lines)
+    values = _values(chart)
+    below = 0.75 + 0.17 * len(values) if values else 0.0
+    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.3, 0.25 + 2.9 * lines + below)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, hspace=0.05, wspace=0.05)
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    parts = figure.subfigures(2, 1, height_ratios=(0.25 + 2.9 * lines, below)) if values else (figure,)
+    grid = parts[0].subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for axes, run in zip(grid.flat, chart.runs):
         _draw_run(axes, run, chart)
     for axes in list(grid.flat)[len(chart.runs) :]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
         axes.set_ylabel("Share of cosines per bar (%)")
+    if values:
+        _draw_facets(parts[1].subplots(), chart, values)
     footnote(figure, chart.note)
     return figure
 
@@ -93,6 +101,37 @@ def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:
     # Above the bars and not over them: the peak is anywhere.
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
     _head(axes, run)
+
+
+def _values(chart: SimilarityChart) -> list[str]:
+    """The facets' values with most images of the first run that has any, at most `MOST_FACETS`."""
+    return list(dict.fromkeys(facet.value for run in chart.runs for facet in run.facets))[:MOST_FACETS]
+
+
+def _draw_facets(axes: Axes, chart: SimilarityChart, values: list[str]) -> None:
+    """A line a value: the AUC of its images in each run, from the hardest unmatched ones."""
+    place = {value: at for at, value in enumerate(values)}
+    names = values
+    for number, run in enumerate(chart.runs):
+        facets = [facet for facet in run.facets if facet.value in place and np.isfinite(facet.auc)]
+        offset = 0.22 * (number - (len(chart.runs) - 1) / 2)
+        axes.plot(
+            [facet.auc for facet in facets],
+            [place[facet.value] + offset for facet in facets],
+            linestyle="none",
+            marker="o",
+            markersize=3.5,
+            color=run_colour(run.index),
+            label=run.name,
+        )
+        if not number:
+            counts = {facet.value: facet.n for facet in run.facets}
+            names = [f"{value or '(empty)'}, n = {counts.get(value, 0):,}" for value in values]
+    axes.set_yticks(range(len(values)), names)
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set_xlabel(f"AUC of the images of each {str(chart.facet).replace('_', ' ')}, against their hardest unmatched")
+    axes.grid(axis="y", linewidth=0.3, alpha=0.5)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=max(1, len(chart.runs)))
 
 
 def _head(axes: Axes, run: SimilarityRun) -> None:

@@ -11,12 +11,12 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
-from explorer.views.board_view import BoardView, Work
+from explorer.views.board_view import BoardView
 from explorer.views.explaining.method import METHOD
 from explorer.views.losslab.knobs import Slide
 from explorer.views.view import Context
 from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.working import Working
+from explorer.widgets.working import Ticket, Working
 from trainer.charts.board import Board
 from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis, lacking_independent
 from trainer.charts.lab.settings import Knob
@@ -107,7 +107,7 @@ class ExplainingView(BoardView):
         done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()
         return self.context.selection.runs, self.panel, self.asked, done
 
-    def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return read, (self.context.workspace, self.context.selection.runs, self.asked, self.panel, work)
 
     def take(self, answer: Reading) -> None:
@@ -278,7 +278,7 @@ class ExplainingView(BoardView):
             self.refresh_if_seen()
 
 
-def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Work) -> Reading:
+def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Ticket) -> Reading:
     """The board, and what could be probed further; pure, for a thread."""
     board = diagnosis(workspace, runs, asked, panel, progress=work)
     return Reading(board, lacking_independent(workspace, runs, asked.step) if panel == "attributes" else {})

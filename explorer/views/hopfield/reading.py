@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.views.board_view import Work
+from explorer.widgets.working import Ticket
 from trainer.charts.board import Board, Grid
 from trainer.charts.hopfield import Asked, Patterns, board, patterns
 from trainer.charts.lab.pieces import Plot
@@ -47,7 +47,7 @@ def read(
     panel: str,
     vectors: Mapping[int, np.ndarray],
     kept: Reading | None,
-    work: Work,
+    work: Ticket,
 ) -> Reading:
     """The answer; `kept` saves reading patterns that are known, and a phase diagram that only moves its line.
 

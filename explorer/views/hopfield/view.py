@@ -10,13 +10,14 @@ import numpy as np
 from PySide6.QtWidgets import QHBoxLayout, QLabel
 
 from explorer import theme
-from explorer.views.board_view import BoardView, Work
+from explorer.views.board_view import BoardView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.views.hopfield.reading import Reading, read
 from explorer.views.losslab.knobs import Slide
 from explorer.views.view import Context
 from explorer.widgets.pickers import Choice, Picker
+from explorer.widgets.working import Ticket
 from trainer.charts.hopfield import Asked
 from trainer.charts.lab.settings import Knob
 from trainer.messages import EmbedImages, EmbedTexts, Failure
@@ -112,7 +113,7 @@ class HopfieldView(BoardView):
         vectors = tuple(sorted((run, vector.tobytes()) for run, vector in self._vectors.items()))
         return self.context.selection.runs, self.panel, self.asked, vectors
 
-    def ask(self, work: Work) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         selection = self.context.selection
         places = {run: 0 if run == selection.run_a else 1 for run in selection.runs}
         kept = self._reading

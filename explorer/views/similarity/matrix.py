@@ -20,6 +20,7 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.matrix_map import ColourScale, MatrixMap
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.working import Cancelled, Ticket, Working
+from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
 from trainer.problem import Problem
 from trainer.store import Workspace
@@ -49,6 +50,7 @@ class MatrixPane(Pane):
         self.opened: Opened | None = None
         self.tiles: dict[int, Tile] = {}
         self._asked: tuple[object, ...] | None = None
+        self._opening = False
         self._places: dict[int, int] = {}
         self.by = Picker(name="matrix-by", words="Order by", width=130)
         self.by.setMaximumWidth(200)
@@ -68,7 +70,7 @@ class MatrixPane(Pane):
         asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.by.key)
         if asked == self._asked:
             return
-        self._asked = asked
+        self._asked, self._opening = asked, True
         runs = (selection.run_a, selection.run_b)
         self.context.background.run(
             self,
@@ -85,7 +87,7 @@ class MatrixPane(Pane):
         )
 
     def forget(self) -> None:
-        self._asked = None
+        self._asked, self._opening = None, False
 
     def command(self) -> list[str] | None:
         if self.opened is None or not self.opened.snapshots:
@@ -106,6 +108,7 @@ class MatrixPane(Pane):
 
     def _show(self, opened: Opened) -> None:
         self.working.end()
+        self._opening = False
         self.opened = opened
         self.tiles.clear()
         self._places = {int(row): place for place, row in enumerate(opened.order)}
@@ -124,7 +127,7 @@ class MatrixPane(Pane):
         if isinstance(error, Cancelled):
             return
         self.working.end()
-        self._asked = None
+        self._asked, self._opening = None, False
         if not isinstance(error, Problem):
             self.context.background.failed.emit(error)
         for side in self.sides:
@@ -137,18 +140,28 @@ class MatrixPane(Pane):
         return Window(max(top, 0), min(bottom, n), max(left, 0), min(right, n))
 
     def _read_tiles(self) -> None:
-        if self.opened is None:
+        # While an order is made, its answer will ask for the tiles; they share the bar with it.
+        if self.opened is None or self._opening:
             return
-        window = self._window()
-        for index, snapshot in self.opened.snapshots.items():
-            blocks = int(min(400, max(32, self.sides[index].map.room.width() // 2)))
-            self.context.background.run(
-                self,
-                partial(read_tile, snapshot, self.opened.order, window, blocks=blocks),
-                done=partial(self._show_tile, index),
-                failed=self._refuse,
-                key=f"tile {index}",
-            )
+        blocks = {
+            index: int(min(400, max(32, self.sides[index].map.room.width() // 2))) for index in self.opened.snapshots
+        }
+        self.context.background.run(
+            self,
+            read_tiles,
+            self.opened,
+            self._window(),
+            blocks,
+            self.working.start(),
+            done=self._show_tiles,
+            failed=self._refuse,
+            key="tiles",
+        )
+
+    def _show_tiles(self, tiles: dict[int, Tile]) -> None:
+        self.working.end()
+        for index, tile in tiles.items():
+            self._show_tile(index, tile)
 
     def _show_tile(self, index: int, tile: Tile) -> None:
         self.tiles[index] = tile
@@ -314,3 +327,17 @@ def read_matrices(
     choices = orders(first)
     by = by if by in choices else choices[0]
     return Opened(by, ordering(first, by, progress=ticket), names, snapshots, problems, choices)
+
+
+def read_tiles(opened: Opened, window: Window, blocks: dict[int, int], ticket: Ticket) -> dict[int, Tile]:
+    """The window in both runs; far away every embedding is read. Pure, for a thread."""
+    return {
+        index: read_tile(
+            snapshot,
+            opened.order,
+            window,
+            blocks=blocks[index],
+            progress=part_of(ticket, place, len(opened.snapshots)),
+        )
+        for place, (index, snapshot) in enumerate(opened.snapshots.items())
+    }
