@@ -48,5 +48,6 @@ VIEWS: Final[tuple[Place, ...]] = (
     Place("hopfield", "Hopfield", "orbit", "HopfieldView", "Measure"),
     Place("explaining", "Explaining away", "layers", "ExplainingView", "Measure"),
     Place("prompts", "Prompts", "type", "PromptsView", "Measure"),
+    Place("evaluate", "Evaluate", "list-checks", "EvaluateView", "Measure"),
     Place("losslab", "Loss lab", "flask-conical", "LossLabView", "Learn"),
 )

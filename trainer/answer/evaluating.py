@@ -158,8 +158,12 @@ def _of_images(
     from trainer.evaluation.benchmark import TASKS, Evaluation
     from trainer.evaluation.task_data import load_task_data
 
+    # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
+    learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
+    learn = not wanted.tasks or bool(learned & set(wanted.tasks))
+
     def load(data: Any) -> TaskData:
-        key = (repr(data), kept.opened.image_size)
+        key = (repr(data), kept.opened.image_size, learn)
         if key not in loaded:
             loaded[key] = load_task_data(
                 data,
@@ -169,6 +173,7 @@ def _of_images(
                 suite=wanted.suite,
                 most=wanted.most,
                 most_train=wanted.most_train,
+                learn=learn,
                 progress=lambda share, note: tell(0.1 * share, note),
             )
         return loaded[key]
@@ -180,6 +185,11 @@ def _of_images(
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
     evaluation = Evaluation(_subject(kept), data, shift=shift, progress=lambda _share, note: tell(0.5, note))
     return dict.fromkeys(TASKS, evaluation)
+
+
+def _reads(kept: KeptModel) -> bool:
+    """Whether the model reads sentences."""
+    return kept.opened.model.text is not None
 
 
 def _of_snapshot(

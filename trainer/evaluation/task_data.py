@@ -92,6 +92,7 @@ def load_task_data(
     suite: str | None = None,
     most: int | None = None,
     most_train: int | None = None,
+    learn: bool = True,
     progress: Progress,
 ) -> TaskData:
     """The pairs to try and those to learn from, decoded at `image_size`.
@@ -106,16 +107,17 @@ def load_task_data(
         suite: Name of a prompt suite that comes with the application; None: that of the data.
         most: Try at most so many pairs; None: all.
         most_train: Learn from at most so many.
+        learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
         progress: Told the share done.
 
     Raises:
         DataError: There is no such data, split or suite.
     """
-    listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2))
-    name, tried, train = _parts(listed, split)
+    listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2), learn=learn or split == "train")
+    name, tried, train = _parts(listed, split, learn=learn)
     chosen = _chosen_suite(suite, listed, [*tried, *train])
     parts = []
-    for sources, limit, at in ((tried, most, 0.2), (train, most_train, 0.6)):
+    for sources, limit, at in ((tried, most, 0.2), (train if learn else [], most_train, 0.6)):
         kept = _sampled(sources, limit)
         told = _part(progress, at, at + 0.4)
         prepared = prepare(kept, size=image_size, cache=workspace_folder / "cache", progress=told)
@@ -134,8 +136,10 @@ def load_task_data(
     return TaskData(listed.dataset, name, parts[0], parts[1], chosen)
 
 
-def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress) -> Listed:
+def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:
     """The pairs of each split. In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
+
+    Without `learn` the folder `train` is left out where there are others: listing large compressed tars takes long.
 
     Raises:
         DataError: There is no such data.
@@ -158,6 +162,8 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
         except config.ConfigError as error:
             raise DataError(str(error)) from error
         return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)
+    if not learn and len(folders) > 1:
+        folders = {name: folder for name, folder in folders.items() if name != "train"}
     splits: dict[str, list[Source]] = {}
     for name, folder in folders.items():
         splits |= {name: listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]}
@@ -185,7 +191,7 @@ def _root_of(data: config.Data) -> Path | None:
     return Path(path).expanduser() if path else None
 
 
-def _parts(listed: Listed, split: str | None) -> tuple[str, list[Source], list[Source]]:
+def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list[Source], list[Source]]:
     """Name of the tried split, its pairs, and those to learn from."""
     splits = listed.splits
     if split is None:
@@ -196,6 +202,8 @@ def _parts(listed: Listed, split: str | None) -> tuple[str, list[Source], list[S
         raise DataError(f"{listed.dataset} has no split {split}; choose one of {', '.join(splits)}.")
     if split not in (None, "sample", "train") and "train" in splits:
         return split, splits[split], splits["train"]
+    if split not in (None, "sample", "train") and not learn:
+        return split, splits[split], []
     rows = splits[next(iter(splits)) if split in (None, "sample") else split]
     held = [source for source in rows if _place(source) < _PROBE_SHARE]
     if not held or len(held) == len(rows):

@@ -1,0 +1,142 @@
+"""Both runs' confusions, and the images behind the cell that was chosen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.heat_map import HeatMap
+from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.pickers import Badge, Choice, Picker
+from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
+
+MOST_IMAGES: Final = 60
+MOST_CLASSES: Final = 200
+TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbours"}
+
+
+class ConfusionPane(QWidget):
+    """A heat map a run; rows are the true classes, shades the share of a row."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chart: EvaluationChart | None = None
+        self._found: list[Confusion | None] = [None, None]
+        self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion", width=160)
+        self.maps = [
+            HeatMap(name=f"evaluate-confusion-{'ab'[place]}", words=f"Confusion of run {'AB'[place]}")
+            for place in range(2)
+        ]
+        self.heads = [ElidedLabel() for _ in range(2)]
+        self.told = QLabel("Point at a cell; click it to see its images.")
+        self.told.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.told, "secondary")
+        self.strip = ImageStrip(pictures.get)
+        self.strip.setObjectName("evaluate-cell-images")
+        self.strip.setAccessibleName("Images of the chosen cell")
+        pictures.arrived.connect(self.strip.picture_arrived)
+        self.tasks.picked.connect(lambda _task: self._show())
+        for place, one in enumerate(self.maps):
+            one.pointed.connect(lambda row, column, i=place: self._point(i, row, column))
+            one.chosen.connect(lambda row, column, i=place: self.choose(i, row, column))
+        self._lay_out()
+
+    def show_chart(self, chart: EvaluationChart | None) -> None:
+        """Shows the confusions of the task that is chosen, or of the first that there is."""
+        self._chart = chart
+        there = [task for task in CONFUSED if chart and any(task in run.tasks for run in chart.runs)]
+        key = self.tasks.key if self.tasks.key in there else (there[0] if there else None)
+        self.tasks.show_choices([Choice(task, TASKS[task]) for task in there], key)
+        self.strip.show_items(())
+        self.strip.hide()
+        self._show()
+
+    @property
+    def task(self) -> str:
+        """The task shown, empty for none."""
+        return self.tasks.key or ""
+
+    def choose(self, index: int, row: int, column: int) -> None:
+        """Shows the images of one cell of run `index`."""
+        found, chart = self._found[index], self._chart
+        if found is None or chart is None:
+            return
+        run = next(run for run in chart.runs if run.index == index)
+        paths = images_of_cell(run.tasks[self.task], found.numbers[row], found.numbers[column])
+        mark = "good" if row == column else "warn"
+        words = f"{found.classes[row]} → {found.classes[column]}"
+        items = [
+            StripItem(path, ((words, theme.run_colour(index)),), mark, "", f"{path}\n{words}")
+            for path in paths[:MOST_IMAGES]
+        ]
+        self.strip.show_items(items)
+        self.strip.setVisible(bool(items))
+        more = f", the first {MOST_IMAGES} shown" if len(paths) > MOST_IMAGES else ""
+        self._tell(index, row, column, more)
+
+    def _show(self) -> None:
+        for place in range(2):
+            run = next((r for r in self._chart.runs if r.index == place), None) if self._chart else None
+            record = run.tasks.get(self.task) if run is not None and self.task else None
+            found = confusion_of(record) if record is not None else None
+            if found is not None and len(found.classes) > MOST_CLASSES:
+                self.heads[place].setText(f"{run.name}: {len(found.classes):,} classes are too many to be drawn.")
+                found = None
+            elif found is not None:
+                right = int(found.counts.trace())
+                n = int(found.counts.sum())
+                self.heads[place].setText(f"{run.name}: {100 * right / n:.1f} % right, n = {n:,}")
+            else:
+                self.heads[place].setText(f"{run.name}: not measured" if run else "")
+            self._found[place] = found
+            for widget in (self.maps[place], self.heads[place], self._badges[place]):
+                widget.setVisible(run is not None)
+            names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
+            self.maps[place].show_matrix(names, values)
+        self.told.setText("Point at a cell; click it to see its images.")
+
+    def _point(self, index: int, row: int, column: int) -> None:
+        if row >= 0:
+            self._tell(index, row, column, "")
+
+    def _tell(self, index: int, row: int, column: int, more: str) -> None:
+        found = self._found[index]
+        if found is None:
+            return
+        count, share = int(found.counts[row, column]), 100 * float(found.shares[row, column])
+        of = int(found.counts[row].sum())
+        true, answer = found.classes[row], found.classes[column]
+        words = f"Run {'AB'[index]}: {true} taken for {answer}: {count:,} of {of:,}"
+        self.told.setText(f"{words} ({share:.0f} %){more}" if of else words)
+
+    def _lay_out(self) -> None:
+        self._badges = [Badge("AB"[place], place) for place in range(2)]
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.SPACE)
+        self.tasks.setMaximumWidth(220)
+        bar.addWidget(self.tasks)
+        bar.addWidget(self.told, 1)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(theme.BETWEEN)
+        grid.setVerticalSpacing(theme.INSIDE)
+        for place in range(2):
+            head = QHBoxLayout()
+            head.setSpacing(theme.SPACE)
+            head.addWidget(self._badges[place])
+            head.addWidget(self.heads[place], 1)
+            grid.addLayout(head, 0, place)
+            grid.addWidget(self.maps[place], 1, place)
+            grid.setColumnStretch(place, 1)
+        grid.setRowStretch(1, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(bar)
+        column.addLayout(grid, 1)
+        column.addWidget(self.strip)

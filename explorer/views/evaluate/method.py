@@ -1,0 +1,30 @@
+"""What the `?` of the Evaluate view tells."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METHOD: Final = """\
+Zero-shot: a class is the mean of its prompts' unit embeddings, brought to unit length again (Radford et al. 2021); \
+the nearest class is the answer. CLOOB's retrieval is part of training only. Mean per class weighs every class \
+alike.
+
+Calibration: expected calibration error over 15 bins (Guo et al. 2017), at the run's own temperature, and at one \
+fitted on a half of the images and measured on the other half.
+
+Linear probe: logistic regression (L-BFGS) on image embeddings, directions scaled alike; the regularisation is \
+chosen on a fifth of the labelled images, then it is fitted on all of them. Few-shot: 1 to 16 labels a class, mean \
+of 3 draws, the regularisation chosen on up to 4 further labels a class. kNN: votes of 20 neighbours (Wu et al. \
+2018).
+
+Robustness: Gaussian noise, contrast and JPEG as ImageNet-C (Hendrycks and Dietterich 2019), blur scaled to the \
+image's side, and a covered square; five severities. Both runs see the same corrupted images.
+
+Is the difference real? Both runs answer the same images, so the difference is paired: its 95 % interval comes from \
+4,000 resamplings of the images, p from McNemar's exact test, adjusted for the rows of the table (Holm). This is \
+about the images: another seed may give another answer. Groups of runs over seeds are compared by Welch's t-test \
+(Holm) and by permutation; with 3 seeds each, permutation cannot give less than 0.1.
+
+Caveats: images are those of the run's own resolution. A sample is drawn by a hash of the file names and is the same \
+for every run; n is shown. Published numbers were measured with other models, on whole test sets at full resolution: \
+they stand beside yours to show the order of size, not for a test."""

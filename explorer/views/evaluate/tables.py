@@ -1,0 +1,169 @@
+"""The numbers of an evaluation: what was measured, what was published, and groups of runs over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+
+from explorer import theme
+from trainer.charts.evaluation import EvaluationChart, EvaluationLine
+from trainer.charts.groups import GroupTable
+from trainer.charts.reference import Reference
+from trainer.figures.groups import cell, p_text
+
+
+class NumberTable(QTableWidget):
+    """Words on the left, figures on the right; rows of a heading are strong."""
+
+    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
+        super().__init__(0, 0, parent)
+        self.setObjectName(name)
+        self.setAccessibleName(words)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(28)
+        self.setShowGrid(False)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setWordWrap(False)
+        self.horizontalHeader().setHighlightSections(False)
+
+    def show_cells(
+        self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), words: int = 1
+    ) -> None:
+        """Shows the rows; the first `words` columns hold words. A row of one cell is a heading."""
+        self.clear()
+        self.clearSpans()
+        self.setColumnCount(len(heads))
+        self.setRowCount(len(rows))
+        for column, head in enumerate(heads):
+            item = QTableWidgetItem(head)
+            item.setTextAlignment(self._side(column, words))
+            self.setHorizontalHeaderItem(column, item)
+        for place, row in enumerate(rows):
+            for column, text in enumerate(row):
+                item = QTableWidgetItem(text)
+                item.setTextAlignment(self._side(column, words))
+                item.setToolTip(tips[place] if place < len(tips) else "")
+                if len(row) == 1:
+                    item.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
+                self.setItem(place, column, item)
+            if len(row) == 1:
+                self.setSpan(place, 0, 1, len(heads))
+        header = self.horizontalHeader()
+        for column in range(len(heads)):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        if heads:
+            header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+
+    def strengthen(self, place: int, column: int) -> None:
+        """Writes one cell strongly."""
+        item = self.item(place, column)
+        if item is not None:
+            item.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
+
+    def texts(self) -> list[list[str]]:
+        """What it says, row by row."""
+        columns = range(self.columnCount())
+        cells = [[self.item(row, column) for column in columns] for row in range(self.rowCount())]
+        return [[item.text() for item in row if item is not None] for row in cells]
+
+    @staticmethod
+    def _side(column: int, words: int) -> Qt.AlignmentFlag:
+        side = Qt.AlignmentFlag.AlignLeft if column < words else Qt.AlignmentFlag.AlignRight
+        return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def show_evaluation(table: NumberTable, chart: EvaluationChart) -> None:
+    """A, B, their difference with its interval, and p; the better one is strong where the difference is real."""
+    both = len(chart.runs) > 1
+    heads = ["Measure", "n", *("AB"[run.index] for run in chart.runs)]
+    heads += ["B − A", "95 % interval", "p"] if both else ["95 % interval"]
+    rows: list[list[str]] = []
+    tips: list[str] = []
+    strong: list[tuple[int, int]] = []
+    for task in dict.fromkeys(line.task for line in chart.lines):
+        rows.append([TASK_WORDS[task]])
+        tips.append("")
+        for line in (one for one in chart.lines if one.task == task):
+            row = [line.metric.label, f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
+            row += _difference(line) if both else [_interval(line.intervals[0])]
+            if (winner := _winner(line)) >= 0:
+                strong.append((len(rows), 2 + winner))
+            rows.append(row)
+            tips.append(_tip(line))
+    table.show_cells(heads, rows, tips=tips)
+    for place, column in strong:
+        table.strengthen(place, column)
+
+
+def show_published(table: NumberTable, published: Sequence[Reference]) -> None:
+    """What papers report about the data set."""
+    words = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
+    rows, tips = [], []
+    for one in published:
+        spread = f" ± {100 * one.std:.2f}" if one.std is not None else ""
+        rows.append([one.model, words[one.task], one.trained, f"{one.runs}", f"{100 * one.value:.2f}{spread} %"])
+        tips.append(one.source)
+    table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, words=3)
+
+
+def show_groups(table: NumberTable, groups: GroupTable) -> None:
+    """Mean and deviation of each group, and both tests."""
+    heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups), "p Welch, Holm"]
+    rows: list[list[str]] = []
+    strong: list[tuple[int, int]] = []
+    for key in dict.fromkeys((line.dataset, line.split) for line in groups.lines):
+        rows.append([" ".join(key)])
+        for line in (one for one in groups.lines if (one.dataset, one.split) == key):
+            cells = [cell(line, place) for place in range(len(groups.groups))]
+            permuted = p_text(line.test.permutation if line.test else float("nan"))
+            if line.best >= 0:
+                strong.append((len(rows), 1 + line.best))
+            rows.append([line.metric.label, *cells, p_text(line.p), permuted])
+    table.show_cells([*heads, "p permutation"], rows)
+    for place, column in strong:
+        table.strengthen(place, column)
+
+
+TASK_WORDS = {
+    "zero_shot": "Zero-shot",
+    "retrieval": "Retrieval",
+    "linear_probe": "Linear probe",
+    "few_shot": "Few-shot",
+    "knn": "Neighbours",
+    "robustness": "Robustness",
+}
+
+
+def _difference(line: EvaluationLine) -> list[str]:
+    if line.difference is None:
+        return ["–", "", ""]
+    gap = line.difference.paired
+    points = f"{100 * gap.difference:+.1f}".replace("-", "−")
+    return [points, _interval((gap.low, gap.high)), p_text(line.difference.p)]
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}".replace("-", "−")
+
+
+def _winner(line: EvaluationLine) -> int:
+    """Place of the better run where the difference is real, else -1."""
+    if line.difference is None or not line.difference.real or line.metric.better == "none":
+        return -1
+    return int((line.difference.paired.difference > 0) == (line.metric.better == "up"))
+
+
+def _tip(line: EvaluationLine) -> str:
+    words = [
+        f"{'AB'[place]}: 95 % interval {_interval(ends)} %" for place, ends in enumerate(line.intervals[:2]) if ends
+    ]
+    if line.difference is not None and line.difference.mcnemar is not None:
+        test = line.difference.mcnemar
+        words.append(f"Right in A alone: {test.only_a:,}; in B alone: {test.only_b:,}. McNemar p = {p_text(test.p)}")
+    return "\n".join(words)

@@ -1,0 +1,396 @@
+"""The Evaluate view: tasks on a data set for run A and run B, and whether their differences are real."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QStackedWidget,
+    QTabBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.views.evaluate.asking import Asking
+from explorer.views.evaluate.confusion_pane import ConfusionPane
+from explorer.views.evaluate.method import METHOD
+from explorer.views.evaluate.plots import CurvesPane
+from explorer.views.evaluate.seeds_pane import SeedsPane, groups_of, seeded
+from explorer.views.evaluate.tables import TASK_WORDS, NumberTable, show_evaluation, show_published
+from explorer.views.view import Context, View
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.pickers import Choice, Picker
+from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
+from trainer.charts.reference import references
+from trainer.messages import Evaluate
+from trainer.problem import Problem
+from trainer.store import Workspace
+
+NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked the same questions."
+OWN_DATA: Final = "The runs' own data"
+NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
+"""Data sets that torchvision knows and that are classified by name."""
+MOST: Final = 2_000
+KEPT: Final = 12
+TABS: Final = (("table", "Numbers"), ("confusion", "Confusion"), ("curves", "Curves"), ("seeds", "Over seeds"))
+NOTHING: Final = "Choose data and tasks, then press Evaluate. The runs answer in a process of their own."
+
+
+class EvaluateView(View):
+    """Measures both runs, and shows what is stored of earlier measurements."""
+
+    title = "Evaluate"
+    question = "How good are the runs at the tasks of the field, and is their difference real?"
+    icon = "list-checks"
+    method = METHOD
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.asking = Asking(context.asker, self)
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.chart: EvaluationChart | None = None
+        self._read: tuple[Any, ...] | None = None
+        self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
+        self.data.setEditable(True)
+        self.data.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
+        self.browse = QPushButton("Folder…", objectName="evaluate-browse")
+        self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
+        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Images to try at most")
+        self.go = QPushButton("Evaluate", objectName="evaluate-go")
+        self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
+        self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
+        self.status = ElidedLabel(NOTHING)
+        self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
+        self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
+        self.stack = QStackedWidget()
+        self.table = NumberTable("evaluate-table", "Numbers of both runs")
+        self.published = NumberTable("evaluate-published", "Published numbers of this data set")
+        self.confusion = ConfusionPane(self.pictures)
+        self.curves = CurvesPane()
+        self.seeds = SeedsPane()
+        self._lay_out()
+        self._restore()
+        self._connect()
+
+    # -- what the window asks ----------------------------------------------------------------------------------
+
+    def command(self) -> list[str] | None:
+        if self.tabs.currentIndex() == 3:
+            return None
+        if self.chart is None:
+            return None
+        panel = "confusion" if self.tabs.currentIndex() == 1 else "curves"
+        words = ["export", "evaluation", "--runs", *(str(run.run) for run in self.chart.runs)]
+        words += ["--dataset", self.chart.dataset, "--split", self.chart.split, "--panel", panel]
+        if self.context.selection.step is not None:
+            words += ["--step", str(self.context.selection.step)]
+        return words + (["--task", self.confusion.task] if panel == "confusion" and self.confusion.task else [])
+
+    def actions_for_palette(self) -> list[QAction]:
+        go = QAction("Evaluate the runs", self, objectName="evaluate-action-go")
+        go.triggered.connect(self.evaluate)
+        copy = QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy")
+        copy.triggered.connect(self.copy_evaluation)
+        return [go, copy]
+
+    def refresh(self) -> None:
+        selection = self.context.selection
+        if not selection.runs:
+            self.show_no_run("list-checks", NO_RUN)
+            return
+        self.show_content()
+        self._fill_data()
+        self._propose()
+        self._show()
+        self.read()
+
+    def evaluate(self) -> None:
+        """Asks for what the controls say."""
+        if self.asking.busy or not self.context.selection.runs:
+            return
+        question = self._question()
+        if not question.tasks:
+            self.status.setText("Choose at least one task.")
+            return
+        self._keep_data(question.data)
+        self.asking.ask(question)
+
+    def copy_evaluation(self) -> None:
+        """Puts the command that measures the same on the clipboard."""
+        import shlex
+
+        from PySide6.QtWidgets import QApplication
+
+        question = self._question()
+        words = ["trainer", "evaluate", *map(str, question.runs), "--task", *question.tasks]
+        words += ["--data", question.data] if question.data else []
+        words += ["--most", str(question.most)] if question.most else []
+        words += ["--step", str(question.step)] if question.step is not None else []
+        words += ["--workspace", str(self.context.workspace.folder)]
+        QApplication.clipboard().setText(shlex.join(words))
+        self.status.setText("The command that measures this is on the clipboard.")
+
+    def read(self, *, again: bool = False) -> None:
+        """Reads what is stored of the runs, unless that is shown already."""
+        selection = self.context.selection
+        wanted = (selection.runs, selection.step, self.shown.key)
+        if wanted == self._read and not again:
+            return
+        self._read = wanted
+        self.context.background.run(
+            self, stored, self.context.workspace, *wanted, done=self._take, failed=self._failed, key="read"
+        )
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _take(self, found: tuple[list[tuple[str, str]], EvaluationChart | str]) -> None:
+        there, chart = found
+        self.chart = chart if isinstance(chart, EvaluationChart) else None
+        key = (self.chart.dataset, self.chart.split) if self.chart else None
+        self.shown.show_choices([Choice(one, f"{one[0]} {one[1]}") for one in there], key)
+        if self._read is not None:
+            self._read = (*self._read[:2], self.shown.key)
+        if self.chart is not None:
+            show_evaluation(self.table, self.chart)
+            show_published(self.published, self.chart.published)
+        else:
+            self.table.show_cells((), ())
+            show_published(self.published, references(self._dataset_named()))
+        for widget in (self._published_head, self.published):
+            widget.setVisible(self.published.rowCount() > 0)
+        self._nothing.setVisible(self.chart is None)
+        self.table.setVisible(self.chart is not None)
+        self.confusion.show_chart(self.chart)
+        self.curves.show_chart(self.chart)
+
+    def _show(self) -> None:
+        busy = self.asking.busy
+        for widget in (self.progress, self.cancel):
+            widget.setVisible(busy)
+        self.go.setEnabled(not busy)
+        if busy:
+            self.progress.setRange(0, 100 if self.asking.progress else 0)
+            self.progress.setValue(round(100 * self.asking.progress))
+            self.status.setText(f"In a process of its own: {self.asking.note}")
+
+    def _done(self, answer: dict[str, Any]) -> None:
+        reasons = [f"{what}: {why}" for what, why in answer["left_out"].items()]
+        words = f"{len(answer['done'])} measurements stored."
+        self.status.setText(" ".join([words, *reasons]))
+        if answer["done"]:
+            last = answer["done"][-1]
+            key = (last["dataset"], last["split"])
+            self.shown.show_choices([Choice(key, " ".join(key))], key)
+        self.read(again=True)
+
+    def _cancelled(self) -> None:
+        self.asking.cancel()
+        self.status.setText("Cancelled. Tasks that were done are stored.")
+        self.read(again=True)
+
+    def _failed(self, error: Exception) -> None:
+        self.status.setText(str(error))
+
+    # -- seeds -------------------------------------------------------------------------------------------------
+
+    def _propose(self) -> None:
+        self.seeds.propose(*(self._name(run) for run in (self.context.selection.run_a, self.context.selection.run_b)))
+
+    def _compare(self, a: str, b: str) -> None:
+        args = (groups_of, self.context.workspace, a, b)
+        self.context.background.run(self, *args, done=self.seeds.show_groups, failed=self._failed, key="groups")
+
+    def _launch(self, seeds: int) -> None:
+        self.seeds.launch.setEnabled(False)
+        args = (seeded, self.context.workspace, self.context.selection.runs, seeds)
+        self.context.background.run(self, *args, done=self._queue, failed=self._failed, key="seeds")
+
+    def _queue(self, runs: Sequence[Any]) -> None:
+        self.seeds.launch.setEnabled(True)
+        if not runs:
+            self.status.setText("Every seed of both runs is there already.")
+            return
+        self.context.jobs.enqueue(runs)
+        self.status.setText(f"{len(runs)} runs queued: {runs[0].name} to {runs[-1].name}. See Runs.")
+
+    # -- controls ----------------------------------------------------------------------------------------------
+
+    def _question(self) -> Evaluate:
+        selection = self.context.selection
+        chosen = tuple(action.data() for action in self._task_menu.actions() if action.isChecked())
+        text = self.data.currentText().strip()
+        data = "" if text == OWN_DATA else text
+        return Evaluate(runs=selection.runs, data=data, tasks=chosen, most=self.most.value(), step=selection.step)
+
+    def _dataset_named(self) -> str:
+        return Path(self.data.currentText().strip()).name
+
+    def _fill_data(self) -> None:
+        typed = self.data.currentText()
+        kept = [one for one in self.context.settings.value("evaluate/data", []) if isinstance(one, str)]
+        entries = list(dict.fromkeys([OWN_DATA, *kept, *NAMED]))
+        if [self.data.itemText(i) for i in range(self.data.count())] != entries:
+            self.data.blockSignals(True)
+            self.data.clear()
+            self.data.addItems(entries)
+            self.data.setCurrentText(typed or OWN_DATA)
+            self.data.blockSignals(False)
+
+    def _keep_data(self, data: str) -> None:
+        if data and data not in NAMED:
+            kept = [one for one in self.context.settings.value("evaluate/data", []) if isinstance(one, str)]
+            self.context.settings.set("evaluate/data", list(dict.fromkeys([data, *kept]))[:KEPT])
+        self._fill_data()
+
+    def _choose_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Data to evaluate on", self.data.currentText())
+        if folder:
+            self.data.setCurrentText(folder)
+
+    def _tasks_changed(self) -> None:
+        chosen = [action.data() for action in self._task_menu.actions() if action.isChecked()]
+        self.context.settings.set("evaluate/tasks", chosen)
+        every = len(chosen) == len(TASK_WORDS)
+        self.tasks.setText("All tasks" if every else f"{len(chosen)} tasks" if len(chosen) != 1 else "1 task")
+
+    def _on_tab(self, place: int) -> None:
+        self.stack.setCurrentIndex(place)
+        self.context.settings.set("evaluate/tab", place)
+
+    def _name(self, run: int | None) -> str:
+        row = self.context.jobs.run(run) if run is not None else None
+        return row.name if row is not None else ""
+
+    def _refresh_if_seen(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        settings = self.context.settings
+        chosen = settings.value("evaluate/tasks", list(TASK_WORDS))
+        for action in self._task_menu.actions():
+            action.setChecked(not isinstance(chosen, list) or action.data() in chosen)
+        self._tasks_changed()
+        most, tab = settings.value("evaluate/most", MOST), settings.value("evaluate/tab", 0)
+        self.most.setValue(most if isinstance(most, int) else MOST)
+        self.tabs.setCurrentIndex(tab if tab in range(len(TABS)) else 0)
+        self.stack.setCurrentIndex(self.tabs.currentIndex())
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.step_changed):
+            signal.connect(self._refresh_if_seen)
+        self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
+        self.browse.clicked.connect(self._choose_folder)
+        self.data.lineEdit().returnPressed.connect(self.evaluate)
+        self.most.valueChanged.connect(lambda value: self.context.settings.set("evaluate/most", value))
+        self._task_menu.triggered.connect(lambda _action: self._tasks_changed())
+        self.go.clicked.connect(self.evaluate)
+        self.cancel.clicked.connect(self._cancelled)
+        self.asking.changed.connect(self._show)
+        self.asking.done.connect(self._done)
+        self.asking.failed.connect(self.status.setText)
+        self.shown.picked.connect(lambda _key: self.read())
+        self.tabs.currentChanged.connect(self._on_tab)
+        self.seeds.wanted.connect(self._compare)
+        self.seeds.launch_asked.connect(self._launch)
+
+    def _lay_out(self) -> None:
+        theme.set_role(self.go, "primary")
+        theme.set_role(self.status, "small")
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(140)
+        self.most.setRange(0, 1_000_000)
+        self.most.setSingleStep(500)
+        self.most.setSpecialValueText("all")
+        self._task_menu = QMenu(self.tasks)
+        for name, words in TASK_WORDS.items():
+            action = self._task_menu.addAction(words)
+            action.setObjectName(f"evaluate-task-{name}")
+            action.setCheckable(True)
+            action.setData(name)
+        self.tasks.setMenu(self._task_menu)
+        self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.tasks.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        theme.keep_icon(self.tasks, "list-checks", 16, "secondary")
+        most = QLabel("At most")
+        most.setBuddy(self.most)
+        theme.set_role(most, "secondary")
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.SPACE)
+        bar.addWidget(self.data, 1)
+        for widget in (self.browse, self.tasks, most, self.most, self.go):
+            bar.addWidget(widget)
+        tell = QHBoxLayout()
+        tell.setSpacing(theme.SPACE)
+        tell.addWidget(self.status, 1)
+        tell.addWidget(self.progress)
+        tell.addWidget(self.cancel)
+        for _, words in TABS:
+            self.tabs.addTab(words)
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        ways = QHBoxLayout()
+        ways.addWidget(self.tabs)
+        ways.addStretch(1)
+        self.shown.setMaximumWidth(280)
+        ways.addWidget(self.shown)
+        for pane in (self._numbers(), self.confusion, self.curves, self.seeds):
+            self.stack.addWidget(pane)
+        column = QVBoxLayout()
+        column.setSpacing(theme.SPACE)
+        column.addLayout(bar)
+        column.addLayout(tell)
+        column.addLayout(ways)
+        column.addWidget(self.stack, 1)
+        self.body.addLayout(column, 1)
+
+    def _numbers(self) -> QWidget:
+        pane = QWidget()
+        self._nothing = QLabel("Nothing is measured of these runs yet. " + NOTHING)
+        self._nothing.setWordWrap(True)
+        theme.set_role(self._nothing, "secondary")
+        self._published_head = QLabel("Published numbers, of other models at full resolution")
+        theme.set_role(self._published_head, "strong")
+        column = QVBoxLayout(pane)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self._nothing)
+        column.addWidget(self.table, 3)
+        column.addWidget(self._published_head)
+        column.addWidget(self.published, 2)
+        self._published_head.hide()
+        self.published.hide()
+        column.addStretch(0)
+        return pane
+
+
+def stored(
+    workspace: Workspace, runs: tuple[int, ...], step: int | None, data: tuple[str, str] | None
+) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
+    """What the runs were evaluated on, and the chart of `data` or of the newest; or why there is none. Pure."""
+    try:
+        there = evaluated_data(workspace, runs)
+        dataset, split = data if data in there else (None, None)
+        return there, evaluation(workspace, runs, dataset=dataset, split=split, step=step)
+    except Problem as problem:
+        return [], str(problem)

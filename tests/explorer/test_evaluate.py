@@ -1,0 +1,226 @@
+"""The Evaluate view through its real widgets; the process that answers is replaced by what it would store."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from explorer.views.evaluate import EvaluateView
+from explorer.views.evaluate.seeds_pane import group_pattern, seeded
+from explorer.views.view import Context
+from trainer.__main__ import main
+from trainer.messages import Evaluate, Failure
+from trainer.store import Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+
+N = 60
+CLASSES = ("ring", "star", "heart")
+
+
+class FakeAsker(QObject):
+    """Stores what it is asked for: run A is right in 2 of 3 images, the other in all."""
+
+    state_changed = Signal(str, str)
+
+    def __init__(self, workspace: Workspace, folder: Path) -> None:
+        super().__init__()
+        self.workspace, self.folder = workspace, folder
+        self.asked: list[Evaluate] = []
+        self.cancelled: list[int] = []
+        self.answering = True
+        self.failing: Failure | None = None
+
+    def ask(self, question: Evaluate, *, done: Any, failed: Any, progress: Any, owner: Any) -> int:
+        self.asked.append(question)
+        if self.failing is not None:
+            QTimer.singleShot(0, self, lambda: failed(self.failing))
+        elif self.answering:
+            QTimer.singleShot(0, self, lambda: done(store(self.workspace, self.folder, question)))
+        else:
+            QTimer.singleShot(0, self, lambda: progress(0.4, "good: robustness"))
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+
+def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, Any]:
+    label = np.arange(N) % 3
+    paths = np.array([str(folder / f"{i}.png") for i in range(N)])
+    done = []
+    for place, run in enumerate(question.runs):
+        row = workspace.run(run)
+        predicted = np.where((label == 2) & (place == 0), 0, label)
+        right = predicted == label
+        bins = {"edges": [0, 0.5, 1], "counts": [20, 40], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
+        details = {"classes": list(CLASSES), "reliability": {"own": {"inv_tau": 30.0, "ece": 0.1, **bins}}}
+        arrays = {"path": paths, "label": label, "predicted": predicted, "right": right, "rank": 2 - right}
+        metrics = {"zero_shot_acc1": float(right.mean()), "zero_shot_acc5": 1.0}
+        record = TaskRecord("zero_shot", metrics, N, 100, details, arrays)
+        at = evaluation_folder(row.folder, "GTSRB", "test", 20)
+        write_task(at, record)
+        curves = {kind: [0.6, 0.5, 0.4, 0.3, 0.2] for kind in ("noise", "blur")}
+        robust = {"robust_clean": float(right.mean()), "robust_mean": 0.4}
+        write_task(
+            at, TaskRecord("robustness", robust, N, 100, {"curves": curves, "measure": "zero_shot_acc1"}, arrays)
+        )
+        workspace.add_evaluation(run, 20, "GTSRB", "test", metrics | robust | {"n": N})
+        done.append({"run": run, "step": 20, "dataset": "GTSRB", "split": "test", "task": "zero_shot"})
+    return {"done": done, "left_out": {"good: retrieval": "Its captions are made of its classes."}}
+
+
+@pytest.fixture
+def context(make_context: Callable[[], Context], two_runs: tuple[int, int], tmp_path: Path) -> Context:
+    made = make_context()
+    made.asker.close()
+    context = dataclasses.replace(made, asker=FakeAsker(made.workspace, tmp_path))
+    context.jobs.poll()
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    return context
+
+
+@pytest.fixture
+def view(context: Context, qtbot: QtBot) -> EvaluateView:
+    made = EvaluateView(context)
+    qtbot.addWidget(made)
+    made.resize(1100, 760)
+    made.show()
+    qtbot.waitUntil(lambda: bool(context.jobs.runs) and not context.background.busy)
+    return made
+
+
+def measured(view: EvaluateView, qtbot: QtBot) -> None:
+    view.data.setCurrentText("/some/GTSRB")
+    QTest.mouseClick(view.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.chart is not None)
+
+
+def test_an_empty_view_says_what_to_do(view: EvaluateView):
+    assert view._nothing.isVisible()
+    assert not view.table.isVisible()
+    assert view.command() is None
+    assert "Nothing is measured of these runs yet" in view._nothing.text()
+
+
+def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):
+    view._task_menu.actions()[2].trigger()
+    measured(view, qtbot)
+    question = view.context.asker.asked[0]
+    assert question.runs == view.context.selection.runs
+    assert question.data == "/some/GTSRB"
+    assert "linear_probe" not in question.tasks
+    assert "zero_shot" in question.tasks
+    rows = {row[0]: row for row in view.table.texts() if len(row) > 1}
+    assert rows["Zero-shot accuracy"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
+    assert rows["Zero-shot accuracy"][6] == "< 0.001"
+    assert rows["Zero-shot top-5 accuracy"][6] == "1.000"
+    strong = {
+        view.table.item(row, column).text()
+        for row in range(view.table.rowCount())
+        for column in (2, 3)
+        if view.table.item(row, column) is not None and view.table.item(row, column).font().bold()
+    }
+    assert strong == {"100.0 %"}
+    assert "Its captions are made of its classes" in view.status.text()
+
+
+def test_published_numbers_stand_beside_ones_own(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    texts = view.published.texts()
+    assert view.published.isVisible()
+    assert ["CLOOB RN50", "Zero-shot", "CC3M, 31 epochs", "5", "6.38 ± 2.11 %"] in texts
+    assert "CLOOB paper" in view.published.item(0, 0).toolTip()
+
+
+def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    view.tabs.setCurrentIndex(1)
+    heat = view.confusion.maps[0]
+    qtbot.waitUntil(heat.isVisible)
+    QApplication.processEvents()
+    place = heat.centre_of(2, 0).toPoint()
+    QTest.mouseMove(heat, place)
+    QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
+    assert "Run A: heart taken for ring: 20 of 20" in view.confusion.told.text()
+    assert [Path(item.path).name for item in view.confusion.strip.items][:2] == ["2.png", "5.png"]
+    assert len(view.confusion.strip.items) == 20
+    assert view.command()[-2:] == ["--task", "zero_shot"]
+
+
+def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
+    measured(view, qtbot)
+    view.tabs.setCurrentIndex(2)
+    assert [curve.name for curve in view.curves.robustness.curves] == [
+        "good, noise",
+        "good, blur",
+        "bad, noise",
+        "bad, blur",
+    ]
+    assert view.curves.robustness.curves[0].y[1:] == pytest.approx((60, 50, 40, 30, 20))
+    assert view.curves.reliability.curves[0].x == (0.3, 0.8)
+    out = tmp_path / "shown.csv"
+    assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
+    assert "zero_shot_acc1" in out.read_text()
+
+
+def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):
+    view.context.asker.answering = False
+    QTest.mouseClick(view.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "good: robustness" in view.status.text())
+    assert view.progress.value() == 40
+    assert not view.go.isEnabled()
+    QTest.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
+    assert view.context.asker.cancelled == [1]
+    assert view.go.isEnabled()
+    assert not view.progress.isVisible()
+    assert "Cancelled" in view.status.text()
+
+
+def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
+    view.context.asker.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
+    view.data.setFocus()
+    QTest.keyClick(view.data.lineEdit(), Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: view.status.text() == "There is no such folder. Choose another.")
+
+
+def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, qtbot: QtBot):
+    view.data.setCurrentText("/some/GTSRB")
+    view.copy_evaluation()
+    words = QApplication.clipboard().text().split()
+    assert words[:4] == ["trainer", "evaluate", *map(str, view.context.selection.runs)]
+    assert words[words.index("--data") + 1] == "/some/GTSRB"
+    assert words[words.index("--most") + 1] == "2000"
+
+
+def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
+    queued: list[Any] = []
+    monkeypatch.setattr(view.context.jobs, "enqueue", lambda runs, *_, **__: queued.extend(runs))
+    view.tabs.setCurrentIndex(3)
+    view.seeds.seeds.setValue(3)
+    QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(queued))
+    # Seed 0 of each is there already: it is the run itself.
+    assert [(run.name, run.seed) for run in queued] == [
+        ("good seed 1", 1),
+        ("good seed 2", 2),
+        ("bad seed 1", 1),
+        ("bad seed 2", 2),
+    ]
+    workspace = view.context.workspace
+    for run in queued:
+        workspace.create_run(run)
+    assert seeded(workspace, view.context.selection.runs, 3) == []
+    assert group_pattern("good seed 2") == "good*"
+    measured(view, qtbot)
+    QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
+    assert "A test over seeds" not in view.seeds.told.text()

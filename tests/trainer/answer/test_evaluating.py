@@ -1,0 +1,163 @@
+"""`trainer evaluate` end to end: tasks, what they store, and their shape; on drawn scenes and on real data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+from trainer.analysis import corruptions
+from trainer.answer import OpenModels
+from trainer.answer.evaluating import Wanted, clip_benchmark, evaluate_runs
+from trainer.answer.open_models import AnswerError
+from trainer.charts.evaluation import answers, confusion_of, evaluation, images_of_cell
+from trainer.config import Scenes
+from trainer.data import scenes_folder
+from trainer.evaluation.task_data import load_task_data
+from trainer.figures import evaluation as figure
+from trainer.store import Workspace
+from trainer.store.evaluation_files import TaskRecord, read_tasks, write_task
+
+
+@pytest.fixture(scope="module")
+def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A copy that may be written to, with both runs evaluated on their own data."""
+    folder = tmp_path_factory.mktemp("evaluated") / "workspace"
+    shutil.copytree(asked.folder, folder)
+    workspace = Workspace(folder)
+    wanted = Wanted(split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
+    evaluate_runs(OpenModels(workspace), [1, 2], wanted, lambda _share, _note: None)
+    return workspace
+
+
+def test_what_is_measured_is_what_was_logged(own: Workspace):
+    logged = next(e.metrics for e in own.evaluations(1) if (e.split, e.step) == ("renderings", 8))
+    chart = evaluation(own, [1, 2], dataset="scenes")
+    lines = {line.name: line for line in chart.lines}
+    assert {"zero_shot_acc1", "image_to_text_R@5", "linear_probe_acc1"} <= set(lines)
+    # The row keeps what training wrote there and gains the rest.
+    assert {"matched_cosine", "linear_probe_acc1", "n"} <= set(logged)
+    for name in ("zero_shot_acc1", "text_to_image_R@1"):
+        again = main(["evaluate", "1", "--workspace", str(own.folder)])
+        assert again == 0
+        assert lines[name].values[0] == pytest.approx(logged[name], abs=1e-6)
+        assert lines[name].n == (24, 24)
+    assert lines["zero_shot_acc1"].difference.paired.n == 24
+
+
+def test_metrics_are_those_of_the_answers_and_of_scikit_learn(own: Workspace):
+    metrics = pytest.importorskip("sklearn.metrics")
+    record = evaluation(own, [1], dataset="scenes").runs[0].tasks["zero_shot"]
+    label, predicted = record.arrays["label"], record.arrays["predicted"]
+    assert record.metrics["zero_shot_acc1"] == pytest.approx(metrics.accuracy_score(label, predicted))
+    expected = metrics.recall_score(label, predicted, labels=np.unique(label), average="macro", zero_division=0)
+    assert record.metrics["zero_shot_mean_per_class"] == pytest.approx(expected)
+    found = confusion_of(record)
+    assert (found.counts == metrics.confusion_matrix(label, predicted, labels=list(found.numbers))).all()
+    row, column = np.unravel_index(found.counts.argmax(), found.counts.shape)
+    paths = images_of_cell(record, found.numbers[row], found.numbers[column])
+    assert len(paths) == found.counts.max()
+    assert all(Path(path).is_file() for path in paths)
+    assert answers(record, "zero_shot_acc5").mean() == pytest.approx(record.metrics["zero_shot_acc5"])
+
+
+def test_the_command_prints_the_shape_of_clip_benchmark(own: Workspace, capsys: pytest.CaptureFixture[str]):
+    argv = ["evaluate", "1", "2", "--snapshot", "--task", "zero_shot", "retrieval", "linear_probe", "--split"]
+    assert main([*argv, "renderings", "--json", "--workspace", str(own.folder)]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert [r["task"] for r in results[:3]] == ["zeroshot_classification", "zeroshot_retrieval", "linear_probe"]
+    assert {"dataset", "model", "pretrained", "task", "metrics", "language"} <= set(results[0])
+    assert {"acc1", "acc5", "mean_per_class_recall"} <= set(results[0]["metrics"])
+    assert {"image_retrieval_recall@5", "text_retrieval_recall@5"} <= set(results[1]["metrics"])
+    assert "lp_acc1" in results[2]["metrics"]
+    # A snapshot holds the same embeddings as the images give, in half precision at most.
+    assert results[0]["metrics"]["acc1"] == pytest.approx(own.evaluations(1)[-1].metrics["zero_shot_acc1"], abs=0.05)
+
+
+def test_what_cannot_be_measured_is_said(own: Workspace):
+    wanted = Wanted(snapshot=True, tasks=("robustness",))
+    with pytest.raises(AnswerError, match="no images that could be corrupted"):
+        evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    assert main(["evaluate", "1", "--data", "/nowhere", "--workspace", str(own.folder)]) == 2
+    data = str(next((own.folder / "data").glob("scenes-*")))
+    assert main(["evaluate", "1", "--data", data, "--split", "no", "--workspace", str(own.folder)]) == 2
+
+
+def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspace):
+    wanted = Wanted(split="renderings", tasks=("robustness",), most=12)
+    done, left_out = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    record = done[0].record
+    assert not left_out
+    assert (record.n, record.whole) == (12, 24)
+    assert set(record.details["curves"]) == set(corruptions.KINDS)
+    assert all(len(values) == 5 for values in record.details["curves"].values())
+    mean = np.mean([record.metrics[f"robust_{kind}"] for kind in corruptions.KINDS])
+    assert record.metrics["robust_mean"] == pytest.approx(mean)
+    assert answers(record, "robust_noise").mean() == pytest.approx(record.metrics["robust_noise"])
+
+
+def test_the_figure_and_its_rows_say_what_the_chart_says(own: Workspace, tmp_path: Path):
+    chart = evaluation(own, [1, 2], dataset="scenes")
+    rows = list(figure.rows(chart).rows)
+    assert all(len(row) == len(figure.rows(chart).header) for row in rows)
+    assert {row[2] for row in rows} >= {"metric", "reliability"}
+    files = [str(tmp_path / name) for name in ("e.svg", "e.csv")]
+    argv = ["export", "evaluation", "--runs", "1", "2", "--dataset", "scenes", "--workspace", str(own.folder), "--out"]
+    assert main([*argv, *files]) == 0
+    assert main([*argv, str(tmp_path / "c.png"), "--panel", "confusion"]) == 0
+    assert all(Path(file).stat().st_size > 1000 for file in files)
+    tables = [str(tmp_path / name) for name in ("t.md", "t.tex", "t.csv")]
+    assert main(["compare", "1", "2", "--workspace", str(own.folder), "--out", *tables]) == 0
+    assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
+    assert r"R@1 & " in (tmp_path / "t.tex").read_text()
+
+
+def test_a_damaged_task_is_left_out(tmp_path: Path):
+    record = TaskRecord("knn", {"knn_acc1": float("nan")}, 2, 3, {"a": [1]}, {"path": np.array(["x", "ü"])})
+    write_task(tmp_path, record)
+    found = read_tasks(tmp_path)["knn"]
+    assert np.isnan(found.metrics["knn_acc1"])
+    assert found.arrays["path"].tolist() == ["x", "ü"]
+    (tmp_path / "knn.npz").write_bytes(b"no")
+    assert read_tasks(tmp_path) == {}
+
+
+@pytest.mark.shared
+def test_clothing_end_to_end(own: Workspace, shared_data: Path):
+    data = str(shared_data / "clothing-cc0")
+    wanted = Wanted(data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
+    done, _ = evaluate_runs(OpenModels(own), [1, 2], wanted, lambda _share, _note: None)
+    assert [one.record.task for one in done] == ["zero_shot", "knn"] * 2
+    assert {(one.dataset, one.split, one.record.n, one.record.whole) for one in done} == {
+        ("clothing-cc0", "test", 60, 986)
+    }
+    classes = done[0].record.details["classes"]
+    assert classes[:2] == ["t-shirt", "long-sleeve shirt"]
+    assert all("{}" in template for template in done[0].record.details["templates"])
+    # Both runs were asked the same images.
+    assert (done[0].record.arrays["path"] == done[2].record.arrays["path"]).all()
+    assert clip_benchmark(done[0])["task"] == "zeroshot_classification"
+    assert evaluation(own, [1, 2]).dataset == "clothing-cc0"
+
+
+@pytest.mark.shared
+def test_cifar10_is_read_in_clip_benchmarks_layout(own: Workspace, shared_data: Path):
+    wanted = Wanted(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
+    done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    record = done[0].record
+    assert (done[0].split, record.n, record.whole) == ("test", 40, 10_000)
+    assert len(record.details["templates"]) == 18
+    assert record.details["classes"][0] == "airplane"
+
+
+def test_a_split_by_itself_learns_from_what_it_does_not_try(own: Workspace):
+    data = Scenes(train_pairs=64, heldout_pairs=24)
+    folder = scenes_folder(data, own.folder, lambda _share, _note: None) / "renderings"
+    found = load_task_data(str(folder), image_size=32, workspace_folder=own.folder, progress=lambda _share, _note: None)
+    assert found.split == "sample"
+    assert len(found.tried) + len(found.train) == 24
+    assert not set(found.tried.paths) & set(found.train.paths)

@@ -1,0 +1,76 @@
+"""Groups of runs over seeds, and the published numbers beside them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.analysis.significance import holm
+from trainer.catalog import assets_dir
+from trainer.charts import ChartError
+from trainer.charts.groups import group_table
+from trainer.charts.reference import references
+from trainer.figures import groups as figure
+from trainer.store import Workspace
+
+A = {"zero_shot_acc1": [0.50, 0.52, 0.51, 0.49], "knn_acc1": [0.3, 0.5, 0.4, 0.2]}
+B = {"zero_shot_acc1": [0.60, 0.61, 0.59, 0.62], "knn_acc1": [0.35, 0.45, 0.3, 0.4]}
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    workspace = Workspace(tmp_path_factory.mktemp("seeds"))
+    for name, values in (("clip", A), ("cloob", B)):
+        for seed in range(4):
+            run = workspace.create_run(config.Run(name=f"{name}-{seed}", seed=seed))
+            workspace.add_evaluation(run, 10, "toys", "test", {key: column[seed] for key, column in values.items()})
+    return workspace
+
+
+def test_only_a_real_difference_is_bold(seeds: Workspace):
+    table = group_table(seeds, ["clip-*", "cloob-*"])
+    lines = {line.name: line for line in table.lines}
+    p = [stats.ttest_ind(B[name], A[name], equal_var=False).pvalue for name in lines]
+    assert [line.p for line in lines.values()] == pytest.approx(list(holm(np.array(p))))
+    assert lines["zero_shot_acc1"].best == 1
+    assert lines["knn_acc1"].best == -1
+    assert figure.cell(lines["zero_shot_acc1"], 0) == "50.5 ± 1.3 %"
+    assert "**60.5 ± 1.3 %**" in figure.as_markdown(table)
+    assert r"\textbf{60.5 $\pm$ 1.3 \%}" in figure.as_latex(table)
+    assert r"clip-*" in figure.as_latex(table)
+    assert all(len(row) == len(figure.as_rows(table).header) for row in figure.as_rows(table).rows)
+
+
+def test_compare_writes_groups_and_refuses_half_a_question(seeds: Workspace, tmp_path: Path, capsys):
+    where = ["--workspace", str(seeds.folder)]
+    out = tmp_path / "table.csv"
+    assert main(["compare", "--group", "clip-*", "--group", "cloob-*", "--out", str(out), *where]) == 0
+    assert "60.5 ± 1.3 % *" in capsys.readouterr().out
+    assert {row["group"] for row in csv.DictReader(out.open(encoding="utf-8"))} == {"clip-*", "cloob-*"}
+    assert main(["compare", "--group", "clip-*", *where]) == 2
+    assert main(["compare", *where]) == 2
+    with pytest.raises(ChartError, match="No run is called simclr"):
+        group_table(seeds, ["simclr-*", "cloob-*"])
+
+
+def test_published_numbers_have_a_source_and_are_found_by_name():
+    every = references()
+    assert len(every) == 110
+    assert all(one.source and 0 < one.value < 1 for one in every)
+    cars = [one for one in references("stanford-cars") if one.pretraining == "CC3M"]
+    assert [(one.model, one.epochs, one.value, one.std, one.runs) for one in cars[:2]] == [
+        ("CLIP RN50", "31", pytest.approx(0.0091), pytest.approx(0.001), 5),
+        ("CLOOB RN50", "31", pytest.approx(0.0123), pytest.approx(0.001), 5),
+    ]
+    assert references("clothing-cc0") == ()
+    assert {file.stem for file in (assets_dir() / "reference").glob("*.csv")} == {
+        "cloob-cc",
+        "cloob-linear-probe",
+        "cloob-yfcc",
+    }
