@@ -30,9 +30,9 @@ CANDIDATES: Final = 8
 CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 192
 BATCH: Final = 5_000
 INSTALL: Final = "uv pip install 'contrastive-explorer[search]'"
-EDGES_BYTES: Final = 180
+EDGES_BYTES: Final = 149
 """Of one vector's connections in the file, measured."""
-VECTORS_A_SECOND: Final = 700
+VECTORS_A_SECOND: Final = 3_000
 """Added by one core at a million vectors of 512 dimensions, measured (`trainer bench search`)."""
 
 

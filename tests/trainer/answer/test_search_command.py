@@ -11,9 +11,11 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.answer import OpenModels
+from trainer.answer.answers import Answers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.embed import embed_files, embed_sentences
-from trainer.store import Workspace, read_snapshot
+from trainer.messages import BuildIndex
+from trainer.store import Workspace, index_files, read_snapshot
 
 
 def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -> list[int]:
@@ -63,3 +65,22 @@ def test_verdicts_by_a_prompt_suite(asked: Workspace, capsys: pytest.CaptureFixt
     told = json.loads(capsys.readouterr().out)["changes"]
     assert "prompt template" in told["verdict_by"]
     assert 0 <= told["verdict_mean"] <= 1
+
+
+def test_the_index_is_built_by_question_and_by_command_and_used(
+    asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("usearch")
+    answers, told = Answers(asked), []
+    assert answers.answer(BuildIndex(run=1), lambda *_: None) == {"file": ""}, "24 pairs need none"
+    monkeypatch.setattr(index_files, "WORTH_IT", 10)
+    file = Path(answers.answer(BuildIndex(run=1), lambda share, note: told.append((share, note)))["file"])
+    assert file.is_file()
+    assert told == [(0.0, "indexing 0 of 24")]
+    line = ["search", "--text", "a star", "--runs", "1", "2", "--workspace", str(asked.folder)]
+    assert main([*line, "--build-index"]) == 0
+    assert capsys.readouterr().out.count("by index") == 2
+    for kept in file.parent.iterdir():
+        kept.unlink()
+    assert main(line) == 0
+    assert capsys.readouterr().out.count("exact") == 2

@@ -22,6 +22,7 @@ from trainer.charts.likeness import likeness
 from trainer.charts.mispairs import mispairs
 from trainer.charts.search import search
 from trainer.charts.snapshots import choose_snapshot
+from trainer.commands import export
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 N = 240
@@ -272,3 +273,15 @@ def test_an_index_finds_what_sorting_finds(tmp_path: Path, capsys: pytest.Captur
     file.write_bytes(b"no index")
     with pytest.raises(index_files.SearchIndexError, match="Delete it"):
         index_files.open_index(file)
+
+
+def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(
+    charted: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(export, "EVERY_S", 0.0)
+    out = str(tmp_path / "l.csv")
+    assert main(["export", "likeness", "--runs", "1", "--json", "--out", out, "--workspace", str(charted.folder)]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["files"] == [out]
+    assert "1 of 8 spaces" in told.err
+    assert "8 of 8 spaces" in told.err

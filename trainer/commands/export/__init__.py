@@ -9,15 +9,19 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from trainer.problem import Problem
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
+EVERY_S: Final = 3.0
+
+_told = [time.monotonic()]
 
 
 class ExportError(Problem):
@@ -101,6 +105,9 @@ def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], op
 
 
 def tell(share: float, note: str) -> None:
-    """Shows progress on a terminal."""
+    """Shows progress: on a terminal in one line, else as lines on standard error, one every few seconds at most."""
     if sys.stderr.isatty():
         print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)
+    elif note and time.monotonic() - _told[-1] >= EVERY_S:
+        _told[:] = [time.monotonic()]
+        print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
