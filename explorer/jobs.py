@@ -255,6 +255,14 @@ class Jobs(QObject):
         taken = {row.name for row in self._runs}
         self._write(partial(_copy_of, self._workspace, run, taken), done)
 
+    def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
+        """Gives `done` what `run` was told to compute."""
+        self._write(partial(self._workspace.config_of, run), done)
+
+    def requeue(self, run: int) -> None:
+        """Puts a run that ended early back into the queue; it goes on from its newest checkpoint."""
+        self._write(partial(self._workspace.enqueue, run))
+
     def rename(self, run: int, name: str) -> None:
         """Renames `run`; undoable."""
         row = self.run(run)

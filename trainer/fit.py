@@ -36,6 +36,8 @@ def fit(workspace: Workspace, run: int) -> None:
             status, reason = _train(workspace, log, wishes, speech)
         except Exception as error:
             problem = _as_problem(error, workspace.config_of(log.run.id))
+            if problem is not error:
+                log.alert("memory", str(problem), log.run.step)
             log.status("failed", str(problem))
             if not isinstance(problem, Problem):
                 speech.write(traceback.format_exc())
@@ -71,6 +73,8 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
 
     while training.step < training.total_steps:
         wish = wishes.now()
+        if wish == "stop-epoch" and training.step % (training.total_steps // run.optimiser.epochs) == 0:
+            wish = "stop"
         if wish in ("stop", "pause", "save"):
             watch.save()
         if wish == "stop":
@@ -185,5 +189,6 @@ def _as_problem(error: Exception, run: config.Run) -> Exception:
         return error
     size = run.optimiser.batch_size
     return FitError(
-        f"Memory ran out with batches of {size} pairs. Duplicate the run with batches of {max(2, size // 2)}."
+        f"Memory ran out with batches of {size} pairs. Duplicate the run with batches of {max(2, size // 2)}, or keep "
+        f"the batch and its gradient and set Micro-batch to {max(2, (run.optimiser.micro_batch or size) // 2)}."
     )

@@ -24,3 +24,11 @@ def load(where: torch.device) -> dict[str, float]:
     if where.type == "mps":
         values["system/gpu_memory_mib"] = torch.mps.driver_allocated_memory() / _MIB
     return values
+
+
+def memory(where: torch.device) -> dict[str, float]:
+    """Memory of this process in MiB, for the run's row: of the computer, and of a GPU."""
+    values = {"rss_mib": psutil.Process().memory_info().rss / _MIB}
+    if where.type == "cuda":
+        values["gpu_mib"] = torch.cuda.memory_reserved(where) / _MIB
+    return values

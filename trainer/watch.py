@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from trainer import checkpoint, config, machine
+from trainer.alerts import WORDS, Alarms, Change
 from trainer.data import DataSplits
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
@@ -72,6 +73,8 @@ class Watch:
         self._pace = _Pace()
         self._sitting = _Sitting(0)
         total = training.total_steps
+        self._alarms = Alarms(log.folder, total, _limits(run.objective))
+        log.memory = lambda: machine.memory(training.device)
         self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
 
     def hold_out(self, splits: DataSplits, tokenizer: AnyTokenizer) -> None:
@@ -115,7 +118,10 @@ class Watch:
         step, watching = self._training.step, self._run.watching
         if not update.made:
             self._log_curves(update, step + 1)
-            raise self._diverged(update)
+            problem = self._diverged(update)
+            self._ring([Change("nan", str(problem))])
+            raise problem
+        self._ring(self._alarms.saw(update.loss, self._training.method.inv_tau))
         last = step == self._training.total_steps
         self._tell(TRAINING)
         if step % watching.log_every == 0 or last:
@@ -150,6 +156,16 @@ class Watch:
         self._saved_step = step
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
             self._log.drop_checkpoint(gone)
+
+    def _ring(self, changes: list[Change]) -> None:
+        """Writes what is wrong, or no longer, where the person looks: the run's row and its log."""
+        for change in changes:
+            if change.words:
+                self._log.alert(change.kind, change.words, self._training.step)
+                self._speech.say(f"alert ({WORDS[change.kind].lower()}): {change.words}")
+            else:
+                self._log.all_clear(change.kind)
+                self._speech.say(f"all clear: {WORDS[change.kind].lower()} no more")
 
     def rest(self, wishes: Wishes) -> None:
         """Pauses, alive and with the model in memory, until the wish to pause is gone."""
@@ -207,6 +223,9 @@ class Watch:
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
             found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
+            if heldout is self._heldout[0]:
+                rows = {"image": embedded.image, "text": embedded.text}
+                self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
@@ -240,6 +259,13 @@ class Watch:
         )
         width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
         self._log.snapshot(step, pairs.name, pairs.split, folder, n, width)
+
+
+def _limits(objective: config.Objective) -> tuple[float, float] | None:
+    """Between which a learned inverse temperature is clamped."""
+    most = getattr(objective, "inv_tau_max", None)
+    learned = getattr(objective, "learn_inv_tau", True)
+    return (1.0, most) if most is not None and learned else None
 
 
 def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,8 +23,9 @@ from PySide6.QtCore import (
 from explorer import theme
 from explorer.jobs import working
 from explorer.models import words
-from trainer import config
+from trainer import alerts, config
 from trainer.metrics import metric
+from trainer.queue import Expected, in_order
 from trainer.store import RunRow
 
 Index = QModelIndex | QPersistentModelIndex
@@ -102,6 +103,9 @@ HINTS: Final[dict[Column, str]] = {
 
 NUMERIC: Final = frozenset({Column.ETA, Column.BEST, Column.LAST, Column.DURATION, Column.STARTED})
 
+_NEVER: Final = 1e15
+"""A start later than any."""
+
 _OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.SECTIONS["objective"]}
 
 
@@ -123,6 +127,8 @@ class RunsModel(QAbstractTableModel):
         super().__init__(parent)
         self._runs: list[RunRow] = []
         self._swatches: dict[int, tuple[str, ...]] = {}
+        self._turns: dict[int, int] = {}
+        self._expected: Mapping[int, Expected] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
     @property
@@ -130,8 +136,16 @@ class RunsModel(QAbstractTableModel):
         """The rows as last shown."""
         return tuple(self._runs)
 
-    def show(self, runs: Sequence[RunRow]) -> None:
-        """Makes the table show exactly `runs`, telling Qt only of what changed."""
+    def show(self, runs: Sequence[RunRow], *, expected: Mapping[int, Expected] | None = None) -> None:
+        """Makes the table show exactly `runs`, telling Qt only of what changed.
+
+        Args:
+            runs: Oldest first.
+            expected: When the queued ones are likely to start and end.
+        """
+        turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
+        news = turns != self._turns or dict(expected or {}) != dict(self._expected)
+        self._turns, self._expected = turns, expected or {}
         kept = {run.id for run in runs}
         for row in range(len(self._runs) - 1, -1, -1):
             if self._runs[row].id not in kept:
@@ -145,7 +159,13 @@ class RunsModel(QAbstractTableModel):
                 self.beginInsertRows(QModelIndex(), row, row)
                 self._runs.insert(row, run)
                 self.endInsertRows()
+        if news:
+            self._changed(Column.STATUS, Column.STARTED)
         self._start_or_stop_clock()
+
+    def turn_of(self, run: int) -> int | None:
+        """Place of a queued run: 1 is the next."""
+        return self._turns.get(run)
 
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
         """Puts coloured dots beside the names: run id -> colours."""
@@ -168,6 +188,8 @@ class RunsModel(QAbstractTableModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        if index.isValid() and self._runs[index.row()].status == "queued":
+            flags |= Qt.ItemFlag.ItemIsDragEnabled
         return flags | Qt.ItemFlag.ItemIsEditable if index.column() == Column.NAME else flags
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -187,11 +209,11 @@ class RunsModel(QAbstractTableModel):
             return None
         run, column = self._runs[index.row()], Column(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
-            return display_text(run, column)
+            return self._text(run, column)
         if role == RUN_ROLE:
             return run
         if role == SORT_ROLE:
-            return _sort_value(run, column)
+            return self._sort_value(run, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         return self._look(run, column, role)
@@ -205,8 +227,43 @@ class RunsModel(QAbstractTableModel):
         self.rename_asked.emit(run.id, name)
         return True
 
+    def _text(self, run: RunRow, column: Column) -> str:
+        turn = self._turns.get(run.id)
+        if column is Column.STATUS and (alert := gravest(run)):
+            return alerts.WORDS.get(alert, alert)
+        if turn is not None and column is Column.STATUS:
+            return f"Queued, {'next' if turn == 1 and run.after is None else f'no. {turn}'}"
+        if turn is not None and column is Column.ETA:
+            span = self._expected.get(run.id)
+            return words.duration(span.end_s) if span else ""
+        return display_text(run, column)
+
+    def _sort_value(self, run: RunRow, column: Column) -> Any:
+        turn = self._turns.get(run.id)
+        if turn is not None and column is Column.STATUS:
+            return look_of(run.status).rank + turn / 1_000_000
+        if turn is not None and column is Column.STARTED:
+            # Newest first is the table's own order: above all that have started, the next one on top.
+            return _NEVER - turn
+        return _sort_value(run, column)
+
+    def _queue_hint(self, run: RunRow) -> str:
+        span, after = self._expected.get(run.id), ""
+        if run.after is not None:
+            name = next((other.name for other in self._runs if other.id == run.after), f"run {run.after}")
+            after = f" It waits for {name}."
+        prefers = f" Priority {run.priority}." if run.priority else ""
+        if span is None or span.start_s is None:
+            return f"Nobody can tell yet when it starts.{after}{prefers}"
+        ends = f" and is done in {words.duration(span.end_s)}" if span.end_s is not None else ""
+        return f"Likely starts in {words.duration(span.start_s)}{ends}, as runs like it took.{after}{prefers}"
+
     def _look(self, run: RunRow, column: Column, role: int) -> Any:
         look = look_of(run.status)
+        if role == Qt.ItemDataRole.ToolTipRole and column in (Column.STATUS, Column.ETA) and run.id in self._turns:
+            return self._queue_hint(run)
+        if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
+            return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
         if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole:
             return theme.icon(look.icon, 16, look.role)
         if column is Column.PROGRESS and role == SHARE_ROLE:
@@ -220,7 +277,7 @@ class RunsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return _hint(run, column)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{HEADERS[column]}: {display_text(run, column) or 'none'}"
+            return f"{HEADERS[column]}: {self._text(run, column) or 'none'}"
         return None
 
     def _replace(self, row: int, run: RunRow) -> None:
@@ -284,6 +341,14 @@ class RunsFilter(QSortFilterProxyModel):
         return self.index(row, 0).data(RUN_ROLE)
 
 
+def gravest(run: RunRow) -> str:
+    """The kind of the worst alert of a run that trains, or that ended by it; empty when all is well."""
+    if not run.alerts or not (working(run) or run.status == "failed"):
+        return ""
+    ranks = list(alerts.WORDS)
+    return min(run.alerts, key=lambda kind: ranks.index(kind) if kind in ranks else len(ranks))
+
+
 def preparing(run: RunRow) -> str:
     """What the trainer does before its first step (`Drawing Scenes: 384 of 12,288`); empty once it trains."""
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
@@ -344,7 +409,10 @@ def _alignment(column: Column) -> int:
 def _hint(run: RunRow, column: Column) -> str | None:
     """The tooltip: why a run ended, where its folder is, what the trainer does just now."""
     if column is Column.STATUS:
-        return run.reason or run.phase or None
+        told = [str(alert.get("words", "")) for alert in run.alerts.values()]
+        return (
+            "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
+        )
     if column is Column.NAME:
         return "\n".join(filter(None, (run.name, str(run.folder), run.note)))
     if column is Column.PROGRESS:

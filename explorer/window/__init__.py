@@ -20,6 +20,7 @@ from explorer.views import VIEWS, Place
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
+from explorer.window import leaving
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
 from explorer.window.instance import answer_the_bell
@@ -66,7 +67,7 @@ class Window(QMainWindow):
         self.background = Background(self)
         self.rooms: Rooms | None = None
         self._exports: Exports | None = None
-        self._was_painted = False
+        self._was_painted = self._may_go = False
         self._news: News | None = None
         self._waiting_images: list[Path] = []
         self._build()
@@ -140,7 +141,8 @@ class Window(QMainWindow):
             Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette"),
             Command("Window", "Keys", "?", self.show_keys, "showKeysAction"),
             Command("Window", "Start the demo runs", "", self._start_demo, "startDemo"),
-            Command("Window", "Close the window (training goes on)", "Ctrl+Q", self.close, "closeWindow"),
+            Command("Window", "Close the window", "Ctrl+Q", self.leave, "closeWindow"),
+            Command("Window", "Ask again what becomes of runs when closing", "", self._ask_again, "askAgain"),
         ]
         for command in commands:
             actions.add(command)
@@ -394,8 +396,29 @@ class Window(QMainWindow):
         self.settings.set_state(GEOMETRY_KEY, self.saveGeometry())
         self.settings.flush()
 
+    def close(self) -> bool:
+        """Closes without a question; trainers go on. What a person does is `leave`."""
+        self._may_go = True
+        return super().close()
+
+    def leave(self) -> None:
+        """Closes, after asking what becomes of the runs that train or wait."""
+        if self.rooms is None:
+            self.close()
+        else:
+            leaving.ask(self, self.rooms.jobs, self.settings, self.close)
+
+    def _ask_again(self) -> None:
+        self.settings.set(leaving.KEY, None)
+        self.banner.tell("Closing the window asks again what becomes of runs.", tone="good")
+
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Remembers and leaves; trainers go on without the window."""
+        """Remembers and leaves; by the window's own button a person is asked first, by the end of the session not."""
+        session_ends = bool(getattr(QGuiApplication.instance(), "isSavingSession", lambda: False)())
+        if not self._may_go and not session_ends and self.rooms is not None:
+            event.ignore()
+            QTimer.singleShot(0, self.leave)
+            return
         self._save_soon.stop()
         self._save()
         if self.rooms is not None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt
 
+from explorer.window.desktop import Desktop
 from explorer.window.facts import Facts, facts_of, first_choice
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from explorer.selection import Selection
     from explorer.widgets.banner import Banner
     from explorer.window.bar import Bar
+    from explorer.window.device_monitor import DeviceMonitor
     from explorer.window.rooms import Rooms
     from explorer.window.status import Status
     from trainer.store import RunRow
+
+
+WORKING_KEY: Final = "runs/working"
+"""Under which a window remembers what trains and waits, so that the next one can tell what ended meanwhile."""
 
 
 class News(QObject):
@@ -26,11 +34,18 @@ class News(QObject):
         self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
         self._selection: Selection = rooms.context.selection
         self._known: frozenset[int] = frozenset()
+        self._settings = rooms.context.settings
+        self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
+        self._working: list[int] = []
+        self._desktop = Desktop(banner)
+        self._devices: DeviceMonitor | None = None
         jobs = rooms.jobs
         jobs.runs_changed.connect(self._take_runs)
         jobs.snapshots_changed.connect(self._run_grew)
         jobs.run_ended.connect(self._tell_end)
+        status.load_clicked.connect(self._show_devices)
         jobs.deleted.connect(self._tell_deleted)
+        jobs.alerted.connect(self._tell_alert)
         jobs.went_deaf.connect(self._tell_deaf)
         jobs.failed.connect(lambda words: banner.tell(words))
         rooms.asker.state_changed.connect(self._show_model)
@@ -50,11 +65,39 @@ class News(QObject):
     def _take_runs(self, runs: list[RunRow]) -> None:
         self._bar.show_runs(runs)
         self._status.show_runs(runs)
+        self._tell_meanwhile(runs)
         ids = frozenset(run.id for run in runs)
         if ids != self._known:
             self._known = ids
             run_a, run_b = first_choice(runs, self._selection.run_a, self._selection.run_b)
             self._selection.propose(run_a=run_a, run_b=run_b)
+
+    def _tell_meanwhile(self, runs: list[RunRow]) -> None:
+        """At the first news: what ended while no window was open. Then remembers what is under way for the next."""
+        before, self._before = self._before, None
+        ended = [run for run in runs if before and run.id in before and not run.active]
+        if ended:
+            grave = [run for run in ended if run.status in ("failed", "interrupted")]
+            words = "; ".join(_how_it_ended(run) for run in ended[:3])
+            more = f"; and {len(ended) - 3} more" if len(ended) > 3 else ""
+            reasons = "\n".join(f"{run.name}: {run.reason}" for run in grave if run.reason)
+            self._banner.tell(
+                f"While no window was open: {words}{more}.",
+                grave[0].reason if grave else "",
+                tone="warn" if grave else "good",
+                details=reasons,
+            )
+        active = [run.id for run in runs if run.active]
+        if active != self._working or before is not None:
+            self._working = active
+            self._settings.set(WORKING_KEY, active)
+
+    def _show_devices(self, widget: QWidget) -> None:
+        from explorer.window.device_monitor import DeviceMonitor
+
+        if self._devices is None:
+            self._devices = DeviceMonitor(self._rooms.context, widget)
+        self._devices.open_over(widget)
 
     def _run_grew(self, run: int) -> None:
         if run in self._selection.runs:
@@ -76,6 +119,21 @@ class News(QObject):
         elif run.status == "finished":
             self._banner.tell(f"{run.name} has finished.", tone="good")
 
+    def _tell_alert(self, run: RunRow, kind: str) -> None:
+        """A banner, and the desktop's own message when the window is not in front; failed runs tell their end."""
+        from explorer.jobs import STALLED_S
+        from trainer import alerts
+
+        if kind == "stalled":
+            words = f"{run.name} has given no sign of life for {STALLED_S:.0f} s."
+            step = "It may be in a long step, or its disk or device may hang; its log in Runs tells what it did last."
+        elif not run.active:
+            return
+        else:
+            words, step = f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.", str(run.alerts[kind].get("words", ""))
+        self._banner.tell(words, step, tone="warn")
+        self._desktop.tell(words, step)
+
     def _tell_deleted(self, runs: list[RunRow]) -> None:
         words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
         files = "Its files are still there." if len(runs) == 1 else "Their files are still there."
@@ -94,3 +152,12 @@ class News(QObject):
             tone="warn",
             action=("End now", lambda: self._rooms.jobs.end(run.id)),
         )
+
+
+def _how_it_ended(run: RunRow) -> str:
+    """`CLIP demo finished`, `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
+    if run.status == "finished":
+        return f"{run.name} finished"
+    memory = f" ({run.rss_mib:,.0f} MiB in use)" if run.rss_mib and run.status != "stopped" else ""
+    verb = {"failed": "failed", "stopped": "stopped"}.get(run.status, "was interrupted")
+    return f"{run.name} {verb} at step {run.step:,}{memory}"

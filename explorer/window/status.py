@@ -32,9 +32,11 @@ class Status(QStatusBar):
 
     Signals:
         jobs_clicked: The person wants to see the runs.
+        load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
     """
 
     jobs_clicked = Signal()
+    load_clicked = Signal(object)
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,8 +44,9 @@ class Status(QStatusBar):
         self._slots = [_Job(self) for _ in range(SHOWN)]
         self._more = QLabel()
         self._exports = QLabel(objectName="statusExports")
-        self._load = QLabel(objectName="statusLoad")
-        self._load.setToolTip("Load of all processors, and memory in use, of this computer")
+        self._load = QToolButton(objectName="statusLoad", accessibleName="Show what keeps this computer busy")
+        self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
+        self._load.clicked.connect(lambda: self.load_clicked.emit(self._load))
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")

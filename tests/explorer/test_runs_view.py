@@ -231,19 +231,21 @@ def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, worksp
     def possible() -> set[str]:
         return {name for name, action in view.actions_of_runs.by_name.items() if action.isEnabled()}
 
-    one = {"duplicate", "rename", "delete", "show-a", "show-b", "folder"}
+    always = {"new", "queue-slots"}
+    one = {"duplicate", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch"}
+    running = {"stop", "stop-epoch", "pause", "save", "evaluate", "kill"}
     view.table.clearSelection()
-    assert possible() == {"new"}
+    assert possible() == always
     choose(qtbot, view, three[0])
-    assert possible() == {"new", *one}
+    assert possible() == always | one
     choose(qtbot, view, three[2])
-    assert possible() == {"new", "resume", *one}
+    assert possible() == always | one | {"resume", "queue-again"}
     choose(qtbot, view, three[0], three[1])
-    assert possible() == {"new", "delete"}
+    assert possible() == always | {"delete"}
     with RunLog.claim(workspace, three[2]) as log:
         qtbot.waitUntil(lambda: bool(context.jobs.run(three[2]).pid))
         choose(qtbot, view, three[2])
-        assert possible() == {"new", "stop", *one} - {"delete"}
+        assert possible() == (always | running | one) - {"delete"}
         log.status("stopped")
 
 

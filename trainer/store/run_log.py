@@ -95,6 +95,7 @@ class RunLog:
             heartbeat_at=now,
             rss_mib=None,
             gpu_mib=None,
+            alerts="{}",
             ended_at=None,
             reason="",
         )

@@ -17,6 +17,15 @@ from trainer.store import RunRow
 RESUMABLE: Final = frozenset({"stopped", "interrupted", "failed"})
 
 
+def _listens(runs: Sequence[RunRow]) -> bool:
+    """Whether a trainer is there that answers between two steps."""
+    return any(run.status == "running" for run in runs)
+
+
+def _queued(runs: Sequence[RunRow]) -> bool:
+    return any(run.status == "queued" for run in runs)
+
+
 @dataclass(frozen=True)
 class Deed:
     """One action: its words, icon, keys, what it says when pointed at, and for which chosen runs it can be done."""
@@ -41,6 +50,38 @@ DEEDS: Final[dict[str, Deed]] = {
         "End after the step it is in, with a checkpoint to resume from",
         lambda runs: any(run.active and run.status != "stopping" for run in runs),
     ),
+    "stop-epoch": Deed(
+        "Stop after the epoch", "circle-stop", "", "End when it has seen each pair as often as every other", _listens
+    ),
+    "pause": Deed(
+        "Pause", "circle-pause", "", "Rest after the step it is in, with the model in memory; Resume goes on", _listens
+    ),
+    "save": Deed("Save a checkpoint now", "save", "", "Write a checkpoint of the step it is in", _listens),
+    "evaluate": Deed("Evaluate now", "target", "", "Measure the held-out pairs at the step it is in", _listens),
+    "kill": Deed(
+        "Kill",
+        "ban",
+        "",
+        "End the trainer at once; what it did since its last checkpoint is lost",
+        lambda runs: any(working(run) and run.status != "starting" for run in runs),
+    ),
+    "queue-up": Deed("Earlier in the queue", "chevron-up", "Alt+Up", "One place up; runs can be dragged, too", _queued),
+    "queue-down": Deed("Later in the queue", "chevron-down", "Alt+Down", "One place down", _queued),
+    "queue-turn": Deed("Choose its turn\u2026", "clock", "", "Priority, and which run to wait for", _queued),
+    "queue-again": Deed(
+        "Resume in the queue",
+        "list",
+        "",
+        "Go on from the newest checkpoint when it is its turn",
+        lambda runs: any(run.status in RESUMABLE for run in runs),
+    ),
+    "queue-slots": Deed(
+        "How many train at once\u2026",
+        "cpu",
+        "",
+        "Runs on each GPU and on the processor; hold the queue",
+        lambda runs: True,
+    ),
     "end": Deed(
         "End now",
         "ban",
@@ -52,9 +93,13 @@ DEEDS: Final[dict[str, Deed]] = {
         "Resume",
         "play",
         "",
-        "Go on from the newest checkpoint",
-        lambda runs: any(run.status in RESUMABLE for run in runs),
+        "Go on after a pause, or from the newest checkpoint",
+        lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
+    "repeat": Deed(
+        "Repeat\u2026", "grid-2x2", "", "Queue runs like it over seeds, objectives, beta, tau, batch size", _one
+    ),
+    "branch": Deed("Branch off a checkpoint\u2026", "split", "", "A new run that goes on from a kept checkpoint", _one),
     "duplicate": Deed("Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _one),
     "rename": Deed("Rename", "pencil", "F2", "Type another name in its place", _one),
     "delete": Deed(
@@ -71,19 +116,39 @@ DEEDS: Final[dict[str, Deed]] = {
 
 TOOLBAR: Final = ("stop", "end", "resume", "duplicate", "delete", "", "show-a", "show-b")
 CONTEXT_MENU: Final = (
-    "stop",
-    "end",
+    "pause",
     "resume",
+    "queue-again",
+    "stop",
+    "stop-epoch",
+    "end",
+    "kill",
+    "",
+    "save",
+    "evaluate",
+    "",
+    "queue-up",
+    "queue-down",
+    "queue-turn",
+    "queue-slots",
     "",
     "show-a",
     "show-b",
     "",
     "duplicate",
+    "repeat",
+    "branch",
     "rename",
     "folder",
     "",
     "delete",
 )
+
+
+SHY: Final = frozenset(
+    {"pause", "stop-epoch", "kill", "save", "evaluate", "queue-up", "queue-down", "queue-turn", "queue-again"}
+)
+"""In the menu only while they can be done: the menu of a finished run is short."""
 
 
 class RunActions:
@@ -104,7 +169,10 @@ class RunActions:
     def show_chosen(self, runs: Sequence[RunRow]) -> None:
         """Enables what can be done with these runs."""
         for name, deed in DEEDS.items():
-            self.by_name[name].setEnabled(deed.possible(runs))
+            possible = deed.possible(runs)
+            self.by_name[name].setEnabled(possible)
+            if name in SHY:
+                self.by_name[name].setVisible(possible)
 
     def offer_end(self, deaf: bool) -> None:
         """Shows `end` only while a chosen run's trainer does not listen: nobody else should see it."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QItemSelection, QItemSelectionModel, Qt, Signal
+import json
+from collections.abc import Sequence
+
+from PySide6.QtCore import QByteArray, QItemSelection, QItemSelectionModel, QMimeData, Qt, Signal
+from PySide6.QtGui import (
+    QDrag,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, Column, RunsFilter, RunsModel
 from explorer.widgets.cells import ProgressCell, SwatchCell
+from trainer.queue import in_order
 from trainer.store import RunRow
 
 WIDTHS = {
@@ -25,6 +39,8 @@ WIDTHS = {
 assert set(WIDTHS) == set(Column), "a column without a width"
 
 STATE_VERSION = b"2:"
+QUEUED = "application/x-contrastive-explorer-queued"
+"""Format of dragged runs: their ids as JSON."""
 
 
 class RunsTable(QTableView):
@@ -36,9 +52,11 @@ class RunsTable(QTableView):
 
     Signals:
         chosen_changed: Other runs are selected.
+        moved: Queued runs were dragged to a place of the queue; 0 is the next.
     """
 
     chosen_changed = Signal()
+    moved = Signal(object, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,6 +73,10 @@ class RunsTable(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
+        self.setDragEnabled(True)
+        self.setAcceptDrops(True)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
+        self._drop_row: int | None = None
         self._dress_headers()
         self._names = SwatchCell(swatches_role=SWATCHES_ROLE, letters=_letter, parent=self)
         self._progress = ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=self)
@@ -79,6 +101,92 @@ class RunsTable(QTableView):
             self.selectionModel().setCurrentIndex(self.shown.index(rows[0], Column.NAME), flags.NoUpdate)
             self.scrollTo(self.shown.index(rows[0], Column.NAME))
         self.selectionModel().select(selection, flags.ClearAndSelect)
+
+    # -- dragging in the queue ---------------------------------------------------------------------------------
+
+    def startDrag(self, _actions: Qt.DropAction) -> None:
+        """Takes the selected queued runs along; what is dropped is their ids, so that nothing else takes them."""
+        ids = [run.id for run in self.chosen() if run.status == "queued"]
+        if not ids:
+            return
+        data = QMimeData()
+        data.setData(QUEUED, json.dumps(ids).encode())
+        drag = QDrag(self)
+        drag.setMimeData(data)
+        drag.exec(Qt.DropAction.MoveAction)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasFormat(QUEUED):
+            event.acceptProposedAction()
+        else:
+            # Images that are dropped on the window are not the table's.
+            event.ignore()
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        row = self._gap_at(event.position().toPoint().y())
+        if row != self._drop_row:
+            self._drop_row = row
+            self.viewport().update()
+        if event.mimeData().hasFormat(QUEUED) and self.place_at(row, _ids(event.mimeData())) is not None:
+            event.acceptProposedAction()
+        else:
+            event.ignore()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._drop_row = None
+        self.viewport().update()
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._drop_row = None
+        self.viewport().update()
+        if not event.mimeData().hasFormat(QUEUED):
+            event.ignore()
+            return
+        ids = _ids(event.mimeData())
+        place = self.place_at(self._gap_at(event.position().toPoint().y()), ids)
+        if place is not None:
+            self.moved.emit(ids, place)
+        event.acceptProposedAction()
+
+    def place_at(self, gap: int, moved: Sequence[int]) -> int | None:
+        """The place of the queue that a gap between two rows stands for; None when no queued run is beside it."""
+        rows = self.shown.runs()
+        beside = [row for row in (gap - 1, gap) if 0 <= row < len(rows) and rows[row].status == "queued"]
+        if not beside:
+            return None
+        queued = [run for run in rows if run.status == "queued"]
+        turns = [self.runs.turn_of(run.id) or 0 for run in queued]
+        upward = len(turns) > 1 and turns == sorted(turns, reverse=True)
+        first = [run for run in rows[:gap] if run.status == "queued" and run.id not in set(moved)]
+        rest = [run for run in queued if run.id not in set(moved)]
+        if upward:
+            # The last of the queue stands on top.
+            return len(rest) - len(first)
+        if turns == sorted(turns):
+            hidden = {run.id for run in in_order(self.runs.runs)} - {run.id for run in queued}
+            before = [run for run in in_order(self.runs.runs) if run.id not in set(moved)]
+            if not hidden or not first:
+                return len(first)
+            return before.index(first[-1]) + 1
+        # Sorted by something else: where the row under the line stands now.
+        turn = self.runs.turn_of(rows[beside[-1]].id)
+        return None if turn is None else turn - 1
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._drop_row is None:
+            return
+        painter = QPainter(self.viewport())
+        painter.setPen(QPen(theme.colour("accent"), 2))
+        height = self.verticalHeader().defaultSectionSize()
+        y = max(1, self.rowViewportPosition(0) + self._drop_row * height)
+        painter.drawLine(0, y, self.viewport().width(), y)
+
+    def _gap_at(self, y: int) -> int:
+        """The gap between rows that is nearest: 0 is above the first."""
+        height = self.verticalHeader().defaultSectionSize()
+        return max(0, min(self.shown.rowCount(), round((y - self.rowViewportPosition(0)) / height)))
 
     def rename_current(self) -> None:
         """Opens the name of the selected run for editing in its place."""
@@ -115,6 +223,10 @@ class RunsTable(QTableView):
         header.setStretchLastSection(False)
         self.setSortingEnabled(True)
         self.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)
+
+
+def _ids(data: QMimeData) -> list[int]:
+    return [int(run) for run in json.loads(bytes(data.data(QUEUED).data()))]
 
 
 def _letter(colour: str) -> str:

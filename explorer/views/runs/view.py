@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Qt, QUrl
@@ -19,18 +20,22 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.jobs import working
 from explorer.models.runs import matching
+from explorer.models.words import duration
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, TOOLBAR, RunActions
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
 from explorer.views.runs.table import RunsTable
 from explorer.views.view import Context, View, hairline
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
-from trainer import catalog, config
+from trainer import catalog, config, gauges
 from trainer.problem import Problem
-from trainer.store import RunRow
+from trainer.queue import in_order
+from trainer.store import CheckpointRow, RunRow
 
 METHOD: Final = """Every row is a run: one configuration trained once, by a process of its own that goes on when this \
 window is closed.
@@ -125,8 +130,74 @@ class RunsView(View):
         for run in self.table.chosen()[:1]:
             self.context.jobs.duplicate(run.id, done=lambda copy, preset=run.preset: self._open_sheet(copy, preset))
 
-    def _stop(self) -> None:
-        self.context.jobs.stop([run.id for run in self.table.chosen() if run.active])
+    def _stop(self, after: str = "step") -> None:
+        self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)
+
+    def _ask(self, what: str) -> None:
+        self.context.jobs.ask([run.id for run in self.table.chosen() if run.status == "running"], what)
+
+    def _kill(self) -> None:
+        self.context.jobs.kill([run.id for run in self.table.chosen() if working(run)])
+
+    def _queued(self) -> list[RunRow]:
+        return [run for run in in_order(self.table.chosen()) if run.status == "queued"]
+
+    def _shift(self, by: int) -> None:
+        self.context.jobs.shift([run.id for run in self._queued()], by)
+
+    def _queue_again(self) -> None:
+        for run in self.table.chosen():
+            if run.status in RESUMABLE:
+                self.context.jobs.requeue(run.id)
+
+    def open_repeat(self) -> None:
+        """Opens the sheet that repeats the chosen run over seeds and a grid."""
+        for run in self.table.chosen()[:1]:
+            self.context.jobs.configuration(run.id, done=partial(self._show_repeat, run))
+
+    def _show_repeat(self, row: RunRow, run: config.Run) -> None:
+        sheet = Repeat(row, run, self.context.jobs.runs, self)
+        sheet.chosen.connect(
+            lambda runs, priority, after: self.context.jobs.enqueue(
+                runs, row.preset, parent=row.id, priority=priority, after=after, done=self._choose_soon
+            )
+        )
+        sheet.open()
+
+    def open_branch(self) -> None:
+        """Opens the sheet that branches off a kept checkpoint of the chosen run."""
+        for run in self.table.chosen()[:1]:
+            self.context.background.run(
+                self,
+                self.context.workspace.checkpoints,
+                run.id,
+                done=partial(self._show_branch, run),
+                key="checkpoints",
+            )
+
+    def _show_branch(self, row: RunRow, kept: list[CheckpointRow]) -> None:
+        sheet = Branch(row, [each.step for each in kept], self)
+        sheet.chosen.connect(lambda step, name: self.context.jobs.branch(row.id, step, name, done=self._choose_soon))
+        sheet.open()
+
+    def open_turn(self) -> None:
+        """Opens the sheet that chooses priority and predecessor of the chosen queued runs."""
+        queued, jobs = self._queued(), self.context.jobs
+        if not queued:
+            return
+        ids = [run.id for run in queued]
+        sheet = Turn(queued, jobs.runs, self)
+        sheet.chosen.connect(lambda priority, after: (jobs.prefer(ids, priority), jobs.wait_for(ids, after)))
+        sheet.open()
+
+    def open_slots(self) -> None:
+        """Opens the sheet that says how many runs train at once."""
+        self.context.background.run(self, gauges.graphics, done=self._show_slots, key="graphics")
+
+    def _show_slots(self, found: tuple[tuple[gauges.Gpu, ...], str]) -> None:
+        sheet = SlotsSheet(self.context.jobs.slots, [gpu.name for gpu in found[0]], self)
+        sheet.chosen.connect(lambda values: self.context.jobs.choose_slots(**values))
+        sheet.open()
 
     def _end(self) -> None:
         for run in self.table.chosen():
@@ -134,7 +205,9 @@ class RunsView(View):
                 self.context.jobs.end(run.id)
 
     def _resume(self) -> None:
-        self.context.jobs.resume([run.id for run in self.table.chosen() if run.status in RESUMABLE])
+        chosen = self.table.chosen()
+        self.context.jobs.ask([run.id for run in chosen if run.status == "paused" or run.asked == "pause"], "")
+        self.context.jobs.resume([run.id for run in chosen if run.status in RESUMABLE])
 
     def _delete(self) -> None:
         self.context.jobs.delete([run.id for run in self.table.chosen()])
@@ -160,7 +233,7 @@ class RunsView(View):
         self._choose_when_there = run
 
     def _show_runs(self, runs: list[RunRow]) -> None:
-        self.table.runs.show(runs)
+        self.table.runs.show(runs, expected=self.context.jobs.expected())
         if self._choose_when_there is not None and self.table.runs.row_of(self._choose_when_there) is not None:
             self.table.choose([self._choose_when_there])
             self._choose_when_there = None
@@ -214,7 +287,19 @@ class RunsView(View):
 
     def _count(self) -> None:
         total, shown = self.table.runs.rowCount(), self.table.shown.rowCount()
-        self.count.setText(f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}")
+        words = f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}"
+        self.count.setText(f"{words}{self._queue_words()}")
+
+    def _queue_words(self) -> str:
+        """How many wait, and when the last of them has likely ended."""
+        expected = self.context.jobs.expected().values()
+        if not expected:
+            return ""
+        if self.context.jobs.slots.held:
+            return f", {len(expected)} waiting (held)"
+        ends = [span.end_s for span in expected]
+        known = [end for end in ends if end is not None]
+        return f", {len(expected)} waiting" + (f", done in {duration(max(known))}" if len(known) == len(ends) else "")
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -304,7 +389,19 @@ class RunsView(View):
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(jobs.start_demo)
         deeds["new"].triggered.connect(self.open_new_run)
-        deeds["stop"].triggered.connect(self._stop)
+        deeds["stop"].triggered.connect(lambda: self._stop())
+        deeds["stop-epoch"].triggered.connect(lambda: self._stop("epoch"))
+        for what in ("pause", "save", "evaluate"):
+            deeds[what].triggered.connect(partial(self._ask, what))
+        deeds["kill"].triggered.connect(self._kill)
+        deeds["queue-up"].triggered.connect(lambda: self._shift(-1))
+        deeds["queue-down"].triggered.connect(lambda: self._shift(1))
+        deeds["queue-again"].triggered.connect(self._queue_again)
+        deeds["queue-turn"].triggered.connect(self.open_turn)
+        deeds["queue-slots"].triggered.connect(self.open_slots)
+        deeds["repeat"].triggered.connect(self.open_repeat)
+        deeds["branch"].triggered.connect(self.open_branch)
+        self.table.moved.connect(jobs.move)
         deeds["end"].triggered.connect(self._end)
         deeds["resume"].triggered.connect(self._resume)
         deeds["duplicate"].triggered.connect(self._duplicate)

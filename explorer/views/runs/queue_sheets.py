@@ -1,0 +1,313 @@
+"""The sheets of the queue: repeat a run over seeds and a grid, choose its turn, and how many train at once."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from trainer import config
+from trainer.config import grid
+from trainer.problem import Problem
+from trainer.queue import Slots
+from trainer.store import RunRow
+
+SHOWN: Final = 6
+"""Names of the runs to come that are written out; the rest is a number."""
+_FIELDS: Final = {"beta": "Beta", "tau": "Tau", "batch": "Batch size"}
+
+
+class Sheet(QDialog):
+    """A title, a form, a line that says what is wrong or what will happen, and its buttons."""
+
+    def __init__(self, title: str, deed: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(440)
+        self.form = QFormLayout()
+        self.form.setHorizontalSpacing(theme.BETWEEN)
+        self.form.setVerticalSpacing(theme.INSIDE)
+        self.form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self.told = QLabel(wordWrap=True)
+        self.told.setTextFormat(Qt.TextFormat.PlainText)
+        self.told.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        theme.set_role(self.told, "small")
+        self.deed = QPushButton(deed, default=True)
+        theme.set_role(self.deed, "primary")
+        self.deed.clicked.connect(self.accept)
+        leave = QPushButton("Cancel", autoDefault=False)
+        leave.clicked.connect(self.reject)
+        self.buttons = QHBoxLayout()
+        self.buttons.addStretch(1)
+        self.buttons.addWidget(leave)
+        self.buttons.addWidget(self.deed)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.BETWEEN)
+        column.addLayout(self.form)
+        column.addWidget(self.told, 1)
+        column.addLayout(self.buttons)
+
+    def tell(self, words: str, *, wrong: bool = False) -> None:
+        """Says what will happen, or what is wrong; then nothing can be done."""
+        self.told.setText(words)
+        self.deed.setEnabled(not wrong)
+
+
+class Repeat(Sheet):
+    """Asks over what to repeat a run.
+
+    Signals:
+        chosen: The runs, the priority, and the run to wait for (None: none).
+    """
+
+    chosen = Signal(object, int, object)
+
+    def __init__(self, row: RunRow, run: config.Run, runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
+        super().__init__(f"Repeat {row.name}", "Queue", parent)
+        self.setObjectName("repeat-sheet")
+        self._row, self._run = row, run
+        self.seeds = QLineEdit(str(run.seed), objectName="repeat-seeds", accessibleName="Seeds")
+        self.seeds.setPlaceholderText("0, 1, 2 or 0-4")
+        self.form.addRow("Seeds", self.seeds)
+        self.kinds = QListWidget(objectName="repeat-objectives", accessibleName="Objectives")
+        self.kinds.setFixedHeight(4 * 26)
+        for kind in config.SECTIONS["objective"]:
+            # Runs of the same towers only: another objective could not train on the same pairs in the same way.
+            if kind.towers == run.objective.towers:
+                item = QListWidgetItem(kind.label, self.kinds)
+                item.setData(Qt.ItemDataRole.UserRole, kind.kind)
+                item.setCheckState(
+                    Qt.CheckState.Checked if kind.kind == run.objective.kind else Qt.CheckState.Unchecked
+                )
+        self.form.addRow("Objectives", self.kinds)
+        self.fields = {
+            name: QLineEdit(objectName=f"repeat-{name}", accessibleName=words) for name, words in _FIELDS.items()
+        }
+        for name, words in _FIELDS.items():
+            self.fields[name].setPlaceholderText("as it is; several: 4, 8, 16")
+            self.form.addRow(words, self.fields[name])
+        self.priority, self.after = priority_box(0), after_box(runs, None)
+        self.form.addRow("Priority", self.priority)
+        self.form.addRow("Start after", self.after)
+        copy = QPushButton("Copy as command", objectName="repeat-copy", autoDefault=False)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shlex.join(["trainer", *self.command()])))
+        self.buttons.insertWidget(0, copy)
+        for field in (self.seeds, *self.fields.values()):
+            field.textChanged.connect(self._check)
+        self.kinds.itemChanged.connect(self._check)
+        self._check()
+        self.seeds.setFocus()
+        self.seeds.selectAll()
+
+    def runs(self) -> list[config.Run]:
+        """The runs that were described.
+
+        Raises:
+            ConfigError: They cannot be trained; the message says which field.
+        """
+        return grid.repeated(self._run, seeds=parse_seeds(self.seeds.text()), grid=self._grid())
+
+    def command(self) -> list[str]:
+        """What to write after `trainer` for the same."""
+        words = ["queue", "add", "--run", str(self._row.id)]
+        with contextlib.suppress(config.ConfigError):
+            words += ["--seeds", *map(str, parse_seeds(self.seeds.text()))] if self.seeds.text().strip() else []
+        for name, values in self._grid().items():
+            words += ["--grid", f"{name}={','.join(values)}"]
+        if self.priority.value():
+            words += ["--priority", str(self.priority.value())]
+        return [*words, "--after", str(self.after.currentData())] if self.after.currentData() is not None else words
+
+    def accept(self) -> None:
+        """Queues them, if they can be."""
+        try:
+            runs = self.runs()
+        except Problem as problem:
+            self.tell(str(problem), wrong=True)
+            return
+        self.chosen.emit(runs, self.priority.value(), self.after.currentData())
+        super().accept()
+
+    def _grid(self) -> dict[str, tuple[str, ...]]:
+        items = [self.kinds.item(row) for row in range(self.kinds.count())]
+        chosen = [i.data(Qt.ItemDataRole.UserRole) for i in items if i.checkState() is Qt.CheckState.Checked]
+        found: dict[str, tuple[str, ...]] = {}
+        if chosen and chosen != [self._run.objective.kind]:
+            found["objective"] = tuple(chosen)
+        for name, field in self.fields.items():
+            values = tuple(dict.fromkeys(part.strip() for part in field.text().split(",") if part.strip()))
+            if values:
+                found[name] = values
+        return found
+
+    def _check(self) -> None:
+        try:
+            runs = self.runs()
+        except Problem as problem:
+            self.tell(str(problem), wrong=True)
+            return
+        names = "\n".join(run.name for run in runs[:SHOWN])
+        more = f"\nand {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+        self.tell(f"{len(runs)} run{'s' * (len(runs) != 1)} will wait in the queue:\n{names}{more}")
+
+
+class Turn(Sheet):
+    """Asks when queued runs start: their priority, and the run to wait for.
+
+    Signals:
+        chosen: The priority, and the run to wait for (None: none).
+    """
+
+    chosen = Signal(int, object)
+
+    def __init__(self, queued: Sequence[RunRow], runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
+        super().__init__("Choose its turn" if len(queued) == 1 else "Choose their turn", "Apply", parent)
+        self.setObjectName("turn-sheet")
+        own = {run.id for run in queued}
+        self.priority = priority_box(queued[0].priority)
+        self.after = after_box([run for run in runs if run.id not in own], queued[0].after)
+        self.form.addRow("Priority", self.priority)
+        self.form.addRow("Start after", self.after)
+        self.tell("Higher priorities start first. A run waits until the other has ended, however it ends.")
+
+    def accept(self) -> None:
+        """Applies both."""
+        self.chosen.emit(self.priority.value(), self.after.currentData())
+        super().accept()
+
+
+class Branch(Sheet):
+    """Asks from which kept checkpoint to branch, and for a name.
+
+    Signals:
+        chosen: The step and the name.
+    """
+
+    chosen = Signal(int, str)
+
+    def __init__(self, row: RunRow, steps: Sequence[int], parent: QWidget | None = None) -> None:
+        super().__init__(f"Branch off {row.name}", "Queue", parent)
+        self.setObjectName("branch-sheet")
+        self._row = row
+        self.step = QComboBox(objectName="branch-step", accessibleName="Checkpoint")
+        for step in sorted(steps, reverse=True):
+            self.step.addItem(f"Step {step:,}".replace(",", "\u202f"), step)
+        self.name = QLineEdit(objectName="branch-name", accessibleName="Name")
+        self.form.addRow("Checkpoint", self.step)
+        self.form.addRow("Name", self.name)
+        self.step.currentIndexChanged.connect(self._propose)
+        self._propose()
+        self.tell(
+            "A new run with the same configuration, curves and snapshots up to that step; it goes on from there "
+            f"when it is its turn. {row.name} stays as it is."
+        )
+        if not steps:
+            self.tell(f"{row.name} keeps no checkpoint yet.", wrong=True)
+
+    def accept(self) -> None:
+        """Makes the branch."""
+        if self.name.text().strip():
+            self.chosen.emit(self.step.currentData(), self.name.text().strip())
+            super().accept()
+
+    def _propose(self) -> None:
+        self.name.setText(f"{self._row.name} from step {self.step.currentData()}")
+
+
+class SlotsSheet(Sheet):
+    """Asks how many runs train at once.
+
+    Signals:
+        chosen: The values for `Jobs.choose_slots`, a dict.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, slots: Slots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__("How many train at once", "Apply", parent)
+        self.setObjectName("slots-sheet")
+        self.cpu = QSpinBox(objectName="slots-cpu", accessibleName="On the processor", minimum=0, maximum=64)
+        self.cpu.setValue(slots.cpu)
+        self.form.addRow("On the processor", self.cpu)
+        self.per_gpu = QSpinBox(objectName="slots-gpu", accessibleName="On each GPU", minimum=0, maximum=64)
+        self.per_gpu.setValue(slots.per_gpu)
+        self.gpus = [QCheckBox(f"{number}: {name}") for number, name in enumerate(gpus)]
+        if gpus:
+            self.form.addRow("On each GPU", self.per_gpu)
+        for number, box in enumerate(self.gpus):
+            box.setChecked(number in slots.gpus)
+            self.form.addRow("GPUs to use" if number == 0 else "", box)
+        self.held = QCheckBox("Hold the queue: nothing starts until this is switched off", objectName="slots-held")
+        self.held.setChecked(slots.held)
+        self.form.addRow("", self.held)
+        self.tell("Runs that train already are left alone. Two at once on one device each take about twice as long.")
+
+    def accept(self) -> None:
+        """Applies them to the workspace, for every window and command."""
+        values: dict[str, object] = {"cpu": self.cpu.value(), "held": self.held.isChecked()}
+        if self.gpus:
+            values |= {"per_gpu": self.per_gpu.value()}
+            values |= {"gpus": [number for number, box in enumerate(self.gpus) if box.isChecked()]}
+        self.chosen.emit(values)
+        super().accept()
+
+
+def priority_box(value: int) -> QSpinBox:
+    """An editor of a priority."""
+    box = QSpinBox(objectName="queue-priority", accessibleName="Priority", minimum=-99, maximum=99)
+    box.setValue(value)
+    return box
+
+
+def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
+    """A choice of the runs that have not ended, and of none."""
+    box = QComboBox(objectName="queue-after", accessibleName="Start after")
+    box.addItem("No run", None)
+    for run in runs:
+        if run.active:
+            box.addItem(f"{run.id}  {run.name}", run.id)
+    box.setCurrentIndex(max(0, box.findData(chosen)))
+    return box
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`0, 1, 2` or `0-4` as numbers; empty for nothing.
+
+    Raises:
+        ConfigError: It is not written so.
+    """
+    found: dict[int, None] = {}
+    for part in text.replace(";", ",").split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        if not first and not dash:
+            continue
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise config.ConfigError(f"Seeds are whole numbers: 0, 1, 2 or 0-4; {part.strip()!r} is none.")
+        end = int(last) if dash else int(first)
+        if end - int(first) > grid.MOST:
+            raise config.ConfigError(f"That would be more than {grid.MOST} runs. Choose fewer seeds.")
+        found |= dict.fromkeys(range(int(first), end + 1))
+    return tuple(found)

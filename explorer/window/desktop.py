@@ -1,0 +1,43 @@
+"""Messages of the desktop itself, for when the window is not in front; where there is no tray, nothing happens."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
+
+from explorer import theme
+
+
+class Desktop(QObject):
+    """Shows a message in the desktop's tray while none of the application's windows is active."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._tray: QSystemTrayIcon | None = None
+
+    def tell(self, title: str, text: str) -> bool:
+        """Whether the desktop was given the message."""
+        if QApplication.activeWindow() is not None or not self.there():
+            return False
+        if self._tray is None:
+            # Made when first needed: an icon that never says anything is in the way.
+            self._tray = QSystemTrayIcon(theme.icon("contrastive-explorer", 20), self)
+            self._tray.setToolTip("Contrastive Explorer")
+            self._tray.activated.connect(lambda _: self._come_forward())
+            self._tray.messageClicked.connect(self._come_forward)
+        self._tray.show()
+        self._tray.showMessage(title, text, QSystemTrayIcon.MessageIcon.Warning, 10_000)
+        return True
+
+    @staticmethod
+    def there() -> bool:
+        """Whether this desktop shows messages."""
+        return QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()
+
+    def _come_forward(self) -> None:
+        window = self.parent()
+        if isinstance(window, QWidget):
+            window.window().raise_()
+            window.window().activateWindow()
+        if self._tray is not None:
+            self._tray.hide()

@@ -1,0 +1,133 @@
+"""A popover over the status line: GPUs, processor, memory and disk, and what each trainer takes of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
+
+from explorer import theme
+
+if TYPE_CHECKING:
+    from explorer.views.view import Context
+    from trainer.gauges import Gpu, Reading
+
+EVERY_MS: Final = 2_000
+BAR: Final = 120
+WIDTH: Final = 440
+
+
+class DeviceMonitor(QFrame):
+    """Reads the gauges off the GUI thread while it is open; costs nothing while it is not."""
+
+    def __init__(self, context: Context, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("deviceMonitor")
+        theme.set_role(self, "raised")
+        self._context = context
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(theme.BETWEEN)
+        self._grid.setVerticalSpacing(theme.INSIDE)
+        self._grid.setColumnStretch(2, 1)
+        title = QLabel("This computer")
+        theme.set_role(title, "strong")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
+        column.setSpacing(theme.INSIDE)
+        column.addWidget(title)
+        column.addLayout(self._grid)
+        self.setMinimumWidth(WIDTH)
+        self._timer = QTimer(self, interval=EVERY_MS, timeout=self._read)
+        self._line("Reading…", None, "")
+
+    def open_over(self, widget: QWidget) -> None:
+        """Opens above `widget`, right edges together."""
+        self._anchor = widget
+        self._place()
+        self.show()
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value of each line, as shown."""
+        found = []
+        for row in range(self._grid.rowCount()):
+            name, value = self._grid.itemAtPosition(row, 0), self._grid.itemAtPosition(row, 2)
+            if name is not None and value is not None:
+                found.append((name.widget().text(), value.widget().text()))
+        return found
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._read()
+        self._timer.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._timer.stop()
+        super().hideEvent(event)
+
+    def _read(self) -> None:
+        from trainer import gauges
+
+        runs = [(run.id, run.name, run.pid) for run in self._context.jobs.runs if run.active and run.pid is not None]
+        read = partial(gauges.read, self._context.workspace.folder, tuple(runs))
+        self._context.background.run(self, read, done=self._show, key="gauges")
+
+    def _show(self, now: Reading) -> None:
+        while self._grid.count():
+            self._grid.takeAt(0).widget().deleteLater()
+        self._row = 0
+        self._line("Processor", now.cpu_percent / 100, f"{now.cpu_percent:.0f} % of {now.cores} cores")
+        memory = f"{now.used_mib / 1024:.1f} of {now.total_mib / 1024:.0f} GiB"
+        self._line("Memory", now.used_mib / now.total_mib, memory)
+        used = 1 - now.free_disk_mib / now.disk_mib if now.disk_mib else 0.0
+        self._line("Disk", used, f"{now.free_disk_mib / 1024:,.1f} GiB free of {now.disk_mib / 1024:,.0f}")
+        for gpu in now.gpus:
+            self._show_gpu(gpu)
+        if now.without_gpu:
+            self._line("GPU", None, now.without_gpu)
+        for job in now.jobs:
+            gpu = f", {job.gpu_mib / 1024:.1f} GiB of the GPU" if job.gpu_mib is not None else ""
+            share = job.percent / 100 / now.cores
+            self._line(job.name, share, f"{job.percent:.0f} % of a core, {job.rss_mib / 1024:.2f} GiB{gpu}")
+        if not now.jobs:
+            self._line("Runs", None, "None is training.")
+        self.adjustSize()
+        self._place()
+
+    def _show_gpu(self, gpu: Gpu) -> None:
+        said = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
+        said += [f"{gpu.celsius:.0f} °C"] if gpu.celsius is not None else []
+        said += [f"{gpu.watts:.0f} W"] if gpu.watts is not None else []
+        share = gpu.percent / 100 if gpu.percent is not None else None
+        self._line(f"GPU {gpu.number}", share, ", ".join([*said, gpu.name]))
+        if gpu.used_mib is not None and gpu.total_mib:
+            words = f"{gpu.used_mib / 1024:.1f} of {gpu.total_mib / 1024:.0f} GiB"
+            self._line(f"GPU {gpu.number} memory", gpu.used_mib / gpu.total_mib, words)
+
+    _row = 0
+
+    def _line(self, name: str, share: float | None, value: str) -> None:
+        head, words = QLabel(), QLabel(value)
+        head.setTextFormat(Qt.TextFormat.PlainText)
+        head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, 120))
+        head.setToolTip(name)
+        words.setTextFormat(Qt.TextFormat.PlainText)
+        words.setWordWrap(share is None)
+        theme.set_role(words, "small")
+        self._grid.addWidget(head, self._row, 0)
+        if share is not None:
+            bar = QProgressBar(textVisible=False)
+            bar.setFixedWidth(BAR)
+            bar.setRange(0, 1000)
+            bar.setValue(round(1000 * max(0.0, min(1.0, share))))
+            bar.setAccessibleName(f"{name}: {value}")
+            self._grid.addWidget(bar, self._row, 1, Qt.AlignmentFlag.AlignVCenter)
+        self._grid.addWidget(words, self._row, 2)
+        self._row += 1
+
+    def _place(self) -> None:
+        corner = self._anchor.mapToGlobal(QPoint(self._anchor.width(), 0))
+        size = self.sizeHint().expandedTo(self.minimumSize())
+        self.move(corner - QPoint(size.width(), size.height() + theme.SPACE))

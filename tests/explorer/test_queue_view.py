@@ -1,0 +1,361 @@
+"""The queue, alerts and leaving, through the real table, sheets and window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtGui import QAction, QCloseEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+from explorer import jobs as jobs_room
+from explorer.background import Background
+from explorer.hooks import Hooks
+from explorer.jobs import Jobs
+from explorer.models.runs import Column
+from explorer.selection import Selection
+from explorer.settings import Settings
+from explorer.views.runs import RunsView
+from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn, parse_seeds
+from explorer.views.runs.table import QUEUED
+from explorer.views.view import Context
+from explorer.window import Window, leaving
+from explorer.window.device_monitor import DeviceMonitor
+from trainer import config, queue
+from trainer.config import ConfigError
+from trainer.store import RunLog, Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    opened = Workspace(tmp_path)
+    # Held: what waits keeps waiting, so that its order can be looked at.
+    queue.choose_slots(opened, held=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def context(workspace: Workspace, dressed: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
+    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
+    background, selection = Background(), Selection()
+    jobs = Jobs(workspace, background, selection.undo)
+    yield Context(workspace, selection, background, jobs, None, Settings(workspace.folder))  # type: ignore[arg-type]
+    jobs.close()
+    background.close()
+
+
+@pytest.fixture
+def four(workspace: Workspace) -> list[int]:
+    return [workspace.create_run(config.Run(name=name), status="queued") for name in ("a", "b", "c", "d")]
+
+
+def show(qtbot: QtBot, context: Context, count: int) -> RunsView:
+    view = RunsView(context)
+    qtbot.addWidget(view)
+    view.resize(1280, 800)
+    view.show()
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: view.table.runs.rowCount() == count)
+    return view
+
+
+def names(view: RunsView) -> list[str]:
+    return [run.name for run in view.table.shown.runs()]
+
+
+def drop(view: RunsView, runs: list[int], gap: int) -> None:
+    """What Qt delivers when dragged rows are let go over the gap above row `gap`."""
+    table = view.table
+    data = QMimeData()
+    data.setData(QUEUED, json.dumps(runs).encode())
+    at = QPointF(60, table.rowViewportPosition(0) + gap * table.verticalHeader().defaultSectionSize() + 2)
+    move, copy = Qt.DropAction.MoveAction, (Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    over = QDragMoveEvent(at.toPoint(), move, data, *copy)
+    table.dragMoveEvent(over)
+    if over.isAccepted():
+        table.dropEvent(QDropEvent(at, move, data, *copy))
+
+
+def test_the_queue_stands_in_its_order_and_is_arranged_by_dragging_and_by_keys(
+    qtbot: QtBot, context: Context, four: list[int]
+):
+    view = show(qtbot, context, 4)
+    qtbot.waitUntil(lambda: names(view) == ["a", "b", "c", "d"])
+    status = [view.table.shown.index(row, Column.STATUS).data() for row in range(4)]
+    assert status == ["Queued, next", "Queued, no. 2", "Queued, no. 3", "Queued, no. 4"]
+    drop(view, [four[3]], 1)
+    qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
+    drop(view, [four[0], four[3]], 4)
+    qtbot.waitUntil(lambda: names(view) == ["b", "c", "a", "d"])
+    context.selection.undo.undo()
+    qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
+    view.table.choose([four[1]])
+    view.table.setFocus()
+    qtbot.keyClick(view.table, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    qtbot.waitUntil(lambda: names(view) == ["a", "b", "d", "c"])
+    qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
+    # Turned around, the last of the queue is on top; a drop means what it looks like.
+    view.table.sortByColumn(Column.STARTED, Qt.SortOrder.AscendingOrder)
+    assert names(view) == ["c", "b", "d", "a"]
+    drop(view, [four[0]], 1)
+    qtbot.waitUntil(lambda: names(view) == ["c", "a", "b", "d"])
+
+
+def test_a_drop_beside_no_queued_run_does_nothing(qtbot: QtBot, context: Context, workspace: Workspace):
+    done = [workspace.create_run(config.Run(name=f"done {n}"), status="stopped") for n in range(3)]
+    waits = workspace.create_run(config.Run(name="waits"), status="queued")
+    view = show(qtbot, context, 4)
+    assert view.table.place_at(3, [waits]) is None
+    assert not view.table.shown.index(3, 0).flags() & Qt.ItemFlag.ItemIsDragEnabled
+    assert view.table.shown.index(0, 0).flags() & Qt.ItemFlag.ItemIsDragEnabled
+    assert done
+
+
+def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, workspace: Workspace, four: list[int]):
+    original = workspace.create_run(config.Run(name="base", objective=config.Cloob()), status="stopped")
+    view = show(qtbot, context, 5)
+    view.table.choose([original])
+    view.actions_of_runs["repeat"].trigger()
+    qtbot.waitUntil(lambda: view.findChild(Repeat) is not None)
+    sheet = view.findChild(Repeat)
+    sheet.seeds.selectAll()
+    qtbot.keyClicks(sheet.seeds, "0-1")
+    qtbot.keyClicks(sheet.fields["beta"], "4, x")
+    assert not sheet.deed.isEnabled(), "a value that is no number is named"
+    sheet.fields["beta"].clear()
+    qtbot.keyClicks(sheet.fields["beta"], "4, 16")
+    sheet.priority.setValue(3)
+    sheet.after.setCurrentIndex(sheet.after.findData(four[0]))
+    assert "4 runs will wait" in sheet.told.text()
+    words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
+    assert sheet.command() == ["queue", "add", "--run", str(original), *words]
+    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.table.runs.rowCount() == 9)
+    made = [run for run in context.jobs.runs if run.parent == original]
+    assert made[0].name == "base, beta 4, seed 0"
+    assert {(run.priority, run.after, run.status) for run in made} == {(3, four[0], "queued")}
+
+
+def test_turn_branch_and_slots_do_what_they_say(
+    qtbot: QtBot, context: Context, workspace: Workspace, four: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    view = show(qtbot, context, 4)
+    view.table.choose([four[2]])
+    view.actions_of_runs["queue-turn"].trigger()
+    turn = view.findChild(Turn)
+    turn.priority.setValue(1)
+    turn.accept()
+    qtbot.waitUntil(lambda: names(view)[0] == "c")
+    view.actions_of_runs["queue-slots"].trigger()
+    qtbot.waitUntil(lambda: view.findChild(SlotsSheet) is not None)
+    slots = view.findChild(SlotsSheet)
+    assert slots.held.isChecked()
+    slots.cpu.setValue(2)
+    slots.accept()
+    qtbot.waitUntil(lambda: context.jobs.slots.cpu == 2)
+    branched: list[tuple[int, int, str]] = []
+    monkeypatch.setattr(context.jobs, "branch", lambda run, step, name, done: branched.append((run, step, name)))
+    with RunLog.claim(workspace, workspace.create_run(config.Run(name="old"))) as log:
+        for step in (10, 20):
+            log.checkpoint(step, log.folder / "checkpoints" / f"step_{step:06d}")
+        log.status("finished")
+    old = log.run.id
+    qtbot.waitUntil(lambda: view.table.runs.rowCount() == 5)
+    view.table.choose([old])
+    view.actions_of_runs["branch"].trigger()
+    qtbot.waitUntil(lambda: view.findChild(Branch) is not None)
+    sheet = view.findChild(Branch)
+    sheet.step.setCurrentIndex(1)
+    qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
+    assert branched == [(old, 10, "old from step 10")]
+
+
+def test_pause_save_evaluate_and_stop_after_the_epoch_reach_the_trainer(
+    qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
+    run = workspace.create_run(config.Run(name="busy"))
+    with RunLog.claim(workspace, run) as log:
+        view = show(qtbot, context, 1)
+        view.table.choose([run])
+        for name, wish in (("save", "save"), ("evaluate", "evaluate"), ("pause", "pause")):
+            view.actions_of_runs[name].trigger()
+            qtbot.waitUntil(lambda wish=wish: log.asked() == wish)
+        log.status("paused")
+        qtbot.waitUntil(lambda: context.jobs.run(run).status == "paused")
+        view.actions_of_runs["resume"].trigger()
+        qtbot.waitUntil(lambda: log.asked() == "")
+        log.status("running")
+        qtbot.waitUntil(lambda: context.jobs.run(run).status == "running")
+        view.actions_of_runs["stop-epoch"].trigger()
+        qtbot.waitUntil(lambda: log.asked() == "stop-epoch")
+        log.status("stopped")
+
+
+def test_an_alert_is_a_badge_with_a_sentence_and_is_announced_once(
+    qtbot: QtBot, context: Context, workspace: Workspace
+):
+    told: list[str] = []
+    context.jobs.alerted.connect(lambda run, kind: told.append(kind))
+    run = workspace.create_run(config.Run(name="busy"))
+    with RunLog.claim(workspace, run) as log:
+        view = show(qtbot, context, 1)
+        log.alert("diverging", "The loss rises.", 40)
+        index = view.table.shown.index(0, Column.STATUS)
+        qtbot.waitUntil(lambda: index.data() == "Diverging")
+        assert "The loss rises." in index.data(Qt.ItemDataRole.ToolTipRole)
+        log.headline(0.1, 0.1)
+        qtbot.waitUntil(lambda: context.jobs.run(run).last == 0.1)
+        log.all_clear("diverging")
+        qtbot.waitUntil(lambda: index.data() == "Running")
+        assert told == ["diverging"]
+        log.status("stopped")
+
+
+def test_a_trainer_without_a_sign_of_life_is_called_stalled(
+    qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "STALLED_S", 0.3)
+    told: list[str] = []
+    context.jobs.alerted.connect(lambda run, kind: told.append(kind))
+    run = workspace.create_run(config.Run(name="hangs"))
+    with RunLog.claim(workspace, run) as log:
+        show(qtbot, context, 1)
+        qtbot.waitUntil(lambda: told == ["stalled"], timeout=5_000)
+        qtbot.wait(300)
+        assert told == ["stalled"]
+        log.status("stopped")
+
+
+def test_seeds_are_read_and_nonsense_is_named():
+    assert parse_seeds("0, 2-4; 7") == (0, 2, 3, 4, 7)
+    assert parse_seeds("") == ()
+    for text in ("x", "-1", "1-", "0-9999"):
+        with pytest.raises(ConfigError):
+            parse_seeds(text)
+
+
+# -- the window ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """Opens the window with the Runs view alone, and waits for the first news."""
+    from explorer.views import VIEWS
+
+    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
+    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
+    made: list[tuple[Window, Hooks]] = []
+
+    def open_one() -> Window:
+        hooks = Hooks(workspace.folder)
+        window = Window(workspace.folder, hooks, places=tuple(place for place in VIEWS if place.name == "runs"))
+        made.append((window, hooks))
+        with qtbot.waitSignal(window.ready, timeout=30_000):
+            window.show()
+        if workspace.runs():
+            qtbot.waitUntil(lambda: bool(window.rooms.jobs.runs), timeout=2_000)
+        return window
+
+    yield open_one
+    for window, hooks in made:
+        window.close()
+        hooks.remove()
+        window.deleteLater()
+
+
+def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) -> None:
+    qtbot.waitUntil(lambda: window.findChild(leaving.Leaving) is not None)
+    dialog = window.findChild(leaving.Leaving)
+    dialog.findChild(QCheckBox, "leaving-remember").setChecked(remember)
+    qtbot.mouseClick(dialog.findChild(QPushButton, f"leaving-{choice}"), Qt.MouseButton.LeftButton)
+
+
+def by_its_own_button(window: Window) -> None:
+    """Closes the window as the desktop does."""
+    QApplication.sendEvent(window, QCloseEvent())
+
+
+def test_a_window_with_nothing_under_way_closes_without_a_question(qtbot: QtBot, open_window):
+    window = open_window()
+    by_its_own_button(window)
+    qtbot.waitUntil(lambda: not window.isVisible())
+
+
+def test_closing_asks_and_does_as_told_and_remembers(
+    qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    kept: list[Workspace] = []
+    monkeypatch.setattr(queue, "keep_going_detached", lambda workspace: kept.append(workspace) or 1)
+    busy = workspace.create_run(config.Run(name="busy"))
+    waits = workspace.create_run(config.Run(name="waits"), status="queued")
+    with RunLog.claim(workspace, busy) as log:
+        window = open_window()
+        qtbot.waitUntil(lambda: window.rooms.jobs.run(busy).status == "running")
+        by_its_own_button(window)
+        press(qtbot, window, "stay")
+        qtbot.wait(50)
+        assert window.isVisible()
+        window.leave()
+        press(qtbot, window, "keep", remember=True)
+        qtbot.waitUntil(lambda: not window.isVisible())
+        assert len(kept) == 1, "what waits is left to a process of its own"
+        assert log.asked() == ""
+        again = open_window()
+        assert again.settings.value(leaving.KEY) == "keep"
+        again.findChild(QAction, "askAgain").trigger()
+        again.leave()
+        press(qtbot, again, "stop")
+        qtbot.waitUntil(lambda: not again.isVisible())
+        assert workspace.asked_of(busy) == "stop"
+        log.status("stopped")
+    assert workspace.run(waits).status == "queued"
+
+
+def test_the_next_window_tells_what_ended_meanwhile_and_why(qtbot: QtBot, open_window, workspace: Workspace):
+    good, bad = (workspace.create_run(config.Run(name=name)) for name in ("good", "bad"))
+    first, second = RunLog.claim(workspace, good), RunLog.claim(workspace, bad)
+    second.memory = lambda: {"rss_mib": 1234.0}
+    second.progress(step=70, total_steps=100, phase="training")
+    window = open_window()
+    qtbot.waitUntil(lambda: all(run.status == "running" for run in window.rooms.jobs.runs))
+    window.close()
+    with first as log:
+        log.status("finished")
+    (second.folder / "log.txt").write_text("step 70 of 100\n")
+    # As a kill: the lock goes, nothing is said.
+    second._lock.release()
+    again = open_window()
+    banner = again.banner
+    qtbot.waitUntil(lambda: "no window was open" in banner.message.text(), timeout=5_000)
+    assert "good finished" in banner.message.text()
+    assert "bad was interrupted at step 70" in banner.message.text()
+    assert "1,234 MiB" in banner.next.text()
+    assert "step 70 of 100" in banner.next.text()
+    again.close()
+    third = open_window()
+    qtbot.wait(300)
+    assert "no window was open" not in third.banner.message.text(), "told once"
+
+
+def test_an_alert_comes_as_a_banner_and_the_popover_names_the_job(qtbot: QtBot, open_window, workspace: Workspace):
+    run = workspace.create_run(config.Run(name="busy"))
+    with RunLog.claim(workspace, run) as log:
+        window = open_window()
+        log.alert("tau", "1/tau is 100, at its limit of 100.", 40)
+        qtbot.waitUntil(lambda: "tau at its limit" in window.banner.message.text())
+        assert "limit of 100" in window.banner.next.text()
+        qtbot.mouseClick(window.status.findChild(QToolButton, "statusLoad"), Qt.MouseButton.LeftButton)
+        monitor = window.findChild(DeviceMonitor)
+        assert monitor.isVisible()
+        qtbot.waitUntil(lambda: "busy" in dict(monitor.lines()), timeout=5_000)
+        assert {"Processor", "Memory", "Disk"} <= set(dict(monitor.lines()))
+        monitor.hide()
+        log.status("stopped")

@@ -1,0 +1,173 @@
+"""What can go wrong with a training, noticed while it happens: the kinds, their words, and the detectors.
+
+Every detector is a function of numbers that the training makes anyway. It raises an alert once, keeps it while its
+cause lasts, and takes it back afterwards; all but `nan` and `memory` leave the decision to the person.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.geometry import effective_eigenvalues
+
+WORDS: Final = {
+    "nan": "NaN",
+    "memory": "Out of memory",
+    "diverging": "Diverging",
+    "collapse": "Collapsing",
+    "tau": "Tau at its limit",
+    "disk": "Disk nearly full",
+    "stalled": "Stalled",
+}
+"""Kind -> what a badge says, the gravest first."""
+
+MEMORY: Final = 50
+"""Updates over which the running mean of the loss is taken."""
+LASTING: Final = 50
+"""Updates for which the loss must stay high."""
+FALL: Final = 0.3
+"""Share of its best value to which the spread or the rank of the embeddings may fall."""
+FLAT: Final = 0.05
+"""Spread below which embeddings are as good as one point."""
+ROWS: Final = 1_000
+DISK_S: Final = 20.0
+_MIB: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Change:
+    """An alert that is raised, or taken back when it has no words."""
+
+    kind: str
+    words: str
+
+
+class Alarms:
+    """Watches one sitting of a training.
+
+    Args:
+        folder: The run's folder: on the disk to watch.
+        total_steps: Of the run.
+        inv_tau_limits: Between which the inverse temperature is clamped; None where it is not learned.
+    """
+
+    def __init__(self, folder: Path, total_steps: int, inv_tau_limits: tuple[float, float] | None) -> None:
+        self._folder, self._total, self._limits = folder, total_steps, inv_tau_limits
+        self._loss = LossAlarm()
+        self._raised: set[str] = set()
+        self._best: dict[str, tuple[float, float]] = {}
+        self._looked_at = float("-inf")
+
+    def saw(self, loss: float, inv_tau: float | None) -> list[Change]:
+        """What is new after an update."""
+        found = [("diverging", self._loss.saw(loss))]
+        if inv_tau is not None and self._limits is not None:
+            found.append(("tau", _at_limit(inv_tau, self._limits)))
+        now = time.monotonic()
+        if now - self._looked_at >= DISK_S:
+            self._looked_at = now
+            found.append(("disk", _full(self._folder)))
+        return self._news(found)
+
+    def measured(self, step: int, embedded: dict[str, Float[np.ndarray, "n d"]]) -> list[Change]:
+        """What is new after an evaluation: of the held-out embeddings, by modality (`image`, `text`)."""
+        words = [self._collapsed(step, name, rows) for name, rows in embedded.items()]
+        return self._news([("collapse", " ".join(filter(None, words)))])
+
+    def _collapsed(self, step: int, name: str, rows: Float[np.ndarray, "n d"]) -> str:
+        part = rows[:: max(1, len(rows) // ROWS)]
+        now = spread(part), float(effective_eigenvalues(part))
+        best = self._best.get(name, (0.0, 0.0))
+        self._best[name] = max(now[0], best[0]), max(now[1], best[1])
+        flat = now[0] < FLAT and step > 0.1 * self._total
+        if not flat and now[0] >= FALL * best[0] and now[1] >= FALL * best[1]:
+            return ""
+        return (
+            f"The {name} embeddings collapse: their spread is {now[0]:.2f} (1: all over the sphere; it was "
+            f"{max(best[0], now[0]):.2f}), and {now[1]:.0f} directions hold 99 % of their variance (it was "
+            f"{max(best[1], now[1]):.0f}). Try a longer warm-up or a lower learning rate."
+        )
+
+    def _news(self, found: list[tuple[str, str]]) -> list[Change]:
+        changes = []
+        for kind, words in found:
+            if bool(words) == (kind in self._raised):
+                continue
+            (self._raised.add if words else self._raised.discard)(kind)
+            changes.append(Change(kind, words))
+        return changes
+
+
+class LossAlarm:
+    """Tells when a loss has lost more than half of what it had gained, for `LASTING` updates."""
+
+    def __init__(self) -> None:
+        self._count = self._high = 0
+        self._mean = self._variance = 0.0
+        self._start = self._low = math.nan
+
+    def saw(self, loss: float) -> str:
+        """A sentence while it diverges; empty while all is well."""
+        if not math.isfinite(loss):
+            return ""
+        self._count += 1
+        weight = 1 / min(self._count, MEMORY)
+        difference = loss - self._mean
+        self._mean += weight * difference
+        self._variance = (1 - weight) * (self._variance + weight * difference * difference)
+        if self._count < MEMORY:
+            return ""
+        if self._count == MEMORY:
+            self._start = self._low = self._mean
+        self._low = min(self._low, self._mean)
+        gained, lost = self._start - self._low, self._mean - self._low
+        # A loss that has not come down yet wobbles: only a rise well out of its own noise counts.
+        noise = math.sqrt(self._variance)
+        high = lost > max(0.5 * gained, 2 * noise, 0.05 * abs(self._low))
+        self._high = self._high + 1 if high else 0
+        if self._high < LASTING:
+            return ""
+        return (
+            f"The loss rises: {self._mean:.3g} on average, after it had been {self._low:.3g}. "
+            "Stop it and try a lower learning rate, a longer warm-up or gradient clipping."
+        )
+
+
+def spread(rows: Float[np.ndarray, "n d"]) -> float:
+    """How far unit vectors lie apart: root of d times their mean standard deviation; 0: one point, 1: a whole sphere.
+
+    Chen and He, Exploring Simple Siamese Representation Learning, 2021, https://arxiv.org/abs/2011.10566, section 4.1.
+    """
+    return float(np.asarray(rows, np.float32).std(axis=0).mean() * math.sqrt(rows.shape[1]))
+
+
+def _at_limit(inv_tau: float, limits: tuple[float, float]) -> str:
+    low, high = limits
+    if low * 1.001 < inv_tau < high * 0.999:
+        return ""
+    limit = high if inv_tau >= high * 0.999 else low
+    return (
+        f"1/tau is {inv_tau:.3g}, at its limit of {limit:g}: it would go on if it could. "
+        "Compare with a run whose temperature is fixed, or whose limit is wider."
+    )
+
+
+def _full(folder: Path, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage) -> str:
+    checkpoints = sorted((folder / "checkpoints").glob("step_*"))
+    size = sum(file.stat().st_size for file in checkpoints[-1].glob("*")) if checkpoints else 0
+    free, need = usage(folder)[2], max(500 * _MIB, 3 * size)
+    if free >= need:
+        return ""
+    return (
+        f"The disk of {folder} has {free / _MIB:,.0f} MiB left; a checkpoint needs {size / _MIB:,.0f} MiB. "
+        "Free some space, or the run will fail when it saves."
+    )
