@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 
 from explorer.views.search import SearchView
 from explorer.views.search.view import Asked, K
+from trainer.charts import search as charts_search
 from trainer.charts.hubness import hubness
 from trainer.charts.search import build_index
 from trainer.messages import BuildIndex, EmbedImages, EmbedTexts, Failure
@@ -186,3 +188,24 @@ def test_an_index_is_offered_for_a_million_built_beside_the_window_and_used(
     assert [panel.hits.rows.tolist() for panel in view.panels] == exact
     assert not view.offer.isVisible()
     assert "by index" in view.panels[0].note.text()
+
+
+def test_a_long_search_shows_how_far_it_is_and_can_be_ended(qtbot, view: SearchView, monkeypatch: pytest.MonkeyPatch):
+    def slow(_stored, _asks, _k, tell) -> np.ndarray:
+        for step in range(2_000):
+            tell(step / 2_000, "")
+            time.sleep(0.01)
+        return np.zeros(48)
+
+    monkeypatch.setattr(charts_search, "mean_of_nearest", slow)
+    view.hubs.csls.setChecked(True)
+    qtbot.keyClicks(view.field, "text 7")
+    qtbot.waitUntil(view.working.button.isVisible, timeout=8000)
+    qtbot.waitUntil(lambda: "scale of every image" in view.working.note.text(), timeout=4000)
+    qtbot.mouseClick(view.working.button, Qt.MouseButton.LeftButton)
+    assert not view.working.busy
+    assert all("You ended the search" in panel.empty._text.text() for panel in view.panels)
+    monkeypatch.setattr(charts_search, "mean_of_nearest", lambda *_: np.zeros(48))
+    qtbot.keyClick(view.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(answered(view), timeout=8000)
+    assert not view.working.busy

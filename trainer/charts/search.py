@@ -68,8 +68,11 @@ def search(
     target: Target = "image",
     k: int = 50,
     csls: bool = False,
+    progress: Progress | None = None,
 ) -> Hits:
     """The `k` items of the run's snapshot nearest to a unit embedding; exact, unless an index of a million is there.
+
+    The first search by CSLS needs every item's own scale (`offsets`): a minute at 100,000, of which `progress` is told.
 
     Raises:
         ChartError: There is no such snapshot, it lacks the modality, or the question is of another width.
@@ -86,7 +89,7 @@ def search(
         )
     by_index = False
     if csls:
-        scores = products(vectors, query) - offsets(snapshot, target) / 2
+        scores = products(vectors, query) - offsets(snapshot, target, progress) / 2
         rows, best = best_of(scores, k)
     elif (index := _index(workspace, snapshot, target)) is not None:
         rows, best = index_files.search_index(index, vectors, query, k)
@@ -138,7 +141,7 @@ def build_index(
     return file
 
 
-def offsets(snapshot: Snapshot, target: Target) -> Float[np.ndarray, " n"]:
+def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
     """Every item's own scale: its mean cosine to its 10 nearest of the other modality, which stand for the questions.
 
     Kept for the latest snapshots. At most 20,000 items of the other modality, drawn at random, are asked.
@@ -155,7 +158,8 @@ def offsets(snapshot: Snapshot, target: Target) -> Float[np.ndarray, " n"]:
     asks = _vectors(snapshot, "text" if target == "image" else "image", snapshot.model)
     if len(asks) > MOST_CSLS:
         asks = asks[np.sort(np.random.default_rng(0).choice(len(asks), MOST_CSLS, replace=False))]
-    found = mean_of_nearest(stored, asks, CSLS_K)
+    tell = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
+    found = mean_of_nearest(stored, asks, CSLS_K, tell)
     with _LOCK:
         _OFFSETS[key] = found
         while len(_OFFSETS) > _KEPT:

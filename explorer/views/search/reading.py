@@ -58,10 +58,11 @@ def embedder(workspace: Workspace, where: Where) -> Embedder:
     )
 
 
-def find(workspace: Workspace, where: Where, array: str) -> Hits:
+def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits:
     """The hits of a question whose embedding is in the file `array`.
 
     Raises:
+        Cancelled: The person ended it.
         ChartError: There is no such snapshot, or it lacks what is searched.
     """
     query = np.load(Path(array), allow_pickle=False)[0]
@@ -75,6 +76,7 @@ def find(workspace: Workspace, where: Where, array: str) -> Hits:
         target=where.target,
         k=where.k,
         csls=where.csls,
+        progress=ticket,
     )
 
 

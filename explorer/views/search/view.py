@@ -11,18 +11,20 @@ from typing import Any, Final
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.changes.reading import split_of
+from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
+from explorer.views.search.method import METHOD
 from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
 from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
 from explorer.views.view import Context, View
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.working import Cancelled
+from explorer.widgets.working import Cancelled, Working
 from trainer.charts.hubness import Hubness
 from trainer.charts.search import Hits
 from trainer.messages import EmbedImages, EmbedTexts, Failure
@@ -30,21 +32,6 @@ from trainer.problem import Problem
 
 TYPING_MS: Final = 350
 K: Final = 60
-METHOD: Final = """\
-The question, a sentence or a picture, is embedded by each run's own model and compared with every image (or every \
-caption) of the snapshot by cosine. Exact: every vector is compared. From a million vectors on, an index answers where \
-one was built (offered below the hits; trainer search --build-index): about the best hits, now and then one is missed, \
-and the panel says so.
-
-Cosines of two runs are not on one scale: compare the order of the hits. Framed hits were found by both runs.
-
-Hubs: images that are among the first 10 hits of far too many captions (Radovanović et al. 2010). The histogram \
-counts for every image how many captions find it; its skewness is large where few images are hubs.
-
-CSLS takes hubs down: 2 cos(x, y) − r(x) − r(y), r the mean cosine to the 10 nearest of the other modality (Conneau \
-et al. 2018, arXiv 1710.04087). The question's own r changes no order and is left out; the hits' r is computed from \
-the captions (or images) of this snapshot, at most 20,000 of them. Recall before and after is that of the snapshot's \
-own captions."""
 NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Then search their embeddings by text or picture."
 ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answer side by side."
 
@@ -85,12 +72,14 @@ class SearchView(View):
             accessibleName="What to look for",
             clearButtonEnabled=True,
         )
-        self.picture = _Chip()
+        self.picture = Chip()
         self.targets = QButtonGroup(self)
         self.to_map = QPushButton("Show on the map", objectName="search-to-map")
         self.to_map.setToolTip("Select the hits of both runs and open the Map")
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
         self.hubs, self.offer = Hubs(), IndexOffer(context.asker)
+        self.working = Working("search-working")
+        self._waiting: set[int] = set()
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
@@ -165,6 +154,8 @@ class SearchView(View):
 
     def _search(self) -> None:
         selection = self.context.selection
+        self._waiting = set()
+        self._ticket = self.working.start()
         for index, run in enumerate((selection.run_a, selection.run_b)):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)
@@ -175,6 +166,7 @@ class SearchView(View):
                 panel.show_nothing("search", "What are you looking for?", ASK, name=self._name(run))
             else:
                 where = self._where(index, run)
+                self._waiting.add(index)
                 self.note.setText("Searching…")
                 self.context.background.run(
                     self,
@@ -186,8 +178,22 @@ class SearchView(View):
                     key=f"hits {index}",
                 )
         self.to_map.setEnabled(False)
-        if not self._asked.words:
+        if not self._waiting:
+            self.working.end()
             self.note.setText("")
+
+    def _answered(self, index: int) -> None:
+        self._waiting.discard(index)
+        if not self._waiting:
+            self.working.end()
+
+    def _end(self) -> None:
+        """The person ends the search."""
+        for index in tuple(self._waiting):
+            self.context.background.forget(self, f"hits {index}")
+            self._cancel(index)
+            self._tell_problem(index, "You ended the search. Press Enter to search again.")
+        self._shown = None
 
     def _where(self, index: int, run: int) -> Where:
         selection = self.context.selection
@@ -219,6 +225,7 @@ class SearchView(View):
         self._open.pop(index, None)
         unreadable = answer.get("unreadable") or {}
         if asked.image in unreadable:
+            self._answered(index)
             self.panels[index].show_nothing("triangle-alert", "This picture cannot be read", unreadable[asked.image])
             self.note.setText("")
             return
@@ -235,12 +242,14 @@ class SearchView(View):
             self.context.workspace,
             where,
             array,
+            self._ticket,
             done=partial(self._show, index),
             failed=partial(self._refuse, index),
             key=f"hits {index}",
         )
 
     def _show(self, index: int, hits: Hits) -> None:
+        self._answered(index)
         found = {panel.index: panel.hits for panel in self.panels} | {index: hits}
         rows = [set(h.rows.tolist()) for h in found.values() if h is not None]
         shared = rows[0] & rows[1] if len(rows) == 2 else set()
@@ -254,7 +263,7 @@ class SearchView(View):
         self._mark()
 
     def _refuse(self, index: int, error: Exception) -> None:
-        if not isinstance(error, Problem):
+        if not isinstance(error, Problem | Cancelled):
             self.context.background.failed.emit(error)
         self._tell_problem(index, str(error) or type(error).__name__)
 
@@ -264,6 +273,7 @@ class SearchView(View):
             self._tell_problem(index, f"{failure.message} {failure.next}".strip())
 
     def _tell_problem(self, index: int, words: str) -> None:
+        self._answered(index)
         self.note.setText("")
         self.panels[index].show_nothing("triangle-alert", "No hits of this run", words)
 
@@ -376,6 +386,7 @@ class SearchView(View):
         self.field.textChanged.connect(lambda _text: self._typing.start())
         self.field.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
+        self.working.cancelled.connect(self._end)
         self.offer.built.connect(self._ask_again)
         self.offer.failed.connect(self.failed)
         self.picture.removed.connect(lambda: self._ask(Asked()))
@@ -404,22 +415,6 @@ class SearchView(View):
             hits.addWidget(panel, 1)
         self.body.addLayout(bar)
         self.body.addLayout(hits, 1)
+        self.body.addWidget(self.working)
         self.body.addWidget(self.offer)
         self.body.addWidget(self.note)
-
-
-class _Chip(QToolButton):
-    """The picture that is searched by; a click takes it away."""
-
-    def __init__(self) -> None:
-        super().__init__(objectName="search-picture", accessibleName="Remove the picture searched by", visible=False)
-        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        theme.keep_icon(self, "image", 16, "secondary")
-        self.removed = self.clicked
-
-    def show_image(self, path: str) -> None:
-        """Names the picture; nothing for an empty path."""
-        self.setVisible(bool(path))
-        name = Path(path).name
-        self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")
-        self.setToolTip(f"{path}\nClick to remove" if path else "")

@@ -1,0 +1,27 @@
+"""The picture that is searched by, small beside the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
+
+from explorer import theme
+
+
+class Chip(QToolButton):
+    """The picture that is searched by; a click takes it away."""
+
+    def __init__(self) -> None:
+        super().__init__(objectName="search-picture", accessibleName="Remove the picture searched by", visible=False)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        theme.keep_icon(self, "image", 16, "secondary")
+        self.removed = self.clicked
+
+    def show_image(self, path: str) -> None:
+        """Names the picture; nothing for an empty path."""
+        self.setVisible(bool(path))
+        name = Path(path).name
+        self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")
+        self.setToolTip(f"{path}\nClick to remove" if path else "")
