@@ -130,7 +130,8 @@ class OpenModel(QDialog):
         self._say(_WORDS)
 
     def _choose_data(self) -> None:
-        self._path_row.setVisible(self.data.currentData() == _OTHER)
+        for part in self._path_row:
+            part.setVisible(self.data.currentData() == _OTHER)
         self._check()
 
     # -- parts -------------------------------------------------------------------------------------------------
@@ -147,30 +148,30 @@ class OpenModel(QDialog):
         self.data.addItem("A folder, table or tar", _OTHER)
         self.path = QLineEdit(self)
         self.path.setObjectName("open-model-path")
-        self.path.setPlaceholderText("Images with captions")
+        self.path.setPlaceholderText("A folder of images, a table or a tar")
         self.name = QLineEdit(self)
         self.name.setObjectName("open-model-name")
         self.name.setPlaceholderText("As the model")
-        self._path_row = self.path
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)
-        rows = (("Model", self.model), ("Look at", self.data), ("", self.path), ("Name", self.name))
-        for place, (words, editor) in enumerate(rows):
+        hint = QLabel("A model of open_clip or of the hub (hf-hub:OWNER/NAME), a folder, or a file of weights.", self)
+        theme.set_role(hint, "small")
+        grid.addWidget(hint, 1, 1)
+        rows = {0: ("Model", self.model), 2: ("Look at", self.data), 3: ("Images", self.path), 4: ("Name", self.name)}
+        for place, (words, editor) in rows.items():
             label = QLabel(words, self)
             label.setFixedWidth(LABEL_WIDTH)
             label.setBuddy(editor)
-            editor.setAccessibleName(words or "Folder, table or tar")
+            editor.setAccessibleName(words)
             grid.addWidget(label, place, 0)
             grid.addWidget(editor, place, 1)
+            if editor is self.path:
+                self._path_row = (label, editor)
         self._browse(self.model, "folder", "Choose the folder of a model")
         self._browse(self.model, "file", "Choose a file of weights")
         self._browse(self.path, "folder", "Choose a folder of images")
         self._browse(self.path, "file", "Choose a table or tar")
-        help_line = QLabel(
-            "A model of open_clip or of the hub (hf-hub:OWNER/NAME), a folder, or a file of weights.", self
-        )
-        theme.set_role(help_line, "small")
         self.note = QLabel(self)
         self.note.setObjectName("open-model-note")
         self.note.setWordWrap(True)
@@ -179,7 +180,6 @@ class OpenModel(QDialog):
         layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         layout.setSpacing(theme.BETWEEN)
         layout.addLayout(grid)
-        layout.addWidget(help_line)
         layout.addWidget(self.note)
         layout.addLayout(self._buttons())
         for line in (self.model, self.path):

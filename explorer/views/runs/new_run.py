@@ -49,6 +49,7 @@ BROWSE: Final[dict[type, dict[str, Browse]]] = {
     config.Table: {"path": "file", "heldout_path": "file"},
     config.Shards: {"path": "folder", "heldout_path": "folder"},
     config.Named: {"root": "folder"},
+    config.OpenClip: {"name": "file", "pretrained": "file"},
 }
 
 MOST_COUNTED: Final = 200_000
@@ -168,6 +169,8 @@ class NewRun(QDialog):
         steps = None if invalid or self._pairs is None else estimated_steps(run, self._pairs)
         if steps is None:
             self.estimate.setText("")
+        elif not run.optimiser.epochs:
+            self.estimate.setText("Opened and measured, not trained: 0 epochs")
         elif steps == 0:
             self.estimate.setText(f"{self._pairs:,} pairs are fewer than a batch: choose a smaller batch size.")
         else:

@@ -213,6 +213,26 @@ def test_without_a_network_the_cause_and_the_next_step_are_told(tmp_path, capsys
     assert Workspace(tmp_path).run(1).status == "failed"
 
 
+def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path)
+    made = config.Run(name="slow", device="cpu", model=config.OpenClip(name="hf-hub:a/b"))
+    run = workspace.create_run(made)
+    phases: list[str] = []
+
+    def slow(repository, names, *, cache, progress):
+        for share in (0.1, 0.2, 0.9):
+            progress(share, "Downloading b.safetensors: 1 of 9 MB")
+            phases.append(workspace.run(run).phase)
+            workspace.ask(run, "stop")
+        raise AssertionError("the wish to stop was not heard")
+
+    monkeypatch.setattr("trainer.pretrained.downloads.hub_file", slow)
+    monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
+    fit(workspace, run)
+    assert phases == ["Downloading b.safetensors: 1 of 9 MB 10%"]
+    assert (workspace.run(run).status, workspace.run(run).reason.split()[0]) == ("stopped", "Stopped")
+
+
 def test_cloob_comes_as_cloob_at_its_own_temperature(tmp_path, quiet):
     model = config.OpenClip(name="x.pt")
     learned = pretrained.layouts.Learned("cloob", 30.0)
