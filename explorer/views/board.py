@@ -282,7 +282,8 @@ class NumbersCard(QFrame):
                 head.setWordWrap(True)
             theme.set_role(head, "small")
             head.setAlignment(right)
-            head.setMinimumWidth(COLUMN_PX)
+            # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.
+            self._grid.setColumnMinimumWidth(column + 1, COLUMN_PX)
             self._heads.append(head)
             self._grid.addWidget(head, 0, column + 1)
         self._grid.setColumnStretch(len(piece.columns) + 1, 1)

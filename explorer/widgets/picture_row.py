@@ -19,6 +19,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
@@ -26,6 +27,9 @@ from explorer import theme
 
 LEAST_PX: Final = 84
 MOST_PX: Final = 132
+ROOMY_PX: Final = 12 * MOST_PX
+"""From this width on pictures are larger, so that a wide screen is not left empty."""
+LARGER: Final = 1.5
 WORDS_PX: Final = 20
 CAPTION_PX: Final = 32
 
@@ -58,7 +62,7 @@ class PictureRow(QWidget):
         self._current = 0
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(LEAST_PX + WORDS_PX + CAPTION_PX)
+        self._fit_height()
         self.setMouseTracking(True)
         theme.theme().changed.connect(self.update)
 
@@ -80,13 +84,18 @@ class PictureRow(QWidget):
             self.update()
 
     @property
+    def scale(self) -> float:
+        """How much larger pictures are than on a narrow screen."""
+        return LARGER if self.width() >= ROOMY_PX else 1.0
+
+    @property
     def fitting(self) -> int:
         """How many are drawn."""
-        return max(1, min(len(self._shown), self.width() // LEAST_PX))
+        return max(1, min(len(self._shown), int(self.width() / (LEAST_PX * self.scale))))
 
     def place(self, number: int) -> QRect:
         """Where a picture is, words and caption included."""
-        wide = min(self.width() // max(self.fitting, 1), MOST_PX)
+        wide = min(self.width() // max(self.fitting, 1), round(MOST_PX * self.scale))
         return QRect(number * wide, 0, wide, self.height())
 
     def sizeHint(self) -> QSize:
@@ -129,7 +138,7 @@ class PictureRow(QWidget):
             self._paint(painter, self.place(number), shown, focused=self.hasFocus() and number == self._current)
 
     def _paint(self, painter: QPainter, room: QRect, shown: Shown, *, focused: bool) -> None:
-        side = LEAST_PX - 4
+        side = self._side()
         square = QRect(room.left() + 1, WORDS_PX, side, side)
         weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
@@ -166,6 +175,16 @@ class PictureRow(QWidget):
             colour = theme.colour("focus") if focused else QColor(theme.colour(self._colour))
             painter.setPen(QPen(colour, 2))
             painter.drawRoundedRect(QRectF(square).adjusted(1, 1, -1, -1), 4, 4)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_height()
+
+    def _side(self) -> int:
+        return round((LEAST_PX - 4) * self.scale)
+
+    def _fit_height(self) -> None:
+        self.setFixedHeight(self._side() + 4 + WORDS_PX + CAPTION_PX)
 
     def _at(self, place: QPoint) -> int:
         return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(place)), -1)

@@ -195,6 +195,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         workspace.add_checkpoint(run, 20, folder)
     go_to(qtbot, view, "attributes")
     qtbot.waitUntil(view.embed.isEnabled, timeout=8000)
+    assert not view.working.isVisible()
     own = view.command()
     view.probed.setCurrentIndex(1)
     view.probed.picked.emit(True)

@@ -116,9 +116,9 @@ def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
 def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):
     working = Working("working")
     qtbot.addWidget(working)
-    working.show()
     ticket = working.start()
     ticket(0.4, "counting")
+    assert not working.isVisible(), "what is done at once shows no bar"
     qtbot.waitUntil(working.button.isVisible, timeout=3000)
     assert "counting" in working.note.text()
     QTest.mouseClick(working.button, Qt.MouseButton.LeftButton)

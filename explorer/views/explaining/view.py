@@ -228,7 +228,7 @@ class ExplainingView(BoardView):
     def show_tools(self) -> None:
         for panel, widgets in self._tools.items():
             for widget in widgets:
-                widget.setVisible(panel == self.panel)
+                widget.setVisible(panel == self.panel and (widget is not self.working or self.working.busy))
 
     def _lay_out_tools(self) -> None:
         on = QLabel("Probed on")

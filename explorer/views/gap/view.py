@@ -66,6 +66,7 @@ class GapView(View):
         self.points: dict[int, GapPoint] = {}
         self._curve: dict[int, tuple[GapPoint, ...]] = {}
         self._exact: Exact | None = None
+        self._opening = False
         self._asked: tuple[object, ...] | None = None
         self.slider = _Slider(
             Qt.Orientation.Horizontal, objectName="gap-slider", accessibleName="Share of the gap closed"
@@ -113,6 +114,7 @@ class GapView(View):
         selection = self.context.selection
         if not selection.runs:
             self._asked = self.reading = None
+            self._opening = False
             self.working.end()
             self.show_no_run("split", NO_RUN)
             return
@@ -121,7 +123,7 @@ class GapView(View):
         if asked == self._asked:
             return
         self._asked = asked
-        self._exact = None
+        self._exact, self._opening = None, True
         self.context.background.run(
             self,
             read,
@@ -138,6 +140,7 @@ class GapView(View):
     # Reading ----------------------------------------------------------------------------------------------------
 
     def _show(self, reading: Reading) -> None:
+        self._opening = False
         self.reading, self._curve = reading, {}
         runs = (self.context.selection.run_a, self.context.selection.run_b)
         for index, (clouds, title) in enumerate(zip(self.clouds, self.titles, strict=True)):
@@ -172,7 +175,7 @@ class GapView(View):
     def _refuse(self, error: Exception) -> None:
         if isinstance(error, Cancelled):
             return
-        self._asked = None
+        self._asked, self._opening = None, False
         self.working.end()
         if not isinstance(error, Problem):
             self.context.background.failed.emit(error)
@@ -188,7 +191,9 @@ class GapView(View):
             return
         for index, side in self.reading.sides.items():
             self.clouds[index].show_points(*side.sample.places(share, self.way.key))
-        self.working.end()
+        if not self._opening:
+            # Exact numbers of another share are not wanted any more; runs that are being read still are.
+            self.working.end()
         self.context.background.run(
             self, measure, self.reading.sides, share, self.way.key, done=self._show_live, key="live"
         )
@@ -201,7 +206,7 @@ class GapView(View):
             self.numbers.show_point(index, "now", point)
 
     def _measure_exactly(self) -> None:
-        if self.slider.isSliderDown() or self._asked is None or not self.isVisible():
+        if self.slider.isSliderDown() or self._asked is None or self._opening or not self.isVisible():
             return
         self.context.background.run(
             self,
@@ -280,9 +285,9 @@ class GapView(View):
 
     def _on_cancel(self) -> None:
         self.context.background.forget(self, "exact")
-        if self.reading is None:
-            self.note.setText("Cancelled. Choose another run or step, or this one again, to go on.")
-            self._asked = None
+        if self._opening:
+            self.note.setText("Cancelled. Choose another run or step, or open this view again, to go on.")
+            self._asked, self._opening = None, False
 
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.step is None and run in self.context.selection.runs:
