@@ -206,6 +206,8 @@ def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
 def test_the_panel_keeps_and_recalls_selections(qtbot, view: MapView):
     selection, panel = view.context.selection, view._details.selected
     selection.pairs = [3, 4, 9]
+    assert panel.table.pairs.columnCount() == 2
+    choose_colour(view, "Rank of caption")
     qtbot.waitUntil(lambda: panel.table.pairs.columnCount() == 4, timeout=5000)
     assert [c.words for c in panel.table.pairs.columns] == ["Rank A", "Rank B"]
     ranks = view.panels[1].numbers.rank[[3, 4, 9]]
@@ -467,7 +469,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
         (pin,) = panel.pins.pins
         assert pin.name == "new.png"
         np.testing.assert_allclose((pin.x, pin.y), panel.side.xy[7], atol=1e-5)
-    assert view._details.placed.text() == "1 image from outside on the maps"
+    assert view._details.placed.text() == "1 image from outside placed"
     assert not view.toolbar.progress.isVisible()
     before = view.panels[0].map.grab().toImage()
     view._details.remove.click()

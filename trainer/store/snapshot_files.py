@@ -112,8 +112,12 @@ def write_snapshot(
     write_atomically(folder, write)
 
 
-def read_snapshot(folder: Path) -> Snapshot:
+def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
     """The snapshot at `folder`; its arrays are read-only memory maps.
+
+    Args:
+        folder: Where it is.
+        items: What its pairs are, if that was read before: a million take a second.
 
     Raises:
         StoreError: A file is missing or damaged, or the shapes contradict `snapshot.json`.
@@ -122,7 +126,7 @@ def read_snapshot(folder: Path) -> Snapshot:
         card = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
         n, d = int(card["n"]), int(card["d"])
         arrays = {name: _read_array(folder / f"{name}.npy", n, d) for name in card["arrays"]}
-        items = _read_items(folder / "items.parquet")
+        items = _read_items(folder / "items.parquet") if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(

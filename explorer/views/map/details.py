@@ -111,7 +111,7 @@ class MapDetails(QWidget):
 
     def tell_placed(self, count: int) -> None:
         """Says how many images from outside are among the points."""
-        self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside on the maps")
+        self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside placed")
         for widget in (self.placed, self.remove):
             widget.setVisible(count > 0)
 

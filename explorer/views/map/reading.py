@@ -141,7 +141,7 @@ def split_key(workspace: Workspace, run: int, data: str | None) -> tuple[str | N
 
 def read_numbers(side: Side, progress: Progress | None = None) -> PairNumbers | None:
     """Cosine and rank of every pair, as `pair_numbers` says; None without both modalities."""
-    return pair_numbers(read_snapshot(side.row.folder), progress)
+    return pair_numbers(read_snapshot(side.row.folder, side.items), progress)
 
 
 def read_changes(workspace: Workspace, a: Side, b: Side, progress: Progress) -> dict[str, Column]:
@@ -157,7 +157,7 @@ def read_changes(workspace: Workspace, a: Side, b: Side, progress: Progress) -> 
 
 def read_one(side: Side, row: int) -> PairNumbers | None:
     """Cosine and rank of one pair, the rank among a sample of the captions: for the card of a map of many pairs."""
-    snapshot: Snapshot = read_snapshot(side.row.folder)
+    snapshot: Snapshot = read_snapshot(side.row.folder, side.items)
     if snapshot.image is None or snapshot.text is None:
         return None
     sample = np.sort(np.random.default_rng(0).choice(side.n, min(CAPTIONS, side.n), replace=False))
@@ -171,13 +171,13 @@ def read_one(side: Side, row: int) -> PairNumbers | None:
 
 def read_cloud(side: Side) -> Float[np.ndarray, "m 3"]:
     """The points of a side along three principal components, images first."""
-    snapshot = read_snapshot(side.row.folder)
+    snapshot = read_snapshot(side.row.folder, side.items)
     return components((snapshot.image, snapshot.text))
 
 
 def read_words(side: Side, progress: Progress | None = None) -> ClusterWords:
     """Groups of pairs that lie together in the run's embedding space, by their images if there are such."""
-    snapshot = read_snapshot(side.row.folder)
+    snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
     return cluster_words(vectors, side.items.caption, progress=progress)  # type: ignore[arg-type]
 
@@ -194,7 +194,7 @@ def read_neighbours(side: Side, rows: Int[np.ndarray, " k"], k: int) -> Int[np.n
         rows: The pairs that ask; a thousand of them, drawn at random, where there are more.
         k: Neighbours of each, itself left out.
     """
-    snapshot = read_snapshot(side.row.folder)
+    snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
     if len(rows) > MOST_ASKING:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ASKING, replace=False))

@@ -28,7 +28,7 @@ from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.map.turning import Turning
 from explorer.views.view import Context, View
-from trainer.charts.pair_colours import MOST_RANKED, PairNumbers
+from trainer.charts.pair_colours import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.placement import LABELS, METHODS, Placement
 from trainer.messages import Failure
 from trainer.problem import Problem
@@ -57,7 +57,7 @@ class MapView(View):
         self._locking = Locking(self.panels, self)
         self.newcomers = Newcomers(self.panels, context.asker, context.background, self)
         self._projecting = Projecting(context.asker, context.background, self)
-        self.caution = QLabel(CAUTION, objectName="map-caution")
+        self.caution = QLabel(CAUTION, objectName="map-caution", wordWrap=True)
         set_role(self.caution, "small")
         side_by_side = QHBoxLayout()
         side_by_side.setSpacing(BETWEEN)
@@ -299,9 +299,14 @@ class MapView(View):
         numbers = [
             ("AB"[panel.index], panel.numbers)
             for panel in self.panels
-            if panel.numbers is not None and (linked_same or panel.side is owner)
+            if panel.numbers is not None and (linked_same or panel.side is owner) and self._tells_ranks
         ]
         self._details.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
+
+    @property
+    def _tells_ranks(self) -> bool:
+        """Whether the list has the ranks: there is no room for them beside captions, so only where they are asked."""
+        return self.toolbar.colour_by in COMPUTED
 
     def _show_card(self, index: int, point: int, place: QPoint) -> None:
         panel = self.panels[index]
@@ -380,6 +385,7 @@ class MapView(View):
             # A card that stays would cover what is being outlined.
             panel.map.box.outlining.connect(self._on_outline)
             panel.map.box.brush_at.connect(self._on_outline)
+        toolbar.colour_changed.connect(self._list_pairs)
         toolbar.projection_changed.connect(self._project)
         toolbar.cancel_asked.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)

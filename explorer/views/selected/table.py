@@ -137,7 +137,11 @@ class PairTable(QTableView):
             words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(
-                column, max(LEAST_PX, metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE)
+                column,
+                max(
+                    CLASS_PX if column == 1 else LEAST_PX,
+                    metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE,
+                ),
             )
 
 
