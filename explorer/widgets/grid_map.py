@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.widgets.viridis import picture
 
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
 BAR = 10
@@ -64,7 +64,7 @@ class GridMap(QWidget):
     def show_heat(self, heat: Heat) -> None:
         """Draws this."""
         self.heat = heat
-        self._image = _picture(shares(heat))
+        self._image = picture(shares(heat))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -141,7 +141,7 @@ class GridMap(QWidget):
 
     def _paint_bar(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
-        painter.drawImage(bar, _picture(np.linspace(1, 0, 128)[:, None]))
+        painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None]))
         painter.setPen(theme.colour("secondary"))
         for value, side in ((heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)):
             room = QRectF(bar.right() + 4, frame.top(), RIGHT - BAR - 14, frame.height())
@@ -180,18 +180,3 @@ def shares(heat: Heat) -> Float[np.ndarray, "rows columns"]:
     if heat.log:
         values, low, high = np.log(np.maximum(values, low)), np.log(low), np.log(high)
     return np.clip((values - low) / max(high - low, 1e-12), 0, 1)
-
-
-def _picture(share: Float[np.ndarray, "rows columns"]) -> QImage:
-    """The shares in viridis, a pixel a cell; NaN is grey."""
-    colours = _viridis()[np.nan_to_num(share * 255).astype(np.int64)]
-    colours[np.isnan(share)] = 128
-    rgb = np.ascontiguousarray(colours)
-    return QImage(rgb.data, rgb.shape[1], rgb.shape[0], 3 * rgb.shape[1], QImage.Format.Format_RGB888).copy()
-
-
-@cache
-def _viridis() -> UInt8[np.ndarray, "256 3"]:
-    import pyqtgraph as pg
-
-    return pg.colormap.get("viridis").getLookupTable(nPts=256)[:, :3].astype(np.uint8)

@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPai
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.widgets.viridis import picture, shade
 
 LEAST_CELL: Final = 14
 MOST_CELL: Final = 44
@@ -56,7 +57,7 @@ class HeatMap(QWidget):
         """Shows the matrix; a hairline parts lines of different `groups`."""
         self._names, self._values, self._groups = tuple(names), np.asarray(values, np.float64), tuple(groups)
         self._at = (-1, -1)
-        self._picture = _picture(self._values)
+        self._picture = picture(self._values)
         self.setAccessibleDescription(f"{len(names)} by {len(names)} cells")
         self.updateGeometry()
         self.update()
@@ -150,7 +151,7 @@ class HeatMap(QWidget):
         for (line, column), value in np.ndenumerate(self._values):
             if not np.isfinite(value):
                 continue
-            ground = _shade(np.array([[value]]))[0, 0]
+            ground = shade(np.array([[value]]))[0, 0]
             dark = float(ground @ np.array([0.299, 0.587, 0.114])) < 140
             painter.setPen(QColor("white" if dark else "black"))
             centre = self.centre_of(line, column)
@@ -172,24 +173,3 @@ class HeatMap(QWidget):
             self.setCursor(Qt.CursorShape.PointingHandCursor if cell[0] >= 0 else Qt.CursorShape.ArrowCursor)
             self.pointed.emit(*cell)
             self.update()
-
-
-def _picture(values: Float[np.ndarray, "n n"]) -> QImage:
-    shaded = np.ascontiguousarray(_shade(values), np.uint8)
-    height, width = values.shape
-    return QImage(shaded.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888).copy()
-
-
-def _shade(values: Float[np.ndarray, "n n"]) -> np.ndarray:
-    """Viridis from 0 to 1 as bytes; grey where there is no number."""
-    table = _viridis()
-    index = np.clip(np.nan_to_num(values, nan=0.0) * (len(table) - 1), 0, len(table) - 1).astype(int)
-    shaded = table[index]
-    shaded[~np.isfinite(values)] = (140, 140, 140)
-    return shaded
-
-
-def _viridis() -> np.ndarray:
-    import pyqtgraph as pg
-
-    return pg.colormap.get("viridis").getLookupTable(nPts=256, alpha=False)

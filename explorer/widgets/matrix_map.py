@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.widgets.viridis import picture
 
 MARGIN: Final = 52
 """Left and below: room for pictures, or for the numbers of the places."""
@@ -85,10 +85,7 @@ class MatrixMap(QWidget):
     ) -> None:
         """The picture of a part: `values` fill `area` (top, bottom, left, right) evenly; colours run low to high."""
         self._values = np.asarray(values)
-        share = np.nan_to_num((self._values - low) / max(high - low, 1e-9)).clip(0, 1)
-        colours = np.ascontiguousarray(colour_table()[(share * 255).astype(np.uint8)])
-        height, width = self._values.shape
-        self._image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
+        self._image = picture((self._values - low) / max(high - low, 1e-9))
         self._image_area = Area(*map(float, area))
         self.update()
 
@@ -351,8 +348,7 @@ class ColourScale(QWidget):
         painter.drawText(QRectF(0, 0, 96, 18), middle, self.words)
         painter.drawText(QRectF(96, 0, 36, 18), Qt.AlignmentFlag.AlignRight | middle, low)
         bar = QRectF(138, 5, min(max(self.width() - 188, 24), 220), 8)
-        strip = np.ascontiguousarray(colour_table()[None, :])
-        painter.drawImage(bar, QImage(strip.data, 256, 1, 1024, QImage.Format.Format_RGB32).copy())
+        painter.drawImage(bar, picture(np.linspace(0, 1, 256)[None, :]))
         painter.drawText(QRectF(bar.right() + 6, 0, 44, 18), middle, high)
 
 
@@ -362,12 +358,3 @@ def ticks(first: float, last: float, most: int = 5) -> list[int]:
     decade = 10 ** math.floor(math.log10(max(rough, 1)))
     step = max(1, int(next(m * decade for m in (1, 2, 5, 10) if m * decade >= rough)))
     return list(range(math.ceil(first / step) * step, math.floor(last) + 1, step))
-
-
-@cache
-def colour_table() -> UInt8[np.ndarray, "256 4"]:
-    """Viridis as Qt wants it: blue, green, red, 255."""
-    import pyqtgraph as pg
-
-    table = pg.colormap.get("viridis").getLookupTable(nPts=256)[:, :3]
-    return np.concatenate([table[:, ::-1], np.full((256, 1), 255)], axis=1).astype(np.uint8)
