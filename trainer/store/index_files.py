@@ -1,9 +1,9 @@
 """A search index beside a large snapshot: a graph of 8-bit vectors in one file, read as a memory map.
 
 Usearch (Vardanian, 2023, https://github.com/unum-cloud/usearch) and not hnswlib: measured side by side
-(`trainer bench search`), both answer in well under a millisecond, but an index of usearch keeps 8-bit vectors, is a
-quarter as large, and is searched where it lies on the disk. What the coarse vectors lose is won back by ranking the
-candidates again with the snapshot's own vectors.
+(`trainer bench search`), both answer in about a millisecond, but an index of usearch keeps 8-bit vectors, is a third
+as large, is built in half the time, and is searched where it lies on the disk. What the coarse vectors lose is won
+back by ranking the candidates again with the snapshot's own vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORTH_IT: Final = 1_000_000
 """Rows from which an index is used; below, comparing with every vector takes a tenth of a second at most."""
 CANDIDATES: Final = 8
 """Candidates a wanted hit: what the coarse vectors find before the exact ones decide."""
-CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 192
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 512
 BATCH: Final = 5_000
 INSTALL: Final = "uv pip install 'contrastive-explorer[search]'"
 EDGES_BYTES: Final = 149
