@@ -80,6 +80,9 @@ STATUSES: Final[dict[str, StatusLook]] = {
     "failed": StatusLook("Failed", "circle-x", "bad", 8),
 }
 
+ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing", "save": "Saving"}
+"""What a running trainer was asked and has not done yet, as its status."""
+
 HEADERS: Final[dict[Column, str]] = {
     Column.NAME: "Name",
     Column.STATUS: "Status",
@@ -232,7 +235,7 @@ class RunsModel(QAbstractTableModel):
         if column is Column.STATUS and (alert := gravest(run)):
             return alerts.WORDS.get(alert, alert)
         if turn is not None and column is Column.STATUS:
-            return f"Queued, {'next' if turn == 1 and run.after is None else f'no. {turn}'}"
+            return f"Queued ({turn})"
         if turn is not None and column is Column.ETA:
             span = self._expected.get(run.id)
             return words.duration(span.end_s) if span else ""
@@ -359,7 +362,8 @@ def display_text(run: RunRow, column: Column) -> str:
     if column is Column.NAME:
         return run.name
     if column is Column.STATUS:
-        return look_of(run.status).word
+        # The wish is shown at once; the trainer answers when its step, or its epoch, is done.
+        return ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
     if column is Column.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
     if column is Column.DATA:
@@ -410,6 +414,7 @@ def _hint(run: RunRow, column: Column) -> str | None:
     """The tooltip: why a run ended, where its folder is, what the trainer does just now."""
     if column is Column.STATUS:
         told = [str(alert.get("words", "")) for alert in run.alerts.values()]
+        told += ["It stops after the epoch it is in."] if working(run) and run.asked == "stop-epoch" else []
         return (
             "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
         )

@@ -77,7 +77,8 @@ class SwatchCell(QStyledItemDelegate):
         room.setLeft(max(left + SPACE, room.left() + LETTERED + INSIDE))
         painter.setPen(colour("text"))
         painter.setFont(option.font)
-        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, int(room.width()))
+        # The middle goes: the runs of a grid differ at the end of their names.
+        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideMiddle, int(room.width()))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         painter.restore()
 

@@ -65,14 +65,17 @@ class Status(QStatusBar):
         self._timer.start()
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
-        """Shows those that are at work."""
-        active = [run for run in runs if run.active or run.status == "queued"]
+        """Shows those that are at work, and how many wait."""
+        active = [run for run in runs if run.active and run.status != "queued"]
+        waiting = sum(run.status == "queued" for run in runs)
         for slot, run in zip(self._slots, active, strict=False):
             slot.show_run(run)
         for slot in self._slots[len(active) :]:
             slot.hide()
         hidden = len(active) - SHOWN
-        self._more.setText(f"and {hidden} more" if hidden > 0 else "No run is training" if not active else "")
+        words = [f"and {hidden} more" if hidden > 0 else "No run is training" if not active else ""]
+        words += [f"{waiting} waiting" if waiting else ""]
+        self._more.setText(", ".join(filter(None, words)))
         self._more.setVisible(bool(self._more.text()))
 
     def show_exports(self, count: int) -> None:

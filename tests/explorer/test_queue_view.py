@@ -88,7 +88,7 @@ def test_the_queue_stands_in_its_order_and_is_arranged_by_dragging_and_by_keys(
     view = show(qtbot, context, 4)
     qtbot.waitUntil(lambda: names(view) == ["a", "b", "c", "d"])
     status = [view.table.shown.index(row, Column.STATUS).data() for row in range(4)]
-    assert status == ["Queued, next", "Queued, no. 2", "Queued, no. 3", "Queued, no. 4"]
+    assert status == ["Queued (1)", "Queued (2)", "Queued (3)", "Queued (4)"]
     drop(view, [four[3]], 1)
     qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
     drop(view, [four[0], four[3]], 4)
@@ -131,7 +131,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     assert not sheet.deed.isEnabled(), "a value that is no number is named"
     sheet.fields["beta"].clear()
     qtbot.keyClicks(sheet.fields["beta"], "4, 16")
-    sheet.priority.setValue(3)
+    sheet.priority.set_value(3)
     sheet.after.setCurrentIndex(sheet.after.findData(four[0]))
     assert "4 runs will wait" in sheet.told.text()
     words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
@@ -150,14 +150,14 @@ def test_turn_branch_and_slots_do_what_they_say(
     view.table.choose([four[2]])
     view.actions_of_runs["queue-turn"].trigger()
     turn = view.findChild(Turn)
-    turn.priority.setValue(1)
+    turn.priority.set_value(1)
     turn.accept()
     qtbot.waitUntil(lambda: names(view)[0] == "c")
     view.actions_of_runs["queue-slots"].trigger()
     qtbot.waitUntil(lambda: view.findChild(SlotsSheet) is not None)
     slots = view.findChild(SlotsSheet)
     assert slots.held.isChecked()
-    slots.cpu.setValue(2)
+    slots.cpu.set_value(2)
     slots.accept()
     qtbot.waitUntil(lambda: context.jobs.slots.cpu == 2)
     branched: list[tuple[int, int, str]] = []

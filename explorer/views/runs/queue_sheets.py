@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
+from explorer.widgets.number_box import NumberBox
 from trainer import config
 from trainer.config import grid
 from trainer.problem import Problem
@@ -93,7 +93,8 @@ class Repeat(Sheet):
         self.seeds.setPlaceholderText("0, 1, 2 or 0-4")
         self.form.addRow("Seeds", self.seeds)
         self.kinds = QListWidget(objectName="repeat-objectives", accessibleName="Objectives")
-        self.kinds.setFixedHeight(4 * 26)
+        self.kinds.setFixedHeight(6 * 26)
+        theme.set_role(self.kinds, "raised")
         for kind in config.SECTIONS["objective"]:
             # Runs of the same towers only: another objective could not train on the same pairs in the same way.
             if kind.towers == run.objective.towers:
@@ -137,8 +138,8 @@ class Repeat(Sheet):
             words += ["--seeds", *map(str, parse_seeds(self.seeds.text()))] if self.seeds.text().strip() else []
         for name, values in self._grid().items():
             words += ["--grid", f"{name}={','.join(values)}"]
-        if self.priority.value():
-            words += ["--priority", str(self.priority.value())]
+        if typed(self.priority):
+            words += ["--priority", str(typed(self.priority))]
         return [*words, "--after", str(self.after.currentData())] if self.after.currentData() is not None else words
 
     def accept(self) -> None:
@@ -148,7 +149,7 @@ class Repeat(Sheet):
         except Problem as problem:
             self.tell(str(problem), wrong=True)
             return
-        self.chosen.emit(runs, self.priority.value(), self.after.currentData())
+        self.chosen.emit(runs, typed(self.priority), self.after.currentData())
         super().accept()
 
     def _grid(self) -> dict[str, tuple[str, ...]]:
@@ -195,7 +196,7 @@ class Turn(Sheet):
 
     def accept(self) -> None:
         """Applies both."""
-        self.chosen.emit(self.priority.value(), self.after.currentData())
+        self.chosen.emit(typed(self.priority), self.after.currentData())
         super().accept()
 
 
@@ -249,11 +250,9 @@ class SlotsSheet(Sheet):
     def __init__(self, slots: Slots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__("How many train at once", "Apply", parent)
         self.setObjectName("slots-sheet")
-        self.cpu = QSpinBox(objectName="slots-cpu", accessibleName="On the processor", minimum=0, maximum=64)
-        self.cpu.setValue(slots.cpu)
+        self.cpu = number_box("slots-cpu", "On the processor", slots.cpu, low=0, high=64)
         self.form.addRow("On the processor", self.cpu)
-        self.per_gpu = QSpinBox(objectName="slots-gpu", accessibleName="On each GPU", minimum=0, maximum=64)
-        self.per_gpu.setValue(slots.per_gpu)
+        self.per_gpu = number_box("slots-gpu", "On each GPU", slots.per_gpu, low=0, high=64)
         self.gpus = [QCheckBox(f"{number}: {name}") for number, name in enumerate(gpus)]
         if gpus:
             self.form.addRow("On each GPU", self.per_gpu)
@@ -267,19 +266,32 @@ class SlotsSheet(Sheet):
 
     def accept(self) -> None:
         """Applies them to the workspace, for every window and command."""
-        values: dict[str, object] = {"cpu": self.cpu.value(), "held": self.held.isChecked()}
+        values: dict[str, object] = {"cpu": typed(self.cpu), "held": self.held.isChecked()}
         if self.gpus:
-            values |= {"per_gpu": self.per_gpu.value()}
+            values |= {"per_gpu": typed(self.per_gpu)}
             values |= {"gpus": [number for number, box in enumerate(self.gpus) if box.isChecked()]}
         self.chosen.emit(values)
         super().accept()
 
 
-def priority_box(value: int) -> QSpinBox:
+def priority_box(value: int) -> NumberBox:
     """An editor of a priority."""
-    box = QSpinBox(objectName="queue-priority", accessibleName="Priority", minimum=-99, maximum=99)
-    box.setValue(value)
+    return number_box("queue-priority", "Priority", value, low=-99, high=99)
+
+
+def number_box(name: str, words: str, value: int, *, low: int, high: int) -> NumberBox:
+    """An editor of a whole number."""
+    box = NumberBox(whole=True, low=low, high=high)
+    box.setObjectName(name)
+    box.setAccessibleName(words)
+    box.set_value(value)
     return box
+
+
+def typed(box: NumberBox) -> int:
+    """The number in the box; 0 while it holds none."""
+    value = box.value()
+    return value if isinstance(value, int) else 0
 
 
 def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:

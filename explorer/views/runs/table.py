@@ -30,7 +30,7 @@ WIDTHS = {
     Column.OBJECTIVE: 84,
     Column.DATA: 84,
     Column.PROGRESS: 176,
-    Column.ETA: 84,
+    Column.ETA: 92,
     Column.BEST: 78,
     Column.LAST: 76,
     Column.DURATION: 88,

@@ -224,6 +224,9 @@ def test_nan_stops_the_run_before_it_reaches_the_weights(workspace, tiny, monkey
     assert "loss became nan" in row.reason
     assert "failed" in log_text(run)
     assert journal(run)[7]["train/loss"] == "nan"
+    assert row.alerts["nan"]["step"] == 6
+    assert "loss became nan" in row.alerts["nan"]["words"]
+    assert row.rss_mib > 10
     assert row.best < 1
     found, complaints = checkpoint.newest(row.folder / "checkpoints")
     assert found.step <= 6
@@ -239,7 +242,9 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
     run = tiny()
     with pytest.raises(FitError, match=r"batches of 64 pairs.*batches of 32"):
         fit(workspace, run)
-    assert "batches of 32" in workspace.run(run).reason
+    row = workspace.run(run)
+    assert "batches of 32" in row.reason
+    assert "Micro-batch to 32" in row.alerts["memory"]["words"]
 
 
 def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_text):
