@@ -172,6 +172,8 @@ def _hnswlib(
         index.save_index(str(file))
 
     build_s = _built(file, build)
+    # Read anew as a kept one is; loading into the one just built would warn.
+    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
     index.load_index(str(file))
     index.set_num_threads(1)
     index.set_ef(index_files.EXPANSION_SEARCH)
