@@ -1,0 +1,103 @@
+"""Projections by the real process: PCA with new points, a series of steps facing each other, UMAP, a real cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from explorer.asker import Asker
+from trainer.messages import Failure, Project
+from trainer.store import Items, Workspace, write_snapshot
+
+N = 150
+"""Pairs: 300 points."""
+
+
+class Heard:
+    """What became of one question."""
+
+    def __init__(self, asker: Asker, question: Project) -> None:
+        self.answer: dict | None = None
+        self.failure: Failure | None = None
+        self.notes: list[str] = []
+        self.number = asker.ask(question, done=self._done, failed=self._failed, progress=self._told)
+
+    @property
+    def over(self) -> bool:
+        return self.answer is not None or self.failure is not None
+
+    def _done(self, answer: dict) -> None:
+        self.answer = answer
+
+    def _failed(self, failure: Failure) -> None:
+        self.failure = failure
+
+    def _told(self, _share: float, note: str) -> None:
+        self.notes.append(note)
+
+
+@pytest.fixture
+def asker(qapp: QObject, tmp_path: Path) -> Iterator[Asker]:
+    workspace = Workspace(tmp_path / "workspace")
+    made = Asker(workspace)
+    yield made
+    made.close()
+    workspace.close()
+
+
+def snapshots(folder: Path) -> tuple[list[Path], np.ndarray]:
+    """Two steps of one run; the later one's embeddings are the earlier one's, turned in their space, and noise."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(5, 12))
+    image = centres[np.arange(N) % 5] + 0.3 * rng.normal(size=(N, 12))
+    turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    items = Items(np.arange(N), [""] * N, [""] * N, [""] * N, [""] * N)
+    made = []
+    for step, vectors in ((10, image), (20, image @ turn + 0.01 * rng.normal(size=(N, 12)))):
+        parts = [vectors, vectors + 0.1 * rng.normal(size=(N, 12))]
+        image_, text = ((part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32) for part in parts)
+        made.append(folder / f"made-heldout@{step:06d}")
+        about = {"step": step, "dataset": "made", "split": "heldout", "model": "a run"}
+        write_snapshot(made[-1], image=image_, text=text, items=items, **about)
+    return made, image_
+
+
+def test_pca_series_new_points_umap_and_a_real_cancel(qtbot: QtBot, asker: Asker, tmp_path: Path) -> None:
+    (early, late), image = snapshots(tmp_path / "snapshots")
+    np.save(tmp_path / "new.npy", image[[7, 40]])
+    asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
+    pca = Heard(asker, Project(method="pca", **asked))
+    qtbot.waitUntil(lambda: pca.over, timeout=180_000)
+    assert pca.failure is None
+    layout = np.load(pca.answer["layout"])
+    assert layout.shape == (2 * N, 2)
+    # A copy of image 7 stands where image 7 does, and the earlier step faces the later one.
+    np.testing.assert_allclose(pca.answer["placed"], layout[[7, 40]], atol=1e-4)
+    (earlier,) = (np.load(file) for file in pca.answer["layouts"])
+    assert np.abs(earlier - layout).mean() < 0.1 * np.abs(layout).mean()
+
+    # UMAP compiles or loads for seconds: time enough to change one's mind.
+    given_up = Heard(asker, Project(snapshot=str(early), method="umap", neighbours=10, seed=3))
+    qtbot.waitUntil(lambda: bool(given_up.notes) or given_up.over, timeout=180_000)
+    assert not given_up.over
+    asker.cancel(given_up.number)
+    qtbot.waitUntil(lambda: given_up.over, timeout=10_000)
+    assert given_up.answer is None
+    assert given_up.failure is not None
+    assert given_up.failure.kind == "cancelled"
+
+    umap = Heard(asker, Project(method="umap", neighbours=10, seed=3, **asked))
+    qtbot.waitUntil(lambda: umap.over, timeout=180_000)
+    assert umap.failure is None, umap.failure
+    layout = np.load(umap.answer["layout"])
+    assert layout.shape == (2 * N, 2)
+    assert np.isfinite(layout).all()
+    spread = layout.std(axis=0).max()
+    assert np.abs(np.asarray(umap.answer["placed"]) - layout[[7, 40]]).max() < spread
+    assert len(umap.answer["layouts"]) == 1
+    assert umap.notes
