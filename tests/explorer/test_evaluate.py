@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from explorer.views.evaluate import EvaluateView
@@ -192,13 +192,17 @@ def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
     qtbot.waitUntil(lambda: view.status.text() == "There is no such folder. Choose another.")
 
 
-def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, qtbot: QtBot):
+def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monkeypatch: pytest.MonkeyPatch):
     view.data.setCurrentText("/some/GTSRB")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "/other/style")
+    view._shift_action.trigger()
+    assert view._shift_action.text().endswith(": style")
     view.copy_evaluation()
     words = QApplication.clipboard().text().split()
     assert words[:4] == ["trainer", "evaluate", *map(str, view.context.selection.runs)]
     assert words[words.index("--data") + 1] == "/some/GTSRB"
     assert words[words.index("--most") + 1] == "2000"
+    assert words[words.index("--shift") + 1] == "/other/style"
 
 
 def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):

@@ -75,12 +75,13 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Listed:
-    """The pairs of a data set before any is decoded."""
+    """The pairs of a data set before any is decoded; `pointed` is the split that was pointed at by itself."""
 
     dataset: str
     splits: dict[str, list[Source]]
     suite: PromptSuite | None
     root: Path | None
+    pointed: str | None = None
 
 
 def load_task_data(
@@ -150,12 +151,12 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
     place = Path(data).expanduser().absolute()
     if not place.exists() and (named := _named(data)) is not None:
         return listed_splits(named, workspace_folder, progress)
-    folders = _split_folders(place)
+    folders, pointed = _split_folders(place), None
     if not folders and place.is_dir() and _has_tars(place) and (place.parent / "classnames.txt").is_file():
         # One split of a data set, pointed at by itself: its siblings are still those that probes learn from.
         siblings = _split_folders(place.parent)
         folders = {place.name: place} | {name: at for name, at in siblings.items() if name == "train"}
-        place = place.parent
+        place, pointed = place.parent, place.name
     if not folders:
         try:
             found = listing(config.recognise(str(place)), workspace_folder, progress)
@@ -163,11 +164,11 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
             raise DataError(str(error)) from error
         return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)
     if not learn and len(folders) > 1:
-        folders = {name: folder for name, folder in folders.items() if name != "train"}
+        folders = {name: folder for name, folder in folders.items() if name != "train" or name == pointed}
     splits: dict[str, list[Source]] = {}
     for name, folder in folders.items():
         splits |= {name: listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]}
-    return Listed(folder_name(place.name), splits, None, place)
+    return Listed(folder_name(place.name), splits, None, place, pointed)
 
 
 def _split_folders(place: Path) -> dict[str, Path]:
@@ -194,6 +195,7 @@ def _root_of(data: config.Data) -> Path | None:
 def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list[Source], list[Source]]:
     """Name of the tried split, its pairs, and those to learn from."""
     splits = listed.splits
+    split = split or listed.pointed
     if split is None:
         split = next((name for name in TRIED if name in splits), None)
     if split is None and len(splits) > 1:

@@ -66,6 +66,7 @@ class EvaluateView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
+        self._shift = ""
         self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
         self.data.setEditable(True)
         self.data.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -142,6 +143,7 @@ class EvaluateView(View):
         words = ["trainer", "evaluate", *map(str, question.runs), "--task", *question.tasks]
         words += ["--data", question.data] if question.data else []
         words += ["--most", str(question.most)] if question.most else []
+        words += ["--shift", question.shift] if question.shift else []
         words += ["--step", str(question.step)] if question.step is not None else []
         words += ["--workspace", str(self.context.workspace.folder)]
         QApplication.clipboard().setText(shlex.join(words))
@@ -234,10 +236,17 @@ class EvaluateView(View):
 
     def _question(self) -> Evaluate:
         selection = self.context.selection
-        chosen = tuple(action.data() for action in self._task_menu.actions() if action.isChecked())
+        chosen = self._chosen_tasks()
         text = self.data.currentText().strip()
         data = "" if text == OWN_DATA else text
-        return Evaluate(runs=selection.runs, data=data, tasks=chosen, most=self.most.value(), step=selection.step)
+        return Evaluate(
+            runs=selection.runs,
+            data=data,
+            tasks=chosen,
+            most=self.most.value(),
+            shift=self._shift if "robustness" in chosen else "",
+            step=selection.step,
+        )
 
     def _dataset_named(self) -> str:
         return Path(self.data.currentText().strip()).name
@@ -264,8 +273,23 @@ class EvaluateView(View):
         if folder:
             self.data.setCurrentText(folder)
 
+    def _chosen_tasks(self) -> tuple[str, ...]:
+        return tuple(
+            action.data() for action in self._task_menu.actions() if action.isCheckable() and action.isChecked()
+        )
+
+    def _choose_shift(self) -> None:
+        """A second data set, how much worse the runs are on which is part of robustness; none takes it back."""
+        words = "Second data set: how much worse are the runs on it? Cancel for none"
+        self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
+        self._tell_shift()
+
+    def _tell_shift(self) -> None:
+        named = f": {Path(self._shift).name}" if self._shift else "…"
+        self._shift_action.setText(f"Shifted data for robustness{named}")
+
     def _tasks_changed(self) -> None:
-        chosen = [action.data() for action in self._task_menu.actions() if action.isChecked()]
+        chosen = list(self._chosen_tasks())
         self.context.settings.set("evaluate/tasks", chosen)
         every = len(chosen) == len(TASK_WORDS)
         self.tasks.setText("All tasks" if every else f"{len(chosen)} tasks" if len(chosen) != 1 else "1 task")
@@ -287,7 +311,7 @@ class EvaluateView(View):
     def _restore(self) -> None:
         settings = self.context.settings
         chosen = settings.value("evaluate/tasks", list(TASK_WORDS))
-        for action in self._task_menu.actions():
+        for action in filter(QAction.isCheckable, self._task_menu.actions()):
             action.setChecked(not isinstance(chosen, list) or action.data() in chosen)
         self._tasks_changed()
         most, tab = settings.value("evaluate/most", MOST), settings.value("evaluate/tab", 0)
@@ -328,6 +352,11 @@ class EvaluateView(View):
             action.setObjectName(f"evaluate-task-{name}")
             action.setCheckable(True)
             action.setData(name)
+        self._task_menu.addSeparator()
+        self._shift_action = self._task_menu.addAction("")
+        self._shift_action.setObjectName("evaluate-shift")
+        self._shift_action.triggered.connect(self._choose_shift)
+        self._tell_shift()
         self.tasks.setMenu(self._task_menu)
         self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.tasks.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

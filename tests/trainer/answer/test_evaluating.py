@@ -145,6 +145,18 @@ def test_clothing_end_to_end(own: Workspace, shared_data: Path):
 
 
 @pytest.mark.shared
+def test_emoji_in_an_unseen_style_are_a_shift(own: Workspace, shared_data: Path):
+    """Captions that begin with their class are still captions; the second data set is asked the same question."""
+    data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
+    wanted = Wanted(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
+    done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val", 30)] * 2
+    found = done[1].record
+    assert (found.details["shift"]["split"], found.details["shift"]["n"]) == ("test_style", 30)
+    assert found.metrics["shift_drop"] == pytest.approx(found.metrics["robust_clean"] - found.metrics["shift"])
+
+
+@pytest.mark.shared
 def test_cifar10_is_read_in_clip_benchmarks_layout(own: Workspace, shared_data: Path):
     wanted = Wanted(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
     done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
