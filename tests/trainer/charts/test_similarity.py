@@ -53,3 +53,15 @@ def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
 def test_senseless_questions_are_refused(charted):
     with pytest.raises(ChartError, match="at least 1"):
         similarity(charted, [1], k=0)
+
+
+def test_facets_are_drawn(charted):
+    from trainer.figures import similarity as figure
+
+    chart = similarity(charted, [1, 2], facet="label", compared="all")
+    drawn = figure.draw(chart)
+    axes = drawn.axes[-1]
+    values = [facet.value for facet in chart.runs[0].facets]
+    assert [tick.get_text().partition(",")[0] for tick in axes.get_yticklabels()] == values
+    for run, line in zip(chart.runs, axes.lines, strict=True):
+        assert sorted(line.get_xdata()) == pytest.approx(sorted(facet.auc for facet in run.facets))
