@@ -109,6 +109,9 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert not view.table.isVisible()
     assert view.command() is None
     assert "Nothing is measured of these runs yet" in view._nothing.text()
+    view.tabs.setCurrentIndex(1)
+    assert "measure zero-shot" in view.confusion.told.text()
+    assert not view.confusion.tasks.isVisible()
 
 
 def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):

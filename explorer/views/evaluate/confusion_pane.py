@@ -17,6 +17,8 @@ from explorer.widgets.pickers import Badge, Choice, Picker
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
 MOST_IMAGES: Final = 60
+POINT: Final = "Point at a cell; click it to see its images."
+NOTHING: Final = "There is no confusion yet: measure zero-shot, linear probe or neighbours on data with classes."
 MOST_CLASSES: Final = 200
 TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbours"}
 
@@ -34,7 +36,7 @@ class ConfusionPane(QWidget):
             for place in range(2)
         ]
         self.heads = [ElidedLabel() for _ in range(2)]
-        self.told = QLabel("Point at a cell; click it to see its images.")
+        self.told = QLabel(NOTHING)
         self.told.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.told, "secondary")
         self.strip = ImageStrip(pictures.get)
@@ -53,6 +55,7 @@ class ConfusionPane(QWidget):
         there = [task for task in CONFUSED if chart and any(task in run.tasks for run in chart.runs)]
         key = self.tasks.key if self.tasks.key in there else (there[0] if there else None)
         self.tasks.show_choices([Choice(task, TASKS[task]) for task in there], key)
+        self.tasks.setVisible(bool(there))
         self.strip.show_items(())
         self.strip.hide()
         self._show()
@@ -99,7 +102,7 @@ class ConfusionPane(QWidget):
                 widget.setVisible(run is not None)
             names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
             self.maps[place].show_matrix(names, values)
-        self.told.setText("Point at a cell; click it to see its images.")
+        self.told.setText(POINT if self.task else NOTHING)
 
     def _point(self, index: int, row: int, column: int) -> None:
         if row >= 0:

@@ -178,6 +178,7 @@ class EvaluateView(View):
         for widget in (self._published_head, self.published):
             widget.setVisible(self.published.rowCount() > 0)
         self._nothing.setVisible(self.chart is None)
+        self.shown.setVisible(bool(there))
         self.table.setVisible(self.chart is not None)
         self.confusion.show_chart(self.chart)
         self.curves.show_chart(self.chart)
@@ -325,6 +326,7 @@ class EvaluateView(View):
             signal.connect(self._refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
         self.browse.clicked.connect(self._choose_folder)
+        self.data.activated.connect(lambda _place: self.read(again=True) if self.chart is None else None)
         self.data.lineEdit().returnPressed.connect(self.evaluate)
         self.most.valueChanged.connect(lambda value: self.context.settings.set("evaluate/most", value))
         self._task_menu.triggered.connect(lambda _action: self._tasks_changed())
@@ -395,7 +397,7 @@ class EvaluateView(View):
 
     def _numbers(self) -> QWidget:
         pane = QWidget()
-        self._nothing = QLabel("Nothing is measured of these runs yet. " + NOTHING)
+        self._nothing = QLabel("Nothing is measured of these runs yet: " + NOTHING[0].lower() + NOTHING[1:])
         self._nothing.setWordWrap(True)
         theme.set_role(self._nothing, "secondary")
         self._published_head = QLabel("Published numbers, of other models at full resolution")
@@ -404,6 +406,7 @@ class EvaluateView(View):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
         column.addWidget(self._nothing)
+        column.addSpacing(theme.SPACE)
         column.addWidget(self.table, 3)
         column.addWidget(self._published_head)
         column.addWidget(self.published, 2)
