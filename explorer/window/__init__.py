@@ -312,8 +312,9 @@ class Window(QMainWindow):
         self.intake.overlay.dropEvent(event)
 
     def _drop_words(self) -> str:
-        if getattr(self.pages.open_view, "takes_images", False):
-            return "Drop to search by this picture"
+        view = self.pages.open_view
+        if getattr(view, "takes_images", False):
+            return getattr(view, "drop_words", "Drop to search by this picture")
         both = self.selection.run_a is not None and self.selection.run_b is not None
         if both:
             return "Drop to classify with A and B"
