@@ -155,8 +155,9 @@ class OpenModel(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)
-        hint = QLabel("A model of open_clip or of the hub (hf-hub:OWNER/NAME), a folder, or a file of weights.", self)
+        hint = QLabel("open_clip:NAME/TAG, hf-hub:OWNER/NAME, a folder or a file.", self)
         theme.set_role(hint, "small")
+        hint.setWordWrap(True)
         grid.addWidget(hint, 1, 1)
         rows = {0: ("Model", self.model), 2: ("Look at", self.data), 3: ("Images", self.path), 4: ("Name", self.name)}
         for place, (words, editor) in rows.items():
