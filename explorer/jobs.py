@@ -107,7 +107,7 @@ class Jobs(QObject):
         self._runs: tuple[RunRow, ...] = ()
         self._seen = Seen()
         self._quiet_polls = 0
-        self._polling = False
+        self._polling = self._closed = False
         self._poll_again = False
         self._reconciled_at = float("-inf")
         self._last_problem = ""
@@ -306,9 +306,11 @@ class Jobs(QObject):
         self.poll()
 
     def close(self) -> None:
-        """Stops polling; the trainers go on."""
+        """Stops polling for good; the trainers go on, and what was asked already is still written."""
+        self._closed = self._polling = True
         self._timer.stop()
-        self._polling = True
+        # The answer of a poll under way would start the next one.
+        self._background.forget(self, "poll")
 
     def poll(self) -> None:
         """Asks the store for news, off the GUI thread; while one poll is under way a second follows it."""
@@ -336,6 +338,8 @@ class Jobs(QObject):
         )
 
     def _take(self, found: News) -> None:
+        if self._closed:
+            return
         self._last_problem = ""
         self._quiet_polls = 0 if found.runs is not None or found.scalars else self._quiet_polls + 1
         self._seen = found.seen
@@ -407,6 +411,8 @@ class Jobs(QObject):
 
     def _poll_failed(self, error: Exception) -> None:
         """Says once what is wrong with the store and keeps trying: a disk may come back."""
+        if self._closed:
+            return
         problem = _sentence(error)
         if problem != self._last_problem:
             self._last_problem = problem

@@ -178,8 +178,10 @@ def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
     jobs.start(run_called("survivor"))
     qtbot.waitUntil(lambda: status_of(jobs, "survivor") == "running", timeout=8_000)
     run = jobs.runs[0].id
+    # It says that it runs before it has logged anything.
+    qtbot.waitUntil(lambda: workspace.last_scalar_id() > 2, timeout=8_000)
     jobs.close()
-    again = Jobs(Workspace(workspace.folder), background, QUndoStack())
+    again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)
     rows: list[ScalarRow] = []
     again.scalars_arrived.connect(rows.extend)
     again.watch()
@@ -223,7 +225,7 @@ def test_a_queued_run_is_started_by_the_next_window(
     first = jobs.runs[0].id
     assert launch.wait_until_ended(workspace, first, timeout_s=8)
     assert workspace.runs()[1].status == "queued"
-    again = Jobs(Workspace(workspace.folder), background, QUndoStack())
+    again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)
     again.watch()
     qtbot.waitUntil(lambda: status_of(again, "CLOOB demo") == "finished", timeout=10_000)
     again.close()
