@@ -1,4 +1,4 @@
-"""Small pictures of image files for lists and cards. The trainer's decoder opens them, never Qt, never on the GUI thread."""
+"""Small pictures of image files for lists and cards: opened by the trainer's decoder, never by Qt or its thread."""
 
 from __future__ import annotations
 

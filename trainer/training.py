@@ -16,6 +16,7 @@ from trainer import config, device, methods, models, optim, pretrained
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.order import steps_per_epoch
+from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
 from trainer.problem import Problem
@@ -138,6 +139,11 @@ class Training:
             self.step += 1
             self.method.follow(self.towers, self.step / self.total_steps)
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
+
+    def first_batch(self) -> Pairs:
+        """The pairs of the first step, their images whole: what a batch of this training is like."""
+        drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, 0)
+        return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
 
     def _batch(self) -> methods.Batch:
         epoch, place = divmod(self.step, self._per_epoch)

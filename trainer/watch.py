@@ -13,6 +13,7 @@ import numpy as np
 from trainer import checkpoint, config, machine
 from trainer.alerts import WORDS, Alarms, Change
 from trainer.data import DataSplits
+from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
 from trainer.metrics import headline, metric
@@ -64,6 +65,7 @@ class Watch:
         self._speech = speech
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
+        self._batch: HeldOut | None = None
         self._reference: Reference | None = None
         self._headline = headline(run)
         self._tokenizer = ""
@@ -87,6 +89,9 @@ class Watch:
             self._heldout.append(
                 HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
             )
+        if self._run.objective.towers == "both":
+            batch = self._training.first_batch()
+            self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
 
     def begin(self) -> None:
         """Goes on from the newest whole checkpoint; without one, measures and keeps the untrained model."""
@@ -229,6 +234,8 @@ class Watch:
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
+        if self._batch is not None and step in self._snapshot_steps:
+            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device))
         self._log.scalars(step, found)
         line = _alone_line if alone else _line
         self._speech.say(line(step, self._training.total_steps, found))

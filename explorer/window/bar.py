@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HEIGHT = 48
 _SPLITS = {
     "renderings": "unseen renderings",
+    "batch": "a training batch",
     "combinations": "unseen combinations",
     "heldout": "held-out pairs",
     "train": "training pairs",

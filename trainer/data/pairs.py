@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 
 from trainer.catalog import PromptSuite
 from trainer.pictures import Location
 from trainer.problem import Problem
+
+BATCH: Final = "batch"
+"""Name of the split that is one training batch, embedded beside the held-out ones."""
 
 
 class DataError(Problem):
@@ -63,6 +67,20 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.captions)
+
+    def part(self, rows: Int[np.ndarray, " k"], *, split: str) -> Pairs:
+        """These rows as a split of its own."""
+        metadata = {name: [values[row] for row in rows] for name, values in self.metadata.items()}
+        captions, labels, paths = ([part[row] for row in rows] for part in (self.captions, self.labels, self.paths))
+        return replace(
+            self,
+            split=split,
+            images=self.images[rows],
+            captions=captions,
+            labels=labels,
+            paths=paths,
+            metadata=metadata,
+        )
 
 
 @dataclass(frozen=True)

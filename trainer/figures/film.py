@@ -98,7 +98,6 @@ def write_frames(folder: Path, frames: Iterable[Frame]) -> list[Path]:
 
 def _gif(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
     # One palette for all: with one a frame, colours that do not change would flicker.
-    height, width, _ = frames[-1].pixels.shape
     chosen = frames[:: max(1, len(frames) // 4)]
     sheet = np.concatenate([frame.pixels[::2, ::2] for frame in (*chosen, frames[-1])])
     palette = Image.fromarray(sheet).quantize(colors=255, method=Image.Quantize.FASTOCTREE)

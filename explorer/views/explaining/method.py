@@ -7,9 +7,9 @@ hold 99 % of the variance (the CLOOB blog's effective eigenvalues). Effective ra
 than a tenth of the directions there could be; that bound is ours.
 
 Saturation: InfoNCE keeps the match in its own denominator, so its gradient on an anchor is 1 - p times that of \
-InfoLOOB, with p the softmax probability of the match (Fuerst et al., CLOOB, 2022). Both are computed of held-out \
-pairs in batches of the run's own size, at the run's own 1/tau of that step; where the run retrieves, of its \
-retrievals. Pull: tau times the gradient's length.
+InfoLOOB, with p the softmax probability of the match (Fuerst et al., CLOOB, 2022). Both are computed of the \
+run's first training batch, embedded with each snapshot, or of as large batches of held-out pairs, at the run's own \
+1/tau of that step; where the run retrieves, of its retrievals. Pull: tau times the gradient's length.
 
 Batch: the logits of such a batch, and the share of each sample in the gradient on its anchor, under both bounds. A \
 negative is likely false where it has the anchor's caption, or where the two texts or the two images lie at a cosine \
@@ -25,5 +25,5 @@ correlation are compared on equal terms. The ablation trains InfoNCE, InfoNCE + 
 InfoLOOB and CLOOB alike but for the objective, each in its default settings; one seed each, so small differences \
 say nothing.
 
-Caveats: a probe finds what a linear reading can find, not what the objective uses. Snapshots hold held-out pairs, not \
-the training batches themselves."""
+Caveats: a probe finds what a linear reading can find, not what the objective uses. The training batch is embedded \
+whole, without the crops that the step saw; runs from before it was kept have held-out pairs only."""

@@ -31,6 +31,10 @@ PROBED: Final = (
     Choice(False, "each run's held-out pairs", "Drawn like the pairs that the run was trained on."),
     Choice(True, "independent Scenes", "The same pairs for every run, no attribute tells another."),
 )
+BATCHES: Final = (
+    Choice(False, "training pairs", "The run's first training batch, embedded with each snapshot."),
+    Choice(True, "held-out pairs", "As large batches, drawn from the snapshot itself."),
+)
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colours and grounds: four runs."),
@@ -72,11 +76,15 @@ class ExplainingView(BoardView):
         self.probed.setMaximumWidth(240)
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
         self.working = Working("explaining-working")
+        self.batches = Picker(name="explaining-batches", words="Pairs that make the batches", width=150)
+        self.batches.setMaximumWidth(190)
         self._lacking: dict[int, int | None] = {}
         self._embedding: int | None = None
         self._tools: dict[str, Sequence[QWidget]] = {}
+        self._batch_tools: tuple[QWidget, ...] = ()
         super().__init__(context)
         self.probed.show_choices(PROBED, False)
+        self.batches.show_choices(BATCHES, False)
         self.levels.show_choices(LEVELS, (0.0,))
         theme.set_role(self.start, "primary")
         theme.keep_icon(self.start, "play", role="accent_text")
@@ -87,6 +95,7 @@ class ExplainingView(BoardView):
             slide.changed.connect(self._on_batch)
         self.start.clicked.connect(self.start_ablation)
         self.probed.picked.connect(lambda _key: self.refresh_if_seen())
+        self.batches.picked.connect(lambda _key: self._on_batch())
         self.embed.clicked.connect(self.embed_independent)
         self.working.cancelled.connect(self._cancel_embedding)
         self.panes.row_chosen.connect(lambda _key, row: self.choose_anchor(row))
@@ -101,7 +110,8 @@ class ExplainingView(BoardView):
         dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
         batch = {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
         independent = bool(self.probed.key) and self.panel == "attributes"
-        return Asked(step=selection.step, dataset=dataset, split=split, independent=independent, **batch)
+        which = {"independent": independent, "heldout": bool(self.batches.key)}
+        return Asked(step=selection.step, dataset=dataset, split=split, **which, **batch)
 
     def question_now(self) -> object:
         done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()
@@ -141,6 +151,8 @@ class ExplainingView(BoardView):
         words += ["--panel", board.panel]
         if board.panel == "attributes" and asked.independent:
             words += ["--independent"]
+        if board.panel in ("batch", "saturation") and asked.heldout:
+            words += ["--held-out"]
         if board.panel == "batch":
             words += ["--size", str(asked.size), "--number", str(asked.number), "--anchor", str(asked.anchor)]
         return words
@@ -229,8 +241,20 @@ class ExplainingView(BoardView):
         for panel, widgets in self._tools.items():
             for widget in widgets:
                 widget.setVisible(panel == self.panel and (widget is not self.working or self.working.busy))
+        for widget in self._batch_tools:
+            widget.setVisible(self.panel in ("batch", "saturation"))
 
     def _lay_out_tools(self) -> None:
+        of = QLabel("Batches of")
+        theme.set_role(of, "secondary")
+        of.setBuddy(self.batches)
+        self._batch_tools = (of, self.batches)
+        shared = QHBoxLayout()
+        shared.setSpacing(theme.BETWEEN)
+        for widget in self._batch_tools:
+            shared.addWidget(widget)
+        shared.addStretch()
+        self.tools.addLayout(shared)
         on = QLabel("Probed on")
         theme.set_role(on, "secondary")
         on.setBuddy(self.probed)

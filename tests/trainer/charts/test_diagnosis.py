@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
 from trainer.charts import ChartError
 from trainer.charts.diagnosis import PANELS, Asked, batch_rows, diagnosis, temperatures
+from trainer.charts.diagnosis.shared import BATCH, choose_batch
 from trainer.commands.export import diagnosis as command
+from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 
 
@@ -108,3 +112,15 @@ def test_progress_is_told_and_can_cancel(charted):
 def test_no_such_panel(charted):
     with pytest.raises(ChartError, match="no panel"):
         diagnosis(charted, [1], Asked(), "nothing")
+
+
+def test_batches_are_training_pairs_where_they_were_kept(charted):
+    held = [row for row in charted.snapshots(1) if row.split == "renderings"]
+    kept = [dataclasses.replace(row, split=BATCH) for row in held if row.step > 0]
+    workspace = types.SimpleNamespace(snapshots=lambda _run: [*held, *kept])
+    run = charted.run(1)
+    assert choose_batch(workspace, run, Asked(step=80)) in kept
+    assert choose_batch(workspace, run, Asked(step=80)).step == 80
+    assert choose_batch(workspace, run, Asked(step=80, heldout=True)) in held
+    assert choose_batch(workspace, run, Asked(step=0)) in held
+    assert BATCH == KEPT_BATCH

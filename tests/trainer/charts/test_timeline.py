@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_a_film_stands_at_each_step_and_glides_between(films):
     drawn, folder = films
     assert [frame.milliseconds for frame in drawn] == [600, *[40] * figure.BETWEEN, 1800]
     assert [frame.name for frame in drawn if frame.name] == ["0000-step-000000", "0001-step-000080"]
-    assert all((a.pixels != b.pixels).any() for a, b in zip(drawn, drawn[1:]))
+    assert all((a.pixels != b.pixels).any() for a, b in itertools.pairwise(drawn))
     files = film.write_frames(folder / "frames", drawn)
     assert np.array_equal(np.asarray(Image.open(files[1])), drawn[-1].pixels)
 

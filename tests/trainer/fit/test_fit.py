@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 import torch
 
@@ -86,13 +87,31 @@ def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, 
         for name in ("image_to_text_R@1", "text_to_image_R@10", "zero_shot_acc1", "matched_cosine", "auc", "loss"):
             assert f"{prefix}/{name}" in curves[12]
     assert [(s.step, s.split) for s in workspace.snapshots(run)] == [
-        (step, split) for step in (0, 6, 12) for split in ("renderings", "combinations")
+        (step, split) for step in (0, 6, 12) for split in ("renderings", "combinations", "batch")
     ]
     assert row.last == curves[12]["val/image_to_text_R@1"]
     assert row.best == max(v["val/image_to_text_R@1"] for v in curves.values() if "val/image_to_text_R@1" in v)
     best = [c.step for c in workspace.checkpoints(run) if c.best]
     assert len(best) == 1
     assert curves[best[0]]["val/image_to_text_R@1"] == row.best
+
+
+def test_the_first_training_batch_is_kept_with_each_snapshot(workspace, straight):
+    from trainer import data
+    from trainer.data.order import batches
+
+    run = straight("clip")
+    settings = workspace.config_of(run)
+    kept = read_snapshot([s for s in workspace.snapshots(run) if s.split == "batch"][-1].folder)
+    pairs = data.load(
+        settings.data,
+        image_size=settings.model.image_size,
+        workspace_folder=workspace.folder,
+        progress=lambda share, note: None,
+    ).train
+    rows = np.sort(next(batches(len(pairs), settings.optimiser.batch_size, settings.seed, 0)))
+    assert list(kept.items.caption) == [pairs.captions[row] for row in rows]
+    assert kept.image.shape[0] == kept.text.shape[0] == settings.optimiser.batch_size
 
 
 def test_the_last_snapshot_is_what_the_opened_model_embeds(workspace, straight):

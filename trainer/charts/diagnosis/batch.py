@@ -18,8 +18,9 @@ from trainer.charts.diagnosis.shared import (
     Asked,
     Progress,
     Temperatures,
-    choose,
+    choose_batch,
     head_of,
+    kind_of,
     pairs_of,
     temperatures,
     title,
@@ -44,7 +45,7 @@ def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: 
     """The panel."""
     if not 2 <= asked.size <= MOST_BATCH:
         raise ChartError(f"A batch under the glass has 2 to {MOST_BATCH} pairs, not {asked.size}.")
-    chosen = [(i, run, choose(workspace, run, asked)) for i, run in enumerate(runs)]
+    chosen = [(i, run, choose_batch(workspace, run, asked)) for i, run in enumerate(runs)]
     lines: list[tuple[Piece, ...]] = []
     strips: list[tuple[Piece, ...]] = []
     notes, facts = [], None
@@ -61,13 +62,17 @@ def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: 
         strips.append((_negatives(i, run, snapshot, rows, found, anchor),))
         strips.append((_false_negatives(i, run, snapshot, rows, found, image, text),))
         seen = f"U_x against U_y at beta = {warm.beta:g}" if warm.beta is not None else "images against texts"
-        notes.append(f"{run.name}: {seen}, 1/tau = {warm.inv_tau:.3g}, mean of 1 − p {found.unsaturated.mean():.4f}.")
+        left = float(found.unsaturated.mean())
+        notes.append(
+            f"{run.name}: {kind_of(row)} pairs, {seen}, 1/tau = {warm.inv_tau:.3g}, mean of 1 − p {left:.4f}."
+        )
         if progress:
             progress((i + 1) / len(chosen), "Weighing the negatives")
     notes = [
         "Rows are anchors, columns their samples, ordered by class. Weights: share of each sample in the gradient on "
         "the anchor; InfoNCE's diagonal is p, and its negatives together only weigh 1 − p. Click a row for its anchor.",
-        "A batch of held-out pairs of the snapshot, drawn from a fixed seed. Likely false negatives: the same caption, "
+        "Pairs of the first training batch, as the run saw them at this step, or held-out ones, drawn from a fixed "
+        "seed. Likely false negatives: the same caption, "
         f"or a cosine of at least {LEAST_ALIKE:g} between the two texts or the two images.",
         *notes,
     ]

@@ -13,8 +13,9 @@ from trainer.charts.diagnosis.shared import (
     Asked,
     Progress,
     Temperatures,
-    choose,
+    choose_batch,
     head_of,
+    kind_of,
     pairs_of,
     steps_plot,
     temperatures,
@@ -27,7 +28,7 @@ from trainer.store.snapshot_files import Snapshot
 
 def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
     """The panel."""
-    chosen = [(i, run, choose(workspace, run, asked)) for i, run in enumerate(runs)]
+    chosen = [(i, run, choose_batch(workspace, run, asked)) for i, run in enumerate(runs)]
     factors, pulls, steps, lines, notes = [], [], [], [], []
     for i, run, row in chosen:
         snapshot = pairs_of(row, run)
@@ -39,7 +40,7 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         steps.append(_left_over_steps(workspace, i, run, row, size, progress))
         seen = "after its retrieval" if warm.beta is not None else "of image and text"
         notes.append(
-            f"{run.name}: batches of {size:,} held-out pairs, {len(left):,} anchors, 1/tau = {warm.inv_tau:.3g}, "
+            f"{run.name}: batches of {size:,} {kind_of(row)} pairs, {len(left):,} anchors, 1/tau = {warm.inv_tau:.3g}, "
             f"cosines {seen}" + (f", beta = {warm.beta:g}." if warm.beta is not None else ".")
         )
         share = [float(np.mean(left < 10.0**-k)) for k in (1, 2, 3)]
@@ -74,7 +75,7 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
     notes = [
         "InfoNCE keeps the match in its own denominator, so its gradient is 1 − p times that of InfoLOOB: it saturates "
         "as p nears 1. InfoLOOB's factor is 1 for every anchor. Pull: length of tau times the gradient on an anchor.",
-        "The batches are drawn from held-out pairs of the snapshot, as large as the run's own.",
+        "Batches are the run's first training batch at this step, or as large ones drawn from held-out pairs.",
         *notes,
     ]
     over = steps_plot("steps-left", "Mean of 1 − p over training", "mean of 1 − p", steps)

@@ -24,6 +24,9 @@ TITLES: Final = {
     "attributes": "which attributes does each run encode?",
 }
 
+BATCH: Final = "batch"
+"""The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
+
 MOST_PAIRS: Final = 20_000
 """More pairs than this are sampled where a whole snapshot is measured."""
 
@@ -40,6 +43,7 @@ class Asked:
         ablation: Whether the attributes of all runs of the ablation are shown, too.
         independent: Whether attributes are probed on the Scenes of `trainer independent`, the same for every run,
             and not on each run's own held-out pairs.
+        heldout: Whether batches are drawn from the snapshot itself, also where a training batch was embedded beside it.
     """
 
     step: int | None = None
@@ -50,6 +54,7 @@ class Asked:
     anchor: int = 0
     ablation: bool = True
     independent: bool = False
+    heldout: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,18 @@ def steps_plot(key: str, title: str, label: str, curves: Sequence[Curve]) -> Plo
 def choose(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow:
     """The snapshot that is asked for."""
     return choose_snapshot(workspace, run, step=asked.step, dataset=asked.dataset, split=asked.split)
+
+
+def choose_batch(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow:
+    """The training batch that was embedded beside the snapshot asked for; the snapshot itself where there is none."""
+    row = choose(workspace, run, asked)
+    beside = [s for s in workspace.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)]
+    return row if asked.heldout or not beside else beside[0]
+
+
+def kind_of(row: SnapshotRow) -> str:
+    """What the pairs of a batch are, in words."""
+    return "training" if row.split == BATCH else "held-out"
 
 
 def choose_like(workspace: Workspace, run: RunRow, asked: Asked, *, first: bool) -> SnapshotRow | None:

@@ -42,6 +42,9 @@ def add_panel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--number", type=int, default=0, help="batch: which one (0)")
     parser.add_argument("--anchor", type=int, default=0, help="batch: place of the anchor (0)")
     parser.add_argument(
+        "--held-out", action="store_true", help="batch, saturation: batches of held-out pairs, not the training batch"
+    )
+    parser.add_argument(
         "--without-ablation", action="store_true", help="attributes: only the runs named, not those of the ablation"
     )
     parser.add_argument(
@@ -78,7 +81,7 @@ def asked_of(args: argparse.Namespace) -> Asked:
     from trainer.charts.diagnosis import Asked
 
     batch = {"size": args.size, "number": args.number, "anchor": args.anchor}
-    which = {"ablation": not args.without_ablation, "independent": args.independent}
+    which = {"ablation": not args.without_ablation, "independent": args.independent, "heldout": args.held_out}
     return Asked(step=args.step, dataset=args.dataset, split=args.split, **which, **batch)
 
 
@@ -91,4 +94,5 @@ def _batch(asked: Asked, panel: str) -> dict[str, object]:
         # An empty list is an option without a value.
         flags = {"without-ablation": not asked.ablation, "independent": asked.independent}
         return {name: [] for name, on in flags.items() if on}
-    return {"size": asked.size, "number": asked.number, "anchor": asked.anchor} if panel == "batch" else {}
+    heldout: dict[str, object] = {"held-out": []} if asked.heldout and panel in ("batch", "saturation") else {}
+    return heldout | ({"size": asked.size, "number": asked.number, "anchor": asked.anchor} if panel == "batch" else {})
