@@ -63,9 +63,7 @@ def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: 
         strips.append((_false_negatives(i, run, snapshot, rows, found, image, text),))
         seen = f"U_x against U_y at beta = {warm.beta:g}" if warm.beta is not None else "images against texts"
         left = float(found.unsaturated.mean())
-        notes.append(
-            f"{run.name}: {kind_of(row)} pairs, {seen}, 1/tau = {warm.inv_tau:.3g}, mean of 1 − p {left:.4f}."
-        )
+        notes.append(f"{run.name}: {kind_of(row)} pairs, {seen}, 1/tau = {warm.inv_tau:.3g}, mean of 1 − p {left:.4f}.")
         if progress:
             progress((i + 1) / len(chosen), "Weighing the negatives")
     notes = [
