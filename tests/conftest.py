@@ -13,6 +13,10 @@ hypothesis.settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
 
+# One process a core: threads of torch would only wait for each other.
+if os.environ.get("PYTEST_XDIST_WORKER"):
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Set before any Qt import: tests never need a screen, and a window of theirs must not pop up on a person's.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 

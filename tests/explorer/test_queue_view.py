@@ -138,7 +138,13 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     assert sheet.command() == ["queue", "add", "--run", str(original), *words]
     qtbot.mouseClick(sheet.deed, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.table.runs.rowCount() == 9)
-    made = [run for run in context.jobs.runs if run.parent == original]
+
+    def queued() -> list:
+        return [run for run in context.jobs.runs if run.parent == original]
+
+    # Their places in the queue are written after the runs themselves.
+    qtbot.waitUntil(lambda: all(run.priority == 3 for run in queued()), timeout=10_000)
+    made = queued()
     assert made[0].name == "base, beta 4, seed 0"
     assert {(run.priority, run.after, run.status) for run in made} == {(3, four[0], "queued")}
 

@@ -11,6 +11,10 @@ PREFERRED_SPLITS: Final = ("renderings", "heldout")
 """Splits that are the first choice where none is named: held out, and drawn like the training pairs."""
 
 
+BATCH: Final = "batch"
+"""The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
+
+
 def choose_snapshot(
     workspace: Workspace, run: RunRow, *, step: int | None = None, dataset: str | None = None, split: str | None = None
 ) -> SnapshotRow:
@@ -42,4 +46,6 @@ def choose_snapshot(
 
 def _preference(row: SnapshotRow) -> tuple[int, str, str]:
     rank = PREFERRED_SPLITS.index(row.split) if row.split in PREFERRED_SPLITS else len(PREFERRED_SPLITS)
+    # A training batch is looked at on purpose only: it says nothing about new pairs.
+    rank += row.split == BATCH
     return rank, row.dataset, row.split

@@ -31,7 +31,9 @@ def suite_of(workspace: Workspace, run: int | None) -> PromptSuite | None:
         return None
     from trainer.store.snapshot_files import read_snapshot
 
-    classes = tuple(sorted({label for label in read_snapshot(snapshots[-1].folder).items.label if label}))
+    # The largest has the most classes; a training batch may lack some.
+    largest = max(snapshots, key=lambda snapshot: (snapshot.n, snapshot.step))
+    classes = tuple(sorted({label for label in read_snapshot(largest.folder).items.label if label}))
     if not 2 <= len(classes) <= MOST_CLASSES:
         return None
-    return PromptSuite(snapshots[-1].dataset, classes, (PLAIN_TEMPLATE,), "classes of the run's data", "")
+    return PromptSuite(largest.dataset, classes, (PLAIN_TEMPLATE,), "classes of the run's data", "")

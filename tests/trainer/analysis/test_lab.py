@@ -173,7 +173,7 @@ def test_triplet_and_margin_are_those_of_torch(squared: bool):
     found = torch_losses.triplet(rows, labels, margin=0.5, sampler="hard", squared=squared).item()
     mine = [margins.triplet(distance[a, p], distance[a, 2], 0.5, squared=squared) for a, p in ((0, 1), (1, 0))]
     assert np.mean(mine) == pytest.approx(found, abs=1e-12)
-    found = torch_losses.margin(rows, labels, 0.4, alpha=0.1, sampler="hard").item()
+    found = torch_losses.margin(rows, labels, beta=0.4, alpha=0.1, sampler="hard").item()
     terms = [margins.margin_matched(distance[0, 1], 0.4, 0.1)] * 2
     terms += [margins.margin_unmatched(distance[a, 2], 0.4, 0.1) for a in (0, 1)]
     assert sum(terms) / sum(term > 0 for term in terms) == pytest.approx(found, abs=1e-12)

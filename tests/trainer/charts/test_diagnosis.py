@@ -15,7 +15,8 @@ from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
 from trainer.charts import ChartError
 from trainer.charts.diagnosis import PANELS, Asked, batch_rows, diagnosis, temperatures
-from trainer.charts.diagnosis.shared import BATCH, choose_batch
+from trainer.charts.diagnosis.shared import choose_batch
+from trainer.charts.snapshots import BATCH
 from trainer.commands.export import diagnosis as command
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot

@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from trainer.charts import BOTH, ChartError
 from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
@@ -23,9 +23,6 @@ TITLES: Final = {
     "batch": "a batch under the glass",
     "attributes": "which attributes does each run encode?",
 }
-
-BATCH: Final = "batch"
-"""The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
 
 MOST_PAIRS: Final = 20_000
 """More pairs than this are sampled where a whole snapshot is measured."""
