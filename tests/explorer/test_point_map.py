@@ -287,7 +287,8 @@ def test_selected_points_stand_above_the_others(qtbot, make_map):
     crowd[0] = [1, 1]
     shown = make_map(np.vstack([crowd, [[0, 0]]]), np.array([0] * 400 + [1]))
     settle(qtbot, shown, lambda: shown.set_selected(np.arange(401) == 400))
-    assert near(pixel(shown, 400), PALETTE[1])
+    # The frame before may only now have been finished.
+    qtbot.waitUntil(lambda: near(pixel(shown, 400), PALETTE[1]))
 
 
 def test_isolated_and_hidden_points(qtbot, make_map):
