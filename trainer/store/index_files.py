@@ -27,7 +27,7 @@ WORTH_IT: Final = 1_000_000
 """Rows from which an index is used; below, comparing with every vector takes a tenth of a second at most."""
 CANDIDATES: Final = 8
 """Candidates a wanted hit: what the coarse vectors find before the exact ones decide."""
-CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 512
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 384
 BATCH: Final = 5_000
 INSTALL: Final = "uv pip install 'contrastive-explorer[search]'"
 EDGES_BYTES: Final = 149
