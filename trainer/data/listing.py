@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainer import config
@@ -82,8 +82,6 @@ def _found(
 
 
 def _table_at(data: config.Table) -> Callable[[str], tuple[list[Source], list[tuple[str, str]]]]:
-    from dataclasses import replace
-
     return lambda path: table_sources(replace(data, path=path))
 
 
