@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
@@ -28,3 +29,49 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not beside this checkout")
     return folder
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often a fault is tried, and where its row of the fault table is told.
+
+    Attributes:
+        request: The test that tries it.
+        whole: Whether it is tried as often as the promise says (`--faults=full`), or a tenth of that.
+    """
+
+    request: pytest.FixtureRequest
+    whole: bool
+
+    def times(self, full: int) -> int:
+        """How often to try: `full`, or a tenth of it, at least once."""
+        return full if self.whole else max(1, round(full / 10))
+
+    def row(self, promise: int, fault: str, result: str, tried: int, good: int) -> None:
+        """Tells a row of the table; a row whose `good` is below `tried` is printed as it is: honest to the last."""
+        self.request.node.user_properties.append(("fault", (promise, fault, result, tried, good)))
+
+
+@pytest.fixture
+def faults(request: pytest.FixtureRequest) -> Faults:
+    """Tries of a fault and its row in the fault table that README shows."""
+    return Faults(request, request.config.getoption("--faults") == "full")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults", choices=("tenth", "full"), default="tenth", help="how often each fault is tried")
+    parser.addoption("--fault-table", metavar="FILE", help="write the fault table of this run as Markdown")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = [told for report in reports for told in getattr(report, "user_properties", ())]
+    rows = sorted({tuple(row) for name, row in properties if name == "fault"})  # a test has a report for each phase
+    if not rows:
+        return
+    lines = ["| promise | fault | result | tried | good |", "|---|---|---|---|---|"]
+    lines += [f"| {promise} | {fault} | {result} | {n:,} | {good:,} |" for promise, fault, result, n, good in rows]
+    terminalreporter.section("fault table")
+    terminalreporter.write_line("\n".join(lines))
+    if file := config.getoption("--fault-table"):
+        Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
