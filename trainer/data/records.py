@@ -40,7 +40,7 @@ def record_sources(table: config.Table) -> tuple[list[Source], Problems]:
             problems.append((where, str(reason)))
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
-        raise DataError(f"{path.name} has no usable row.{first}")
+        raise DataError(f"{path.name} has no usable row.{first}", problems)
     return found, problems
 
 

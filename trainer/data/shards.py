@@ -133,7 +133,7 @@ def _of_split(
             problems.append((tar.name, _why(tar, error)))
     if not found:
         first = f" The first problem: {problems[0][0]}: {problems[0][1]}" if problems else ""
-        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}")
+        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", problems)
     return found, problems
 
 

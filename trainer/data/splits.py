@@ -106,7 +106,7 @@ def _check_not_empty(name: str, splits: dict[str, list[Source]] | dict[str, Pair
         if len(pairs) == 0:
             first = f" The first of {len(problems):,} problems: {problems[0][0]}: {problems[0][1]}" if problems else ""
             what = "to train on" if split == "train" else "to validate on"
-            raise DataError(f"{name} has no pair {what}. Add pairs, or change what is held out.{first}")
+            raise DataError(f"{name} has no pair {what}. Add pairs, or change what is held out.{first}", problems)
 
 
 def _within(progress: Progress, low: float, high: float) -> Progress:

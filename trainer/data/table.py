@@ -36,7 +36,7 @@ def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, st
             problems.append((f"line {number}", str(reason)))
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
-        raise DataError(f"{path.name} has no usable line below its header.{first}")
+        raise DataError(f"{path.name} has no usable line below its header.{first}", problems)
     return found, problems
 
 
