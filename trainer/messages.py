@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, get_args
 
 
@@ -176,6 +176,24 @@ class Evaluate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReadData:
+    """What a folder, table or tar holds and what is wrong with it.
+
+    `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
+    recognised. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
+    Answer: what `trainer data show --json` prints, with `not_used` and `odd` (counts) and `report` (a file of JSON
+    lines `[item, what, reason]`) in place of the report's lines, and `pictures` (files to classify, captions or not).
+    """
+
+    ask: ClassVar[str] = "read_data"
+    long: ClassVar[bool] = True
+    path: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    image_size: int = 64
+    opened: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cancel:
     """End the question `target`; it is answered with an error of kind `cancelled`."""
 
@@ -194,6 +212,7 @@ Question = (
     | Evaluate
     | EmbedIndependent
     | BuildIndex
+    | ReadData
     | Cancel
 )
 

@@ -42,6 +42,7 @@ class Answers:
             messages.Evaluate: self._evaluate,
             messages.BuildIndex: self._build_index,
             messages.EmbedIndependent: self._embed_independent,
+            messages.ReadData: self._read_data,
         }
         return ways[type(question)](question, progress)
 
@@ -132,6 +133,11 @@ class Answers:
         found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
         found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
         return {"done": found, "left_out": left_out}
+
+    def _read_data(self, question: messages.ReadData, progress: Progress) -> dict[str, Any]:
+        from trainer.answer.importing import answer_read_data
+
+        return answer_read_data(question, self._workspace.folder, progress)
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
         from trainer.project.answering import answer_project

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from trainer import config
 
 if TYPE_CHECKING:
-    from trainer.data import DataSplits, Pairs
+    from trainer.answer.importing import Survey
 
 GROUP = "Maintain"
 HELP = "write the built-in pictures, or show the pairs of a preset, folder or table and what is wrong with them"
 
-_EXAMPLES = 10
 _PROBLEMS = 20
 
 
@@ -36,9 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--folder", metavar="DIR", help="images with .txt captions beside them")
     which.add_argument("--table", metavar="FILE", help="table of images and captions")
     which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
-    show.add_argument("--image-column", default=config.Table.image_column, help="default: %(default)s")
-    show.add_argument("--caption-column", default=config.Table.caption_column, help="default: %(default)s")
+    show.add_argument("--image-column", metavar="NAME", help="of a table; as --set data.image_column=NAME")
+    show.add_argument("--caption-column", metavar="NAME", help="of a table; as --set data.caption_column=NAME")
+    show.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.separator=tab; repeatable"
+    )
     show.add_argument("--image-size", type=int, default=64, metavar="PX", help="default: %(default)s")
+    show.add_argument("--quick", action="store_true", help="list the pairs only: open and prepare no picture")
+    show.add_argument("--report", type=Path, metavar="FILE", help="write what is not used or odd to a .csv or .parquet")
     for action in (write, show):
         # Repeated here so that they may follow the action; SUPPRESS keeps what was given before it.
         action.add_argument("--workspace", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="folder of runs")
@@ -75,22 +79,48 @@ def _write_scenes(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from trainer.data import load
+    from trainer.answer.importing import as_json, report_lines, survey
+    from trainer.data import DataError
 
-    splits = load(
+    found = survey(
         _chosen(args),
         image_size=args.image_size,
         workspace_folder=args.workspace.folder,
+        opened=not args.quick,
         progress=_print_progress(),
     )
+    if args.report:
+        from trainer.figures.import_report import write_report
+
+        write_report(args.report.expanduser(), report_lines(found))
     if args.json:
-        print(json.dumps(_as_json(splits), indent=2))
+        problems = [{"path": path, "reason": reason} for path, reason in found.problems]
+        remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
+        print(json.dumps(as_json(found) | {"problems": problems, "remarks": remarks}, indent=2))
     else:
-        _print_splits(splits)
-    return 1 if splits.report.problems else 0
+        _print_survey(found)
+    if found.trouble:
+        raise DataError(found.trouble)
+    return 1 if found.problems else 0
 
 
 def _chosen(args: argparse.Namespace) -> config.Data:
+    """The data that the arguments name, with the fields that they change."""
+    data = _named(args)
+    changes = list(args.set)
+    for name in ("image_column", "caption_column"):
+        if (value := getattr(args, name)) is not None:
+            changes.append(f"data.{name}={value}")
+    made = config.Run(data=data)
+    for change in changes:
+        field, equals, value = change.partition("=")
+        if not equals or not field.strip().startswith("data"):
+            raise config.ConfigError(f"--set {change}: write data.FIELD=VALUE, e.g. data.separator=tab.")
+        made = config.replace(made, field.strip(), value.strip())
+    return made.data
+
+
+def _named(args: argparse.Namespace) -> config.Data:
     if args.preset:
         from trainer.catalog import preset
 
@@ -101,39 +131,31 @@ def _chosen(args: argparse.Namespace) -> config.Data:
         return config.recognise(args.data)
     if args.folder:
         return config.Folder(path=str(Path(args.folder).expanduser().absolute()))
-    return config.Table(
-        path=str(Path(args.table).expanduser().absolute()),
-        image_column=args.image_column,
-        caption_column=args.caption_column,
-    )
+    return config.Table(path=str(Path(args.table).expanduser().absolute()))
 
 
-def _as_json(splits: DataSplits) -> dict:
-    pairs = [splits.train, *splits.heldout.values()]
-    return {
-        "name": splits.train.name,
-        "pairs": {part.split: len(part) for part in pairs},
-        "fingerprints": {part.split: part.fingerprint for part in pairs},
-        "examples": [{"path": path, "caption": caption} for path, caption in _examples(splits.train)],
-        "suite": splits.suite.name if splits.suite else None,
-        "used": splits.report.used,
-        "problems": [{"path": path, "reason": reason} for path, reason in splits.report.problems],
-        "remarks": [{"path": path, "remark": remark} for path, remark in splits.report.remarks],
-    }
-
-
-def _print_splits(splits: DataSplits) -> None:
-    for part in (splits.train, *splits.heldout.values()):
-        classes = len(set(part.labels) - {""})
-        print(f"{part.split:<14}{len(part):>9,} pairs" + (f", {classes:,} classes" if classes else ""))
-    print("\nThe first training pairs:")
-    for path, caption in _examples(splits.train):
-        print(f"  {path}\n      {caption[:110]}")
-    report = splits.report
-    found = report.used + len(report.problems)
-    print(f"\n{found:,} pairs found: {report.used:,} used, {len(report.problems):,} not.")
-    _print_some("Not used", report.problems)
-    _print_some("Used, but odd", report.remarks)
+def _print_survey(found: Survey) -> None:
+    print(f"{found.data.label}: {found.name}")
+    for split, pairs in found.pairs.items():
+        print(f"{split:<14}{pairs:>9,} pairs")
+    if found.classes:
+        print(f"{found.classes:,} classes")
+    if found.columns:
+        print(f"Columns: {', '.join(found.columns)}")
+    if found.examples:
+        print(f"\n{len(found.examples)} training pairs, spread evenly:")
+    for example in found.examples:
+        print(f"  {example.path}\n      {example.caption[:110]}")
+    listed = "used" if found.opened else "listed (their pictures were not opened)"
+    print(f"\n{found.found:,} pairs found: {found.used:,} {listed}, {len(found.problems):,} not.")
+    if found.bytes_needed:
+        needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
+        print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
+    if found.passed_over:
+        named = ", ".join(f"{count:,} {ending}" for ending, count in found.passed_over.items())
+        print(f"Passed over, being neither image nor text: {named}.")
+    _print_some("Not used", found.problems)
+    _print_some("Used, but odd", found.remarks)
 
 
 def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
@@ -144,10 +166,6 @@ def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
         print(f"  {path}: {words}")
     if len(lines) > _PROBLEMS:
         print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
-
-
-def _examples(pairs: Pairs) -> list[tuple[str, str]]:
-    return list(zip(pairs.paths, pairs.captions, strict=True))[:_EXAMPLES]
 
 
 def _print_progress() -> Callable[[float, str], None]:

@@ -68,15 +68,24 @@ def _folder(place: Path) -> Data:
 
 
 def _table(place: Path) -> Table:
-    columns = [name.strip() for name in _columns(place)]
+    columns = table_columns(place)
     lowered = {name.lower(): name for name in reversed(columns)}
     image = next((lowered[name] for name in IMAGES if name in lowered), Table.image_column)
     caption = next((lowered[name] for name in CAPTIONS if name in lowered), Table.caption_column)
     return Table(path=str(place), image_column=image, caption_column=caption)
 
 
-def _columns(place: Path) -> list[str]:
-    """Names of the columns; none if the file cannot be read, which the import then says in its own words."""
+def table_columns(place: Path, separator: str = "auto") -> list[str]:
+    """Names of a table's columns; none if the file cannot be read, which the import then says in its own words.
+
+    Args:
+        place: A CSV, TSV, JSONL or Parquet file.
+        separator: As `Table.separator`.
+    """
+    return [name.strip() for name in _columns(place, {"tab": "\t", "auto": ""}.get(separator, separator))]
+
+
+def _columns(place: Path, separator: str) -> list[str]:
     try:
         if place.suffix.lower() == ".parquet":
             import pyarrow.parquet
@@ -86,7 +95,6 @@ def _columns(place: Path) -> list[str]:
             first = file.readline(1_000_000)
         if place.suffix.lower() in (".jsonl", ".ndjson"):
             return list(json.loads(first))
-        separator = max(",\t;", key=first.count)
-        return next(csv.reader([first], delimiter=separator), [])
+        return next(csv.reader([first], delimiter=separator or max(",\t;", key=first.count)), [])
     except (OSError, ValueError, csv.Error, TypeError):
         return []

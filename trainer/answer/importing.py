@@ -1,0 +1,238 @@
+"""What a folder, table or tar holds and what is wrong with it: what `trainer data show` and the import sheet tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from trainer import config
+from trainer.data import DataError, Pairs, load
+from trainer.data.folder import images_below
+from trainer.data.listing import listing
+from trainer.data.pairs import Source
+from trainer.data.prepared import bytes_needed
+from trainer.messages import ReadData
+from trainer.pictures import SUFFIXES
+
+EXAMPLES: Final = 10
+PICTURES: Final = 1_000
+"""Image files of a folder that are named, for whoever wants to look at them without captions."""
+
+_TEXTS: Final = (".txt", ".md", ".json", ".csv")
+"""What lies beside images and is no image that could not be read."""
+
+Progress = Callable[[float, str], None]
+Lines = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One pair: its image's location as text, its name in the data set, its caption, its class or "", its split."""
+
+    path: str
+    item: str
+    caption: str
+    label: str
+    split: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What a data set holds, as a run would read it.
+
+    Attributes:
+        data: How it is read.
+        name: What it is called.
+        opened: Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
+        pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
+        examples: Ten pairs to train on, spread evenly over them.
+        used: Pairs that a run gets.
+        problems: (item, reason) of every item that is not used; `used` and these are all that was found.
+        remarks: (item, what was put right) of odd ones that are used.
+        passed_over: Ending -> number of files in a folder that are neither image nor text.
+        columns: Of a table, as its head names them.
+        classes: How many.
+        pictures: Image files of a folder, with caption or without, the first thousand.
+        suite: Name of the zero-shot task that its labels answer.
+        image_size: Side of the prepared images, in pixels.
+        bytes_needed: Size of the prepared images on the disk.
+        bytes_free: What the disk of the workspace has.
+        fingerprints: Split -> hash of what a run learns from; once pictures were opened.
+        trouble: Why nothing can be trained on it; a sentence with its next step, empty if something can.
+    """
+
+    data: config.Data
+    name: str
+    opened: bool
+    pairs: dict[str, int]
+    examples: list[Example]
+    used: int
+    problems: Lines
+    remarks: Lines = field(default_factory=list)
+    passed_over: dict[str, int] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    classes: int = 0
+    pictures: list[str] = field(default_factory=list)
+    suite: str | None = None
+    image_size: int
+    bytes_needed: int
+    bytes_free: int
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    trouble: str = ""
+
+    @property
+    def found(self) -> int:
+        """Everything that looked like a pair."""
+        return self.used + len(self.problems)
+
+
+def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened: bool, progress: Progress) -> Survey:
+    """What a data set holds.
+
+    Args:
+        data: Which, and how it is read.
+        image_size: Side of the prepared images, in pixels.
+        workspace_folder: Holds the caches. With `opened` the pictures are prepared there, as a run would do it.
+        opened: Open every picture, to know which ones cannot be read or are odd; else only list the pairs.
+        progress: Told the share done; may raise to stop.
+    """
+    data = config.absolute(data)
+    facts: dict[str, Any] = {
+        "data": data,
+        "opened": opened,
+        "image_size": image_size,
+        "bytes_free": _free(workspace_folder),
+        **_beside(data),
+    }
+    try:
+        read = _opened if opened else _listed
+        return Survey(**facts, **read(data, image_size, workspace_folder, progress))
+    except DataError as error:
+        nothing = {"pairs": {}, "examples": [], "used": 0, "bytes_needed": 0}
+        return Survey(**facts, **nothing, name=config.data_name(data), problems=error.problems, trouble=str(error))
+
+
+def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    found = listing(data, workspace_folder, progress)
+    sources = [source for part in found.splits.values() for source in part]
+    if not sources:
+        first = f" The first: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
+        raise DataError(f"{found.name} has no pair to train on.{first}", found.problems)
+    return {
+        "name": found.name,
+        "pairs": {split: len(part) for split, part in found.splits.items()} if len(found.splits) > 1 else {},
+        "examples": _examples(found.splits["train"]),
+        "used": len(sources),
+        "problems": found.problems,
+        "classes": len({source.label for source in sources} - {""}),
+        "suite": found.suite.name if found.suite else None,
+        "bytes_needed": bytes_needed(len(sources), image_size),
+    }
+
+
+def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    splits = load(data, image_size=image_size, workspace_folder=workspace_folder, progress=progress)
+    parts = [splits.train, *splits.heldout.values()]
+    return {
+        "name": splits.train.name,
+        "pairs": {part.split: len(part) for part in parts},
+        "examples": _examples_of(splits.train),
+        "used": splits.report.used,
+        "problems": splits.report.problems,
+        "remarks": splits.report.remarks,
+        "classes": len({label for part in parts for label in part.labels} - {""}),
+        "suite": splits.suite.name if splits.suite else None,
+        "bytes_needed": bytes_needed(splits.report.used, image_size),
+        "fingerprints": {part.split: part.fingerprint for part in parts},
+    }
+
+
+def as_json(survey: Survey) -> dict[str, Any]:
+    """Everything but the pictures and the lines of the report, as plain values."""
+    kept = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
+    for name in ("data", "problems", "remarks", "examples", "pictures"):
+        del kept[name]
+    return {
+        "recognised": {"kind": survey.data.kind, "label": survey.data.label, **dataclasses.asdict(survey.data)},
+        "found": survey.found,
+        **kept,
+        "examples": [dataclasses.asdict(example) for example in survey.examples],
+    }
+
+
+def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
+    """(item, `not used` or `used, but odd`, reason) of everything that the report names."""
+    yield from ((item, "not used", reason) for item, reason in survey.problems)
+    yield from ((item, "used, but odd", remark) for item, remark in survey.remarks)
+
+
+def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    """The answer to the question; the lines of the report are in a file.
+
+    Raises:
+        ConfigError: There is nothing there, nothing of a known kind, or an option does not fit.
+    """
+    chosen = question.data
+    data = config.from_dict({"data": chosen}, source="data").data if chosen else config.recognise(question.path)
+    about = {"image_size": question.image_size, "opened": question.opened}
+    found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
+    scratch = workspace_folder / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+    with report.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in report_lines(found))
+    counts = {"not_used": len(found.problems), "odd": len(found.remarks)}
+    return as_json(found) | counts | {"pictures": found.pictures, "report": str(report)}
+
+
+def _examples(sources: Sequence[Source]) -> list[Example]:
+    chosen = [sources[row] for row in _spread(len(sources))]
+    return [Example(str(one.path), one.relative, one.caption, one.label, "train") for one in chosen]
+
+
+def _examples_of(pairs: Pairs) -> list[Example]:
+    def example(row: int) -> Example:
+        path = pairs.paths[row]
+        return Example(path, Path(path).name, pairs.captions[row], pairs.labels[row], pairs.split)
+
+    return [example(row) for row in _spread(len(pairs))]
+
+
+def _spread(n: int) -> list[int]:
+    """Ten of n rows, evenly spaced: the first ten of a folder per class would all be of one class."""
+    return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
+
+
+def _beside(data: config.Data) -> dict[str, Any]:
+    """What a folder or table shows before its pairs are listed."""
+    if isinstance(data, config.Table):
+        return {"columns": config.table_columns(Path(data.path), data.separator)}
+    if not isinstance(data, config.Folder | config.ClassFolder) or not Path(data.path).is_dir():
+        return {}
+    pictures: Sequence[Path] = images_below(Path(data.path))[:PICTURES]
+    return {"pictures": [str(picture) for picture in pictures], "passed_over": _passed_over(Path(data.path))}
+
+
+def _passed_over(root: Path) -> dict[str, int]:
+    endings: Counter[str] = Counter()
+    for _, below, files in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        names = (name for name in files if not name.startswith("."))
+        endings.update(os.path.splitext(name)[1].lower() or "no ending" for name in names)
+    return {ending: count for ending, count in endings.most_common() if ending not in (*SUFFIXES, *_TEXTS)}
+
+
+def _free(folder: Path) -> int:
+    """Bytes free where `folder` is or will be."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(there).free
