@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import heapq
 import itertools
 import threading
+import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import shiboken6
-from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal, Slot
+from PySide6.QtCore import QObject, Signal
+
+from explorer.courier import Courier, courier
 
 THREADS: Final = 2
 """Training needs the cores too; more threads would only wait for each other under the GIL."""
@@ -20,9 +25,7 @@ URGENT_THREADS: Final = 2
 
 
 Key = tuple[int, str]
-"""`id` of the owner, and the name of what it asks."""
-
-_NUMBERS: Final = itertools.count()
+"""`id` of the owner, and the name of what it asks; a wish keeps its owner, so no two have one `id`."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +60,55 @@ class _Newest:
             self._numbers = kept
 
 
-class _Courier(QObject):
-    """Carries answers to the GUI thread, where it lives as long as the process."""
+class _Pool:
+    """Threads of Python that do what is most urgent first. They hold data only, and end with `shut`.
 
-    arrived = Signal(int, object, object)
+    Not Qt's pool: that one destroys its runnables on its own threads, and its end waits for them for ever.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: dict[int, Background] = {}
-        self.arrived.connect(self.deliver)
+    def __init__(self, most: int) -> None:
+        self._most, self._idle, self._shut = most, 0, False
+        self._turn = threading.Condition()
+        self._orders = itertools.count()
+        self._calls: list[tuple[int, int, Callable[[], None]]] = []
+        self._threads: list[threading.Thread] = []
 
-    @Slot(int, object, object)
-    def deliver(self, number: int, answer: object, error: object) -> None:
-        """Gives the answer to the Background that waits for it."""
-        background = self.waiting.pop(number, None)
-        if background is not None:
-            background.take(number, answer, error)
+    def start(self, call: Callable[[], None], priority: int) -> None:
+        """Has `call` made; those of a higher priority first, then in the order they came."""
+        with self._turn:
+            heapq.heappush(self._calls, (-priority, next(self._orders), call))
+            if self._idle < len(self._calls) and len(self._threads) < self._most:
+                # A daemon: no analysis may hold up the end of the program.
+                thread = threading.Thread(target=self._work, name="background", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._turn.notify()
 
+    def shut(self) -> None:
+        """Begins nothing more; the threads end after what they do now."""
+        with self._turn:
+            self._shut = True
+            self._calls.clear()
+            self._turn.notify_all()
 
-@functools.cache
-def _courier() -> _Courier:
-    return _Courier()
+    def wait(self, deadline: float) -> bool:
+        """Whether all threads have ended by `deadline` (of the monotonic clock)."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        while (call := self._next()) is not None:
+            call()
+            del call  # what it holds must not live on while the thread is idle
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._turn:
+            self._idle += 1
+            while not self._calls and not self._shut:
+                self._turn.wait()
+            self._idle -= 1
+            return None if self._shut else heapq.heappop(self._calls)[2]
 
 
 class Background(QObject):
@@ -95,12 +126,11 @@ class Background(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pools = {False: QThreadPool(self), True: QThreadPool(self)}
-        for urgent, pool in self._pools.items():
-            pool.setMaxThreadCount(URGENT_THREADS if urgent else THREADS)
+        self._pools = {False: _Pool(THREADS), True: _Pool(URGENT_THREADS)}
+        for pool in self._pools.values():
+            weakref.finalize(self, pool.shut).atexit = False
         self._newest = _Newest()
         self._wishes: dict[int, _Wish] = {}
-        self._watched: set[int] = set()
         self._closed = False
 
     @property
@@ -131,14 +161,13 @@ class Background(QObject):
         """
         if self._closed:
             return
-        self._watch(owner)
-        number, wish = next(_NUMBERS), _Wish(owner, (id(owner), key or _name(function)), done, failed)
+        self._forget_the_gone()
+        number, wish = courier().expect(self), _Wish(owner, (id(owner), key or _name(function)), done, failed)
         self._newest.set(wish.key, number)
         self._wishes[number] = wish
-        _courier().waiting[number] = self
-        call = _Runnable(number, wish.key, functools.partial(function, *args), self._newest, _courier())
+        call = functools.partial(_answer, number, wish.key, functools.partial(function, *args), self._newest, courier())
         # What was asked last is what the person looks at: it overtakes what other views still wait for.
-        self._pools[urgent].start(call, 0 if urgent else number % 2**31)
+        self._pools[urgent].start(call, 0 if urgent else number)
 
     def forget(self, owner: QObject, key: str | None = None) -> None:
         """Drops what is still to come for this owner, or for one key of it."""
@@ -149,26 +178,26 @@ class Background(QObject):
         self._closed = True
         self._newest.forget()
         for number in self._wishes:
-            _courier().waiting.pop(number, None)
+            courier().forget(number)
         self._wishes.clear()
+        deadline = time.monotonic() + wait_ms / 1000
         for pool in self._pools.values():
-            pool.clear()
-        finished = [pool.waitForDone(wait_ms) for pool in self._pools.values()]
-        return all(finished)
+            pool.shut()
+        return all(pool.wait(deadline) for pool in self._pools.values())
 
-    def _watch(self, owner: QObject) -> None:
-        """Forgets an owner when Qt deletes it: its `id` may soon be another's."""
-        name = id(owner)
-        if name not in self._watched:
-            self._watched.add(name)
-            owner.destroyed.connect(functools.partial(self._owner_gone, name))
+    def _forget_the_gone(self) -> None:
+        """What was wanted by owners that Qt has deleted need not begin.
 
-    def _owner_gone(self, name: int, _object: QObject | None = None) -> None:
-        self._watched.discard(name)
-        self._newest.forget(name)
+        They are looked at: listening to `destroyed` with a function of Python is what PySide 6.11 may crash on.
+        """
+        for wish in self._wishes.values():
+            if not shiboken6.isValid(wish.owner):
+                self._newest.forget(*wish.key)
 
-    def take(self, number: int, answer: Any, error: Any) -> None:
+    def take(self, number: int, news: tuple[Any, Any]) -> None:
         """Hands an answer to who wanted it, if that is still the newest wish; called by the courier."""
+        courier().forget(number)
+        answer, error = news
         wish = self._wishes.pop(number, None)
         if wish is None or not self._newest.is_newest(wish.key, number) or not shiboken6.isValid(wish.owner):
             return
@@ -177,27 +206,20 @@ class Background(QObject):
             wish.done(answer)
         elif wish.failed is not None:
             wish.failed(error)
-        else:
+        elif shiboken6.isValid(self):
             self.failed.emit(error)
 
 
-class _Runnable(QRunnable):
-    """One call on a thread of the pool. It holds data only: no widget is ever let go of outside the GUI thread."""
-
-    def __init__(self, number: int, key: Key, function: Callable[[], Any], newest: _Newest, courier: _Courier) -> None:
-        super().__init__()
-        self._number, self._key, self._function = number, key, function
-        self._newest, self._courier = newest, courier
-
-    def run(self) -> None:
-        answer: Any = None
-        failure: Exception | None = None
-        if self._newest.is_newest(self._key, self._number):
-            try:
-                answer = self._function()
-            except Exception as error:  # every failure must reach the person, whatever it is
-                failure = error
-        self._courier.arrived.emit(self._number, answer, failure)
+def _answer(number: int, key: Key, function: Callable[[], Any], newest: _Newest, courier: Courier) -> None:
+    """One call on a thread; what nobody wants any more is not computed."""
+    answer: Any = None
+    failure: BaseException | None = None
+    if newest.is_newest(key, number):
+        try:
+            answer = function()
+        except BaseException as error:  # every failure must reach the person, whatever it is
+            failure = error
+    courier.bring(number, (answer, failure))
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import shiboken6
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
+from explorer.asker.child import Child
 from trainer.messages import Cancel, Failure, Question, WarmUp, encode
 
 State = Literal["cold", "warming", "warm", "busy", "gone"]
@@ -53,10 +54,10 @@ class AnswerProcess(QObject):
     def __init__(self, command: Sequence[str], name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._command, self._name = list(command), name
-        self._process: QProcess | None = None
+        self._process: Child | None = None
         self._pending: dict[int, Pending] = {}
         self._cancelled: set[int] = set()
-        self._given_up: set[QProcess] = set()
+        self._given_up: set[Child] = set()
         self._warm_up: tuple[int, WarmUp] | None = None
         self._output, self._errors = b"", b""
         self._last_words: deque[str] = deque(maxlen=LINES_KEPT)
@@ -152,23 +153,7 @@ class AnswerProcess(QObject):
     def _start(self) -> None:
         if self._closed or self._process is not None:
             return
-        process = QProcess(self)
-        environment = QProcessEnvironment.systemEnvironment()
-        environment.insert("PYTHONFAULTHANDLER", "1")
-        process.setProcessEnvironment(environment)
-        process.setProgram(self._command[0])
-        process.setArguments(self._command[1:])
-
-        def ours(slot: Callable[..., None]) -> Callable[..., None]:
-            """`slot` while the process is the current one: one that was given up must not be heard any more."""
-            return lambda *told: slot(*told) if self._process is process and not self._closed else None
-
-        process.started.connect(ours(self._on_started))
-        process.readyReadStandardOutput.connect(ours(self._on_output))
-        process.readyReadStandardError.connect(ours(self._on_errors))
-        process.finished.connect(ours(self._on_finished))
-        process.errorOccurred.connect(ours(self._on_error))
-        process.finished.connect(lambda *_: self._given_up.discard(process))
+        process = Child(self._command, self)
         self._process, self._output, self._errors = process, b"", b""
         self._cancelled.clear()
         if self._warm_up is not None and self._warm_up[0] not in self._pending:
@@ -178,19 +163,31 @@ class AnswerProcess(QObject):
         process.start()
         self._announce()
 
-    def _on_started(self) -> None:
-        for number, pending in self._pending.items():
-            self._send(number, pending.question)
+    def _hears(self, child: Child) -> bool:
+        """Whether `child` is the current one: one that was given up must not be heard any more."""
+        return child is self._process and not self._closed
 
-    def _on_error(self, error: QProcess.ProcessError) -> None:
-        # Every other error is followed by `finished`.
-        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
-            self._last_words.append(self._process.errorString())
-            self._on_finished()
+    def on_started(self, child: Child) -> None:
+        """Sends what has waited for it."""
+        if self._hears(child):
+            for number, pending in self._pending.items():
+                self._send(number, pending.question)
 
-    def _on_finished(self, *_: object) -> None:
-        self._on_output()
-        self._on_errors()
+    def on_failed_start(self, child: Child) -> None:
+        """Treats it like one that ended at once."""
+        if self._hears(child):
+            self._last_words.append(child.errorString())
+            self.on_finished(child)
+
+    def on_finished(self, child: Child) -> None:
+        """Fails what it owed, and starts another after a pause."""
+        self._given_up.discard(child)
+        if not self._hears(child):
+            return
+        self.on_output(child)
+        self.on_errors(child)
+        if not self._hears(child):
+            return  # whoever took its last answer has closed this
         self._last_words.append(self._errors.decode("utf-8", errors="replace"))
         self._forget_process()
         words = next((line for line in reversed(self._last_words) if line.strip()), "it said nothing")
@@ -224,14 +221,20 @@ class AnswerProcess(QObject):
     def _send(self, number: int, question: Question) -> None:
         self._process.write(encode(number, question).encode() + b"\n")
 
-    def _on_output(self) -> None:
-        *lines, self._output = (self._output + self._process.readAllStandardOutput().data()).split(b"\n")
+    def on_output(self, child: Child) -> None:
+        """Takes whole lines."""
+        if not self._hears(child):
+            return
+        *lines, self._output = (self._output + child.readAllStandardOutput().data()).split(b"\n")
         for line in lines:
             self._take(line)
 
-    def _on_errors(self) -> None:
+    def on_errors(self, child: Child) -> None:
+        """Keeps the newest lines."""
+        if not self._hears(child):
+            return
         # Cut at line ends, so that a character split between two reads stays whole.
-        *lines, self._errors = (self._errors + self._process.readAllStandardError().data()).split(b"\n")
+        *lines, self._errors = (self._errors + child.readAllStandardError().data()).split(b"\n")
         self._last_words.extend(line.decode("utf-8", errors="replace").rstrip() for line in lines)
 
     def _take(self, line: bytes) -> None:

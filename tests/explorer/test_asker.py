@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -298,3 +299,34 @@ def gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+ABRUPT = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
+from explorer.asker import Asker
+from trainer.messages import EmbedTexts, Project
+
+app, window = QCoreApplication([]), QObject()
+asker = Asker(SimpleNamespace(folder=Path(sys.argv[1]).parent), window, program=(sys.executable, sys.argv[1]))
+def nothing(*_): pass
+def leave(*_):
+    if sys.argv[2] == "delete":
+        window.deleteLater()
+        QTimer.singleShot(300, app.quit)
+    else:
+        app.quit()
+asker.ask(EmbedTexts(run=1, texts=("hang",)), done=nothing, failed=nothing, progress=leave)
+app.exec()
+"""
+
+
+@pytest.mark.parametrize("how", ["delete", "quit"])
+def test_a_window_that_goes_without_closing_goes_in_silence(make_asker, tmp_path: Path, how: str) -> None:
+    command = [sys.executable, "-c", ABRUPT, str(tmp_path / "answers.py"), how]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    # Qt says that it ends a program; an exception, or a crash, would be ours.
+    assert [line for line in ended.stderr.splitlines() if "Destroyed while process" not in line] == []

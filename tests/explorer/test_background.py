@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -131,3 +133,67 @@ def test_an_answer_may_ask_again_with_the_same_key(qtbot, background, owner) -> 
     background.run(owner, abs, 1, done=again)
     qtbot.waitUntil(lambda: len(answers) == 3)
     assert answers == [1, 2, 3]
+
+
+STRESS = """
+import faulthandler, gc, random, sys, time
+faulthandler.enable()
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from explorer.background import Background
+
+app, rng = QCoreApplication([]), random.Random(7)
+gc.disable()
+got = []
+
+class Owner(QObject):
+    def take(self, answer):
+        got.append(answer)
+
+def work(seconds):
+    time.sleep(seconds)
+    return list(range(20))
+
+def delete(thing):
+    thing.deleteLater()
+    app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+for turn in range(int(sys.argv[1])):
+    background = Background()
+    owners = [Owner(background if rng.random() < 0.5 else None) for _ in range(3)]
+    for owner in owners:
+        for key in "ab":
+            background.run(owner, work, rng.random() / 500, done=owner.take, key=key, urgent=rng.random() < 0.5)
+    time.sleep(rng.random() / 300)
+    if rng.random() < 0.5:
+        app.processEvents()
+    (background.close, lambda: delete(owners[0]), lambda: delete(background), lambda: None)[rng.randrange(4)]()
+    del background, owners, owner
+    if rng.random() < 0.3:
+        gc.collect()
+for _ in range(100):
+    app.processEvents()
+    time.sleep(0.002)
+assert got
+print("alive", len(got))
+"""
+
+
+def test_owners_and_backgrounds_come_and_go_while_answers_are_on_their_way() -> None:
+    """Half of the answers arrive at something that Qt, Python or both have let go of: nothing may crash."""
+    ended = subprocess.run([sys.executable, "-c", STRESS, "200"], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("alive")
+    assert ended.stderr == ""
+
+
+def test_threads_end_with_what_started_them(qtbot, owner) -> None:
+    def at_work() -> int:
+        return sum(thread.name == "background" for thread in threading.enumerate())
+
+    before = at_work()
+    made = Background()
+    made.run(owner, sum, [1], done=lambda _: None)
+    qtbot.waitUntil(lambda: not made.busy)
+    assert at_work() == before + 1
+    del made
+    qtbot.waitUntil(lambda: at_work() == before)

@@ -47,8 +47,7 @@ class Contours(QObject):
         self._layer = layer
         self._shown = self._busy = self._again = False
         self.lines = Lines()
-        self._worker = Worker()
-        self.destroyed.connect(self._worker.end)
+        self._worker = Worker(self)
         layer.drawn.connect(self._ask)
         layer.indexed.connect(self._forget)
         layer.add_overlay(self._paint)

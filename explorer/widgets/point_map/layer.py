@@ -96,9 +96,7 @@ class PointLayer(pg.GraphicsObject):
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
         self._previews = Newest()
         self._is_preview = False
-        self._worker, self._loader = Worker(), Worker()
-        for worker in (self._worker, self._loader):
-            self.destroyed.connect(worker.end)
+        self._worker, self._loader = Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._draw)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import queue
 import threading
+import weakref
 from collections.abc import Callable
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal, Slot
+import shiboken6
+from PySide6.QtCore import QObject
 
-_NUMBERS = itertools.count()
-
-
-class _Courier(QObject):
-    """Carries answers to the GUI thread, where it lives as long as the process."""
-
-    arrived = Signal(int, object)
-    told = Signal(int, float)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: dict[int, Worker] = {}
-        self.arrived.connect(self.deliver)
-        self.told.connect(self.tell)
-
-    @Slot(int, object)
-    def deliver(self, number: int, answer: object) -> None:
-        """Gives the answer to who waits for it; an ended worker waits for nothing."""
-        worker = self.waiting.pop(number, None)
-        if worker is not None:
-            worker.take(number, answer)
-
-    @Slot(int, float)
-    def tell(self, number: int, share: float) -> None:
-        """Tells who waits for an answer how far it is."""
-        worker = self.waiting.get(number)
-        if worker is not None:
-            worker.hear(number, share)
+from explorer.courier import Courier, courier
 
 
-@cache
-def _courier() -> _Courier:
-    return _Courier()
+@dataclass(frozen=True)
+class _Share:
+    """How much of a piece of work is done, 0 to 1."""
+
+    done: float
 
 
 class Newest:
@@ -81,9 +58,14 @@ class Newest:
 
 
 class Worker:
-    """One thread that does one thing after the other. A daemon: closing the window never waits for a picture."""
+    """One thread that does one thing after the other. A daemon: closing the window never waits for a picture.
 
-    def __init__(self) -> None:
+    It ends with its owner, which is told nothing once Qt has deleted it.
+    """
+
+    def __init__(self, owner: QObject) -> None:
+        self._owner = weakref.ref(owner)
+        weakref.finalize(owner, self.end).atexit = False
         self._work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | None] = queue.SimpleQueue()
         self._done: dict[int, tuple[Callable[[Any], object], Callable[[float], object] | None]] = {}
         self._started = False
@@ -100,41 +82,49 @@ class Worker:
         With `told`, work is given a function that takes the share that is done and calls `told` with it on the GUI
         thread. An error is raised on the GUI thread.
         """
-        number, courier = next(_NUMBERS), _courier()
+        number = courier().expect(self)
         if not self._started:
             self._started = True
-            threading.Thread(target=_work_off, args=(self._work, courier), name="point-map", daemon=True).start()
+            threading.Thread(target=_work_off, args=(self._work, courier()), name="point-map", daemon=True).start()
         self._done[number] = (done, told)
-        courier.waiting[number] = self
         self._work.put((number, work, told is not None))
 
-    def take(self, number: int, answer: object) -> None:
-        """Hands an answer on; an error is raised on the GUI thread, where the hooks show it."""
-        done, _told = self._done.pop(number)
-        if isinstance(answer, BaseException):
-            raise answer
-        done(answer)
+    def take(self, number: int, news: object) -> None:
+        """Hands on an answer, or how far it is; an error is raised on the GUI thread, where the hooks show it."""
+        owner = self._owner()
+        if owner is None or not shiboken6.isValid(owner):
+            self.end()
+            return
+        if isinstance(news, _Share):
+            _done, told = self._done.get(number, (None, None))
+            if told is not None:
+                told(news.done)
+            return
+        courier().forget(number)
+        done, _told = self._done.pop(number, (None, None))
+        if isinstance(news, BaseException):
+            raise news
+        if done is not None:
+            done(news)
 
-    def hear(self, number: int, share: float) -> None:
-        """Hands on how far a piece of work is."""
-        _done, told = self._done.get(number, (None, None))
-        if told is not None:
-            told(share)
-
-    def end(self, *_: object) -> None:
+    def end(self) -> None:
         """The thread ends when it has done what was asked; nobody is told of it any more."""
         for number in self._done:
-            _courier().waiting.pop(number, None)
+            courier().forget(number)
         self._done.clear()
         self._work.put(None)
 
 
-def _work_off(work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | None], courier: _Courier) -> None:
+def _work_off(work: queue.SimpleQueue[tuple[int, Callable[..., object], bool] | None], courier: Courier) -> None:
     while (call := work.get()) is not None:
         number, function, tells = call
         try:
-            answer = function(partial(courier.told.emit, number)) if tells else function()
+            answer = function(partial(_tell, courier, number)) if tells else function()
         except BaseException as error:
             answer = error
-        courier.arrived.emit(number, answer)
+        courier.bring(number, answer)
         del call, function, answer
+
+
+def _tell(courier: Courier, number: int, share: float) -> None:
+    courier.bring(number, _Share(share))

@@ -1,0 +1,83 @@
+"""The process itself, as Qt runs it, and who hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import shiboken6
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Slot
+
+
+class Listener(Protocol):
+    """Hears of a child, on the GUI thread."""
+
+    def on_started(self, child: Child) -> None:
+        """It runs."""
+
+    def on_output(self, child: Child) -> None:
+        """It has written an answer."""
+
+    def on_errors(self, child: Child) -> None:
+        """It has written to its error stream."""
+
+    def on_failed_start(self, child: Child) -> None:
+        """There is no such program."""
+
+    def on_finished(self, child: Child) -> None:
+        """It has ended."""
+
+
+class Child(QProcess):
+    """A process that tells its parent what becomes of it, as long as both are there.
+
+    It listens to itself with slots of its own. When Qt destroys it with its parent, Qt ends the program and says so
+    from inside the destructor; slots of this class are gone by then, a function of Python would still be called, and
+    would find a process that is deleted already.
+    """
+
+    def __init__(self, command: Sequence[str], parent: QObject) -> None:
+        """Starts nothing yet; `parent` is a `Listener`."""
+        super().__init__(parent)
+        environment = QProcessEnvironment.systemEnvironment()
+        environment.insert("PYTHONFAULTHANDLER", "1")
+        self.setProcessEnvironment(environment)
+        self.setProgram(command[0])
+        self.setArguments(list(command[1:]))
+        self.started.connect(self._begin)
+        self.readyReadStandardOutput.connect(self._hear)
+        self.readyReadStandardError.connect(self._overhear)
+        self.errorOccurred.connect(self._err)
+        self.finished.connect(self._end)
+
+    def _listener(self) -> Listener | None:
+        if not shiboken6.isValid(self):
+            return None
+        parent = self.parent()
+        return parent if parent is not None and shiboken6.isValid(parent) else None  # type: ignore[return-value]
+
+    @Slot()
+    def _begin(self) -> None:
+        if listener := self._listener():
+            listener.on_started(self)
+
+    @Slot()
+    def _hear(self) -> None:
+        if listener := self._listener():
+            listener.on_output(self)
+
+    @Slot()
+    def _overhear(self) -> None:
+        if listener := self._listener():
+            listener.on_errors(self)
+
+    @Slot(QProcess.ProcessError)
+    def _err(self, error: QProcess.ProcessError) -> None:
+        # Every other error is followed by `finished`.
+        if error == QProcess.ProcessError.FailedToStart and (listener := self._listener()):
+            listener.on_failed_start(self)
+
+    @Slot(int, QProcess.ExitStatus)
+    def _end(self, _code: int, _status: QProcess.ExitStatus) -> None:
+        if listener := self._listener():
+            listener.on_finished(self)
