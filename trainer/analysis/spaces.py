@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.standing import Progress
 from trainer.analysis.tiles import exact, row_blocks
+
+SQUARE: Final = 4_096
+"""Rows and columns of a tile when all rows ask for their neighbours."""
 
 
 def neighbour_rows(
@@ -29,8 +34,10 @@ def neighbour_rows(
     """
     vectors = exact(vectors)
     n = len(vectors)
-    asked = np.arange(n) if rows is None else rows
     kept = max(0, min(k, n - 1))
+    if n > 2 * SQUARE and 0 < kept < SQUARE and (rows is None or len(rows) == n):
+        return _all_neighbours(vectors, kept, progress)
+    asked = np.arange(n) if rows is None else rows
     found = np.empty((len(asked), kept), np.int64)
     if not kept:
         return found
@@ -42,6 +49,58 @@ def neighbour_rows(
         similarity[np.arange(len(similarity)), asked[block]] = -np.inf
         found[block] = largest(similarity, kept)
     return found
+
+
+def _all_neighbours(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
+    """Neighbours of every row, from half of the products: a tile of rows with columns is one of columns with rows too.
+
+    Every block of rows meets the tiles of its columns in ascending order, so what comes later must be strictly nearer
+    to take a place: equally near rows stay in the order of their numbers.
+    """
+    n = len(vectors)
+    best, found = np.full((n, k), -np.inf, vectors.dtype), np.zeros((n, k), np.int64)
+    blocks = [slice(start, min(start + SQUARE, n)) for start in range(0, n, SQUARE)]
+    tiles, done = len(blocks) * (len(blocks) + 1) / 2, 0
+    for number, rows in enumerate(blocks):
+        for columns in blocks[number:]:
+            if progress is not None:
+                progress(done / tiles, "")
+            similarity = vectors[rows] @ vectors[columns].T
+            if rows == columns:
+                np.fill_diagonal(similarity, -np.inf)
+            _take_nearer(similarity, best[rows], found[rows], columns.start)
+            if rows != columns:
+                _take_nearer(similarity.T, best[columns], found[columns], rows.start)
+            done += 1
+    return found
+
+
+def _take_nearer(
+    similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], found: Int[np.ndarray, "b k"], start: int
+) -> None:
+    """Puts the columns of a tile that are nearer than what was found into `best` and `found`, nearest first."""
+    k = best.shape[1]
+    if start == 0:
+        first = np.ascontiguousarray(similarity)
+        np.copyto(first, -np.inf, where=np.isnan(first))
+        found[:] = largest(first, k)
+        best[:] = np.take_along_axis(first, found, axis=1)
+        return
+    nearer = similarity > best[:, -1:]
+    if nearer.flags.c_contiguous:
+        line, column = np.divmod(np.flatnonzero(nearer), nearer.shape[1])
+    else:  # read in the order of the memory, whichever way the tile lies
+        column, line = np.divmod(np.flatnonzero(nearer.T), nearer.shape[0])
+    if not len(line):
+        return
+    touched, place = np.unique(line, return_inverse=True)
+    owner = np.concatenate([np.repeat(np.arange(len(touched)), k), place.reshape(-1)])
+    value = np.concatenate([best[touched].reshape(-1), similarity[line, column]])
+    number = np.concatenate([found[touched].reshape(-1), column + start])
+    order = np.lexsort((number, -value, owner))
+    counts = np.bincount(owner, minlength=len(touched))
+    kept = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
+    best[touched], found[touched] = value[kept], number[kept]
 
 
 def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.tiles import exact, row_blocks
 
 Progress = Callable[[float, str], None]
 """Takes the share done, 0 to 1, and a note; raises to cancel."""
+_COUNTED: Final = 16_000_000
+"""Cosines of a block that is counted along and down: so many lines that reading the other side anew costs little."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,68 @@ def standing(
         rank[block] = 1 + ahead - np.where(np.isnan(best), rights, 0)
         margin[block] = _margin(similarity, best, line, cell, n - rights)
     return Standing(rank, margin)
+
+
+def both_standings(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    groups: Int[np.ndarray, " n"] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Standing, Int[np.ndarray, " n"]]:
+    """`standing(image, text)` and the ranks of `standing(text, image)`, from one product instead of two.
+
+    A text's rank is counted down the columns of the images' tiles, so its best right cosine must be known before: it
+    is computed by itself, in another order of summing, and what ties with it up to that rounding stands before it.
+
+    Args:
+        image: Unit embeddings.
+        text: Unit embeddings; row i belongs to image i.
+        groups: Pairs of equal number are right answers to each other (equal captions); None: only row i to row i.
+        progress: Told after each block.
+    """
+    image, text = exact(image), exact(text)
+    n = len(text)
+    groups = np.arange(n) if groups is None else groups
+    members, starts = _members(groups)
+    best_of_text = _best_right(text, image, members, starts)
+    least = best_of_text - np.finfo(text.dtype).eps * np.sqrt(text.shape[1])
+    rank, margin, ahead_of_text = np.empty(n, np.int64), np.empty(n), np.zeros(n, np.int64)
+    for block in row_blocks(n, n, cells=_COUNTED):
+        if progress is not None:
+            progress(block.start / max(n, 1), "")
+        similarity = image[block] @ text.T
+        line, cell, first = _right_cells(groups[block], members, starts)
+        best = np.maximum.reduceat(similarity[line, cell], first)
+        rights = np.diff(np.append(first, len(line)))
+        similarity[line, cell] = -np.inf
+        ahead_of_text += _counted_down(~(similarity < least))
+        ahead = np.count_nonzero(~(similarity < best[:, None]), axis=1)
+        rank[block] = 1 + ahead - np.where(np.isnan(best), rights, 0)
+        margin[block] = _margin(similarity, best, line, cell, n - rights)
+    rights = np.diff(starts)[groups]
+    return Standing(rank, margin), 1 + ahead_of_text - np.where(np.isnan(best_of_text), rights, 0)
+
+
+def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
+    """How many of each column; in bytes, 255 lines at a time, which is ten times as quick as in whole numbers."""
+    lines = there.view(np.uint8)
+    parts = [lines[start : start + 255].sum(0, dtype=np.uint8) for start in range(0, len(lines), 255)]
+    return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(there.shape[1], np.int64)
+
+
+def _best_right(
+    query: Float[np.ndarray, "n d"],
+    stored: Float[np.ndarray, "n d"],
+    members: Int[np.ndarray, " n"],
+    starts: Int[np.ndarray, " g+1"],
+) -> Float[np.ndarray, " n"]:
+    """The largest cosine of each query with the stored rows of its own group; NaN where one of these is not a number."""
+    best = np.einsum("nd,nd->n", query, stored)
+    for group in np.flatnonzero(np.diff(starts) > 1):
+        rows = members[starts[group] : starts[group + 1]]
+        for block in row_blocks(len(rows), len(rows)):
+            best[rows[block]] = (query[rows[block]] @ stored[rows].T).max(1)
+    return best
 
 
 def _margin(

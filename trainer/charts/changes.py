@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from trainer import catalog
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.spaces import jaccard, neighbour_rows, procrustes_residuals
-from trainer.analysis.standing import Progress, standing
+from trainer.analysis.standing import Progress, both_standings, standing
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
@@ -22,9 +22,9 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
-MOST_CELLS: Final = 2_500_000_000
-"""Cosines of one part: all pairs with all up to 50,000 pairs (some seven minutes on one core for all six parts); of
-more, so many pairs drawn at random are compared with all."""
+MOST_CELLS: Final = 10_000_000_000
+"""Cosines of one part: all pairs with all up to 100,000 pairs; of more, so many pairs drawn at random are compared
+with all."""
 
 LEAST_DRAWN: Final = 1_000
 _NONE: Final = np.empty(0, np.int64)
@@ -155,7 +155,7 @@ def changes(
 ) -> Changes:
     """Compares run A's snapshot with run B's, or with another step of A, on the pairs that both hold.
 
-    Up to 50,000 pairs all are compared with all, tile by tile: memory is O(n k). Of more, some drawn at random are
+    Up to 100,000 pairs all are compared with all, tile by tile: memory is O(n k). Of more, some drawn at random are
     compared with all (`MOST_CELLS`), and the chart's note says so.
 
     Args:
@@ -194,7 +194,7 @@ def changes(
         neighbour_rows(side, k, rows=drawn, progress=told.stage(f"neighbours in {x}")) for side, x in zip(sides, "AB")
     ]
     values["overlap"] = jaccard(*near)
-    told.stage("Procrustes")(0.0, "")
+    told.stage("Procrustes", 1)(0.0, "")
     values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
     by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
     if verdicts:
@@ -279,10 +279,14 @@ def _standings(
     for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
         groups = groups_of([snapshot.items.caption[row] for row in rows])
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
-        by_image = standing(image, text, groups, told.stage(f"captions in {side.upper()}"), rows=drawn)
-        by_text = standing(text, image, groups, told.stage(f"images in {side.upper()}"), rows=drawn)
+        letter = side.upper()
+        if len(drawn) == len(rows):
+            by_image, text_rank = both_standings(image, text, groups, told.stage(f"pairs in {letter}", 4))
+        else:
+            by_image = standing(image, text, groups, told.stage(f"captions in {letter}"), rows=drawn)
+            text_rank = standing(text, image, groups, told.stage(f"images in {letter}"), rows=drawn).rank
         values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
-        values |= {f"text_rank_{side}": by_text.rank.astype(np.float64), f"margin_{side}": by_image.margin}
+        values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
     for name in ("image_rank", "text_rank", "margin"):
         values[f"{name}_change"] = values[f"{name}_b"] - values[f"{name}_a"]
     return values
@@ -364,19 +368,20 @@ def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 
 
 class _Stages:
-    """One progress from many: each stage takes an equal share."""
+    """One progress from many: each stage takes the share of its work."""
 
-    COUNT: Final = 7
+    ALL: Final = 13
+    """Twice the products of all stages, and a little for what needs none."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress, self._done = progress, 0
 
-    def stage(self, words: str) -> Progress:
-        """The progress of the next stage; its note is `words`."""
-        place, self._done = self._done, self._done + 1
+    def stage(self, words: str, part: int = 2) -> Progress:
+        """The progress of the next stage; its note is `words`, its work is `part` halves of a product."""
+        place, self._done = self._done, self._done + part
 
         def tell(share: float, _note: str) -> None:
             if self._progress is not None:
-                self._progress(min(1.0, (place + share) / self.COUNT), words)
+                self._progress(min(1.0, (place + share * part) / self.ALL), words)
 
         return tell

@@ -38,7 +38,8 @@ class Side:
         items: What the pairs are.
         images: How many points are images.
         texts: How many points are texts; text i belongs to image i.
-        xy: Where the points stand.
+        space: Where the points stand along three principal components.
+        xy: Where they stand in the plane.
         columns: What the points can be coloured by, besides what is computed.
         values: Those columns, ready for colours.
         identity: Equal exactly where row i is the same pair.
@@ -53,6 +54,7 @@ class Side:
     items: Items
     images: int
     texts: int
+    space: Float[np.ndarray, "m 3"]
     xy: Float[np.ndarray, "m 2"]
     columns: tuple[str, ...]
     values: dict[str, Column]
@@ -105,6 +107,8 @@ def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
     run_row = workspace.run(run)
     snapshot = read_snapshot(row.folder)
     columns = tuple(choices(snapshot.items))
+    # The third costs nothing beside the first two: later the map enters space without reading anything again.
+    space = components((snapshot.image, snapshot.text))
     return Side(
         run=run,
         name=run_row.name,
@@ -113,7 +117,8 @@ def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
         items=snapshot.items,
         images=0 if snapshot.image is None else len(snapshot.image),
         texts=0 if snapshot.text is None else len(snapshot.text),
-        xy=components((snapshot.image, snapshot.text), 2),
+        space=space,
+        xy=np.ascontiguousarray(space[:, :2]),
         columns=columns,
         values=_values(snapshot.items, columns),
         identity=_identity(snapshot.items),
@@ -167,12 +172,6 @@ def read_one(side: Side, row: int) -> PairNumbers | None:
     image, text = snapshot.image[row : row + 1], snapshot.text[row : row + 1]
     rank = ranks_among(image, np.concatenate([text, snapshot.text[sample]]), np.arange(1, len(sample) + 1))
     return PairNumbers(matched_cosines(image, text), rank, len(sample) + 1)
-
-
-def read_cloud(side: Side) -> Float[np.ndarray, "m 3"]:
-    """The points of a side along three principal components, images first."""
-    snapshot = read_snapshot(side.row.folder, side.items)
-    return components((snapshot.image, snapshot.text))
 
 
 def read_words(side: Side, progress: Progress | None = None) -> ClusterWords:

@@ -144,9 +144,11 @@ class Selecting(QObject):
         side = self._panels[index].side
         if side is None:
             return
+        inside = np.zeros(side.images + side.texts, bool)
+        inside[points] = True
         hit = np.zeros(side.n, bool)
-        hit[points[points < side.images]] = True
-        hit[points[points >= side.images] - side.images] = True
+        hit[: side.images] = inside[: side.images]
+        hit[: side.texts] |= inside[side.images :]
         before = self._before(index)
         if mode != "replace":
             kept = np.zeros(side.n, bool)
@@ -178,14 +180,13 @@ class Selecting(QObject):
         """Shows the selection in both maps."""
         self._marked += 1
         rows = self.rows
+        pairs = np.zeros(max((side.n for side in self.sides), default=0), bool)
+        pairs[rows] = True
         for panel in self._panels:
             if (side := panel.side) is None:
                 continue
-            mask = np.zeros(side.images + side.texts, bool)
-            if self.linked or side is self.owner:
-                mask[below(rows, side.images)] = True
-                mask[side.images :][below(rows, side.texts)] = True
-            panel.select(mask if len(rows) else None)
+            lifted = pairs if self.linked or side is self.owner else np.zeros_like(pairs)
+            panel.select(np.concatenate([lifted[: side.images], lifted[: side.texts]]) if len(rows) else None)
         self.marked.emit()
 
     # Pointing ---------------------------------------------------------------------------------------------------

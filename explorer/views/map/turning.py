@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from explorer.background import Background
 from explorer.views.map.depth import Seen, sample_of, seen_from
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.reading import Side, read_cloud
+from explorer.views.map.reading import Side
 
 FIRST_TURN: Final = (30.0, 20.0)
 """Azimuth and elevation, in degrees, that the cloud is first seen from."""
@@ -86,7 +86,7 @@ class Turning(QObject):
         self.changed.emit()
 
     def show(self) -> None:
-        """Shows every map in space that is not yet; reads what is missing."""
+        """Shows every map in space that is not yet."""
         for index, panel in enumerate(self._panels):
             if not self.on or panel.side is None:
                 continue
@@ -96,7 +96,7 @@ class Turning(QObject):
                 continue
             self._background.run(
                 self,
-                read_turning,
+                cloud_of,
                 panel.side,
                 done=partial(self._take, index, panel.side),
                 failed=self.failed.emit,
@@ -128,6 +128,8 @@ class Turning(QObject):
     def _take(self, index: int, side: Side, cloud: Cloud) -> None:
         if self._panels[index].side is side:
             self._clouds[index] = cloud
+            if cloud.is_large:
+                self._preview(index)
             self._place(index, fit=True)
 
     def _place(self, index: int, *, fit: bool) -> None:
@@ -183,8 +185,7 @@ class Turning(QObject):
             self._place(index, fit=False)
 
 
-def read_turning(side: Side) -> Cloud:
+def cloud_of(side: Side) -> Cloud:
     """The cloud of a side, and which of its points are drawn while it is turned."""
-    points = read_cloud(side)
-    of = sample_of(len(points))
-    return Cloud(side, points, of, points[of] if len(of) < len(points) else points)
+    of = sample_of(len(side.space))
+    return Cloud(side, side.space, of, side.space[of] if len(of) < len(side.space) else side.space)

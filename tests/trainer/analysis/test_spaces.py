@@ -58,6 +58,50 @@ def test_standing_without_groups_and_with_diverged_rows_ranks_as_retrieval_does(
     assert standing.standing(query, stored).rank[5] == 40
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
+def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed: int, cells: int):
+    rng = np.random.default_rng(seed)
+    image, text = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)
+    if n > 6:
+        image[3], text[5] = np.nan, np.nan
+    groups = rng.integers(0, max(1, n // 2) + 1, n)
+    blocks = tiles.row_blocks
+    standing.row_blocks = lambda r, c, cells=cells: blocks(r, c, cells=cells)
+    try:
+        found, text_rank = standing.both_standings(image, text, groups)
+    finally:
+        standing.row_blocks = blocks
+    forth, back = standing.standing(image, text, groups), standing.standing(text, image, groups)
+    assert found.rank.tolist() == forth.rank.tolist()
+    assert text_rank.tolist() == back.rank.tolist()
+    np.testing.assert_allclose(found.margin, forth.margin, rtol=1e-6, atol=1e-9)
+
+
+def test_both_standings_of_more_lines_than_a_byte_counts_and_of_a_collapsed_model():
+    rng = np.random.default_rng(8)
+    image, text = unit(rng, 700, 4), unit(rng, 700, 4)
+    found, text_rank = standing.both_standings(image, text)
+    assert text_rank.tolist() == standing.standing(text, image).rank.tolist()
+    assert text_rank.max() > 255
+    same = unit(rng, 1, 5).repeat(600, axis=0)
+    found, text_rank = standing.both_standings(same, same)
+    assert found.rank.tolist() == text_rank.tolist() == [600] * 600
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 8), st.integers(3, 9), st.integers(0, 2**32 - 1))
+def test_neighbours_from_half_of_the_tiles_are_those_of_the_double_loop(n: int, k: int, square: int, seed: int):
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-2, 3, (n, 3)).astype(np.float64)
+    whole = spaces.neighbour_rows(vectors, k)
+    before, spaces.SQUARE = spaces.SQUARE, square
+    try:
+        assert np.array_equal(spaces.neighbour_rows(vectors, k), whole)
+    finally:
+        spaces.SQUARE = before
+
+
 def test_a_collapsed_model_stands_last_and_has_no_margin():
     same = np.ones((6, 3), np.float32) / np.sqrt(3).astype(np.float32)
     found = standing.standing(same, same)
@@ -81,6 +125,7 @@ def test_progress_may_cancel():
     rows = unit(np.random.default_rng(0), 5, 3)
     for ask in (
         lambda: standing.standing(rows, rows, None, refuse),
+        lambda: standing.both_standings(rows, rows, None, refuse),
         lambda: spaces.neighbour_rows(rows, 2, progress=refuse),
         lambda: hubness.k_occurrence(rows, rows, 2, refuse),
         lambda: hubness.csls_offsets(rows, rows, 2, refuse),
