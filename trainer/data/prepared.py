@@ -6,9 +6,13 @@ import contextlib
 import hashlib
 import json
 import os
+import queue
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -18,8 +22,8 @@ from jaxtyping import UInt8
 
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
-from trainer.data.workers import spread
-from trainer.pictures import Location, UnreadableImage, file_of, read_image
+from trainer.data.workers import processes
+from trainer.pictures import Decoder, Location, borrowed, file_of
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
@@ -117,9 +121,11 @@ def _remove_unused(cache: Path) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Images that one process decodes into its rows of the shared file."""
+    """Images that one helper decodes into their rows of the shared file."""
 
     file: Path
+    offset: int
+    """Where the first one's pixels begin, in bytes."""
     first: int
     places: tuple[Location, ...]
     size: int
@@ -133,36 +139,68 @@ class _Done:
     count: int
     reasons: dict[int, str]
     remarks: dict[int, str]
+    digests: str
+    """Of the pixels of each row that is not black, one after the other."""
 
 
-def _decode(part: _Part) -> _Done:
+class _Ended(Exception):
+    """Nobody waits for the images any more."""
+
+
+def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
     """Fills the part's rows."""
-    images = np.load(part.file, mmap_mode="r+")
-    reasons, remarks = {}, {}
-    for row, place in enumerate(part.places, part.first):
-        odd: list[str] = []
+    reasons, remarks, digests = {}, {}, []
+    told = decoder.decode(part.places, size=part.size, file=part.file, offset=part.offset, sync=True)
+    for row, decoded in enumerate(told, part.first):
+        if ended.is_set():
+            told.close()
+            raise _Ended
+        if decoded.reason:
+            reasons[row] = decoded.reason
+            continue
+        digests.append(decoded.digest)
+        if decoded.remarks:
+            remarks[row] = decoded.remarks
+    return _Done(part.first, len(part.places), reasons, remarks, "".join(digests))
+
+
+def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
+    """Each part, in the order they are finished; a helper process for each core."""
+    count = min(processes(), len(parts))
+    ended = threading.Event()
+    with ExitStack() as lent, ThreadPoolExecutor(max(1, count)) as threads:
+        free: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
+        for _ in range(count):
+            free.put(lent.enter_context(borrowed()))
+
+        def decode(part: _Part) -> _Done:
+            decoder = free.get()
+            try:
+                return _decode(part, decoder, ended)
+            finally:
+                free.put(decoder)
+
+        futures = [threads.submit(decode, part) for part in parts]
         try:
-            images[row] = read_image(place, part.size, odd)
-        except UnreadableImage as error:
-            reasons[row] = str(error)
-        else:
-            if odd:
-                remarks[row] = " ".join(odd)
-    images.flush()
-    return _Done(part.first, len(part.places), reasons, remarks)
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            ended.set()
+            threads.shutdown(wait=True, cancel_futures=True)
 
 
 def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Progress) -> None:
     file, journal = folder / "images.npy", folder / "decoded.jsonl"
-    parts = {
-        first: _Part(file, first, tuple(source.path for source in sources[first : first + _CHUNK]), size)
-        for first in range(0, len(sources), _CHUNK)
-    }
     finished = _begin(file, journal, len(sources), size)
+    start = np.load(file, mmap_mode="r").offset
+    parts = {
+        first: _Part(file, start + bytes_needed(first, size), first, tuple(source.path for source in chunk), size)
+        for first, chunk in ((first, sources[first : first + _CHUNK]) for first in range(0, len(sources), _CHUNK))
+    }
     done = sum(part.count for part in finished)
     waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
     with journal.open("a", encoding="utf-8") as written:
-        for part in spread(_decode, waiting):
+        for part in _decoded(waiting):
             finished.append(part)
             written.write(json.dumps(asdict(part)) + "\n")
             written.flush()
@@ -177,7 +215,7 @@ def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Pr
         "rows": rows,
         "problems": [(sources[row].relative, reasons[row]) for row in sorted(reasons)],
         "remarks": [(sources[row].relative, remarks[row]) for row in sorted(remarks)],
-        "fingerprint": _content(file),
+        "fingerprint": _content(finished, len(rows), size),
     }
     (folder / "prepared.json").write_text(json.dumps(facts), encoding="utf-8")
     journal.unlink()
@@ -234,11 +272,11 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
     os.replace(shorter, file)
 
 
-def _content(file: Path) -> str:
-    images = np.load(file, mmap_mode="r")
-    digest = hashlib.blake2b(repr(images.shape).encode(), digest_size=16)
-    for part in _slices(len(images)):
-        digest.update(np.ascontiguousarray(images[part]).data)
+def _content(parts: Sequence[_Done], n: int, size: int) -> str:
+    """Hash of all pixels, made of the digest of each image."""
+    digest = hashlib.blake2b(repr((n, size, size, 3)).encode(), digest_size=16)
+    for part in sorted(parts, key=lambda part: part.first):
+        digest.update(part.digests.encode())
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Foreign pictures: where they lie, and their pixels or the reason why there are none. Imports no torch, no Qt."""
 
+from trainer.pictures.decoder import Decoded, Decoder, HelperError, borrowed, read_picture, read_pictures
 from trainer.pictures.decoding import FORMATS, SUFFIXES, UnreadableImage, open_image, read_image
 from trainer.pictures.location import Cell, Location, Member, file_of, location
 
@@ -7,11 +8,17 @@ __all__ = [
     "FORMATS",
     "SUFFIXES",
     "Cell",
+    "Decoded",
+    "Decoder",
+    "HelperError",
     "Location",
     "Member",
     "UnreadableImage",
+    "borrowed",
     "file_of",
     "location",
     "open_image",
     "read_image",
+    "read_picture",
+    "read_pictures",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from trainer.pictures.location import Location, location, opened
+from trainer.pictures.location import Location, NoFile, location, opened
 from trainer.problem import Problem
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -22,6 +23,9 @@ SUFFIXES: Final = frozenset(
 LARGEST: Final = 64_000_000
 """Pixels. Checked in the header: a small file can unfold to gigabytes."""
 
+
+_BAND: Final = 1 << 21
+"""Pixels that are changed at a time."""
 
 _ORIENTATION: Final = 0x0112
 """Of EXIF: how the camera was held."""
@@ -71,13 +75,18 @@ def open_image(place: Location | str, *, smallest: int = 0, remarks: list[str] |
             if smallest:
                 image.draft("RGB", (2 * smallest, 2 * smallest))
             image.load()
-            return _in_rgb(ImageOps.exif_transpose(image))
+            turned = image.getexif().get(_ORIENTATION, 1) in range(2, 9)
+            return _in_rgb(ImageOps.exif_transpose(image) if turned else image)
     except UnreadableImage:
         raise
     except FileNotFoundError:
         raise UnreadableImage("The file does not exist.") from None
     except PermissionError:
         raise UnreadableImage("The file may not be read; change its permissions.") from None
+    except NoFile as reason:
+        raise UnreadableImage(str(reason)) from None
+    except MemoryError as error:
+        raise UnreadableImage("It takes more memory to open than there is.") from error
     except UnidentifiedImageError:
         raise UnreadableImage(f"This is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]} image.") from None
     except Exception as error:
@@ -112,27 +121,57 @@ def _oddities(image: Image.Image) -> list[str]:
 
 
 def _in_rgb(image: Image.Image) -> Image.Image:
+    """A new image; besides it and the given one, little memory is taken."""
     if image.mode.startswith("I") or image.mode == "F":
-        return Image.fromarray(_to_bytes(np.asarray(image))).convert("RGB")
+        limits = _limits(image)
+        return _by_bands(image, lambda band: Image.fromarray(_to_bytes(np.asarray(band), *limits)))
     if image.has_transparency_data:
-        above = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+        return _by_bands(image, _on_white)
     return image.convert("RGB")
 
 
-def _to_bytes(values: Shaped[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
-    """Values of wider types scaled to 0..255: by the range of the type, or, where the type does not tell, of its use.
+def _by_bands(image: Image.Image, changed: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """The image in RGB, a few of its lines changed at a time: wider types in between would take gigabytes."""
+    height = max(1, _BAND // image.width)
+    if height >= image.height:
+        return changed(image).convert("RGB")
+    made = Image.new("RGB", image.size)
+    for top in range(0, image.height, height):
+        band = image.crop((0, top, image.width, min(top + height, image.height)))
+        made.paste(changed(band).convert("RGB"), (0, top))
+    return made
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    above = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above)
+
+
+def _limits(image: Image.Image) -> tuple[float, float]:
+    """The values that become 0 and 255: by the range of the type, or, where the type does not tell, of its use.
 
     16-bit: the whole range. 32-bit integers hold 16-bit (or 8-bit) values in all but rare files. Floats: 0..1, or
     0..255. Anything else is stretched from its least to its largest value.
     """
-    if values.dtype.itemsize == 2:
-        return np.rint(values / 257.0).astype(np.uint8)
-    low, high = float(values.min()), float(values.max())
+    if image.mode.startswith("I;16"):
+        return 0.0, 65535.0
+    found: list[tuple[float, float]] = []
+    height = max(1, _BAND // image.width)
+    for top in range(0, image.height, height):
+        values = np.asarray(image.crop((0, top, image.width, min(top + height, image.height))))
+        found.append((float(values.min()), float(values.max())))
+    # Of one band the extremes would hide what is not finite elsewhere: min() of Python passes over NaN.
+    low, high = (float(extreme) for extreme in (np.min(found), np.max(found)))
     if not np.isfinite([low, high]).all():
         raise UnreadableImage("The image holds values that are not finite numbers.")
-    limits = (1.0, 255.0) if values.dtype.kind == "f" else (255.0, 65535.0)
-    top = next((limit for limit in limits if low >= 0 and high <= limit), None)
-    if top is None:
-        values, top = values - np.float64(low), high - low
-    return np.rint(values * (255.0 / top)).astype(np.uint8)
+    usual = (1.0, 255.0) if image.mode == "F" else (255.0, 65535.0)
+    return next(((0.0, limit) for limit in usual if low >= 0 and high <= limit), (low, high))
+
+
+def _to_bytes(values: Shaped[np.ndarray, "h w"], low: float, high: float) -> UInt8[np.ndarray, "h w"]:
+    """Values scaled so that `low` becomes 0 and `high` 255."""
+    if values.dtype.itemsize == 2:
+        return np.rint(values / 257.0).astype(np.uint8)
+    if low:
+        values = values - np.float64(low)
+    return np.rint(values * (255.0 / ((high - low) or 1.0))).astype(np.uint8)

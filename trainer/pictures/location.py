@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 if TYPE_CHECKING:
     import pyarrow.parquet
 
 _MEMBER: Final = re.compile(r"(?P<file>.+)::(?P<offset>\d+)\+(?P<size>\d+)::(?P<name>.*)", re.DOTALL)
+_WHOLE: Final = 128 * 2**20
+"""Bytes of a column in a row group up to which it is held in memory, so that any row is quick to reach."""
+_AT_ONCE: Final = 16
 _CELL: Final = re.compile(r"(?P<file>.+)::(?P<column>[^:]*)\[(?P<row>\d+)\]", re.DOTALL)
 
 
@@ -44,6 +49,10 @@ class Cell:
 Location = Path | Member | Cell
 
 
+class NoFile(Exception):
+    """What a location names is there, and no file."""
+
+
 def location(text: str) -> Location:
     """The place that `str` of a location names."""
     if "::" in text:
@@ -64,8 +73,11 @@ def opened(place: Location) -> Path | BinaryIO:
 
     Raises:
         OSError: The file cannot be read.
+        NoFile: It is a folder, a pipe or a device.
         ValueError: It is not the file that it was when it was listed.
     """
+    if not stat.S_ISREG(os.stat(file_of(place)).st_mode):
+        raise NoFile("It is no file but a folder, a pipe or a device.")  # whose reading may never end
     if isinstance(place, Path):
         return place
     return io.BytesIO(_member_bytes(place) if isinstance(place, Member) else _cell_bytes(place))
@@ -81,8 +93,7 @@ def _member_bytes(place: Member) -> bytes:
 
 
 def _cell_bytes(place: Cell) -> bytes:
-    values, first = _column_part(place.file, place.file.stat().st_mtime_ns, place.column, place.row)
-    value = values[place.row - first].as_py()
+    value = _cell(place.file, place.file.stat().st_mtime_ns, place.column, place.row)
     # Hugging Face keeps images as {"bytes", "path"}.
     data = value.get("bytes") if isinstance(value, dict) else value
     if not isinstance(data, bytes):
@@ -90,22 +101,56 @@ def _cell_bytes(place: Cell) -> bytes:
     return data
 
 
-def _column_part(file: Path, changed: int, column: str, row: int) -> tuple[pyarrow.ChunkedArray, int]:
-    """The values of the row group that holds a row, and the number of its first row."""
-    _, firsts = _parquet(file, changed)
+def _cell(file: Path, changed: int, column: str, row: int) -> Any:
+    table, firsts = _parquet(file, changed)
     group = max(number for number, first in enumerate(firsts) if first <= row)
-    return _group(file, changed, column, group), firsts[group]
+    if _size(table, column, group) <= _WHOLE:
+        return _group(file, changed, column, group)[row - firsts[group]].as_py()
+    return _reader(file, changed, column, group).at(row - firsts[group])
 
 
 @functools.lru_cache(maxsize=2)
 def _parquet(file: Path, _changed: int) -> tuple[pyarrow.parquet.ParquetFile, list[int]]:
     import pyarrow.parquet
 
-    table = pyarrow.parquet.ParquetFile(file)
+    table = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
     sizes = [table.metadata.row_group(group).num_rows for group in range(table.metadata.num_row_groups)]
     return table, [sum(sizes[:group]) for group in range(len(sizes))]
 
 
+def _size(table: pyarrow.parquet.ParquetFile, column: str, group: int) -> int:
+    """Bytes that the column takes in a row group once it is decompressed."""
+    group_facts = table.metadata.row_group(group)
+    parts = [group_facts.column(number) for number in range(group_facts.num_columns)]
+    return sum(part.total_uncompressed_size for part in parts if part.path_in_schema.partition(".")[0] == column)
+
+
 @functools.lru_cache(maxsize=2)
 def _group(file: Path, changed: int, column: str, group: int) -> pyarrow.ChunkedArray:
-    return _parquet(file, changed)[0].read_row_group(group, columns=[column]).column(column)
+    return _parquet(file, changed)[0].read_row_group(group, columns=[column], use_threads=False).column(column)
+
+
+@functools.lru_cache(maxsize=1)
+def _reader(file: Path, changed: int, column: str, group: int) -> _Reader:
+    return _Reader(_parquet(file, changed)[0], column, group)
+
+
+class _Reader:
+    """Rows of a row group that is too large to be held, read a few at a time; quickest in their order."""
+
+    def __init__(self, table: pyarrow.parquet.ParquetFile, column: str, group: int) -> None:
+        self._table, self._column, self._group = table, column, group
+        self._first, self._held = 0, None
+        self._batches = iter(())
+
+    def at(self, row: int) -> Any:
+        """The value of a row of the group."""
+        if self._held is None or row < self._first:
+            self._first, self._held = 0, []
+            self._batches = self._table.iter_batches(
+                _AT_ONCE, row_groups=[self._group], columns=[self._column], use_threads=False
+            )
+        while row >= self._first + len(self._held):
+            self._first += len(self._held)
+            self._held = next(self._batches).column(0)
+        return self._held[row - self._first].as_py()
