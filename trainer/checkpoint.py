@@ -124,6 +124,11 @@ def steps(checkpoints: Path) -> list[int]:
     return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
 
 
+def folders(checkpoints: Path) -> dict[int, Path]:
+    """Step -> folder of each checkpoint, newest first; unverified."""
+    return {step: checkpoints / f"step_{step:06d}" for step in steps(checkpoints)}
+
+
 def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that is whole, and a sentence for each newer one that is not."""
     complaints: list[str] = []

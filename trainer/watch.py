@@ -18,7 +18,7 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
 from trainer.metrics import headline, metric
 from trainer.speech import Speech
-from trainer.store import Items, RunLog, snapshot_name, write_snapshot
+from trainer.store import Items, RunLog, crashes, snapshot_name, write_snapshot
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
 
@@ -109,6 +109,7 @@ class Watch:
         self._log.rewind(found.step if found else -1)
         self._sitting = _Sitting(self._training.step)
         self._tell(TRAINING)
+        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         if not found:
             self._measure()
             self.save()
@@ -160,8 +161,10 @@ class Watch:
         self._log.checkpoint(step, folder, best=step == self._best_step)
         self._saved_step = step
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
+        crashes.point("checkpoint.registered")
             self._log.drop_checkpoint(gone)
 
+            crashes.point("checkpoint.pruned")
     def _ring(self, changes: list[Change]) -> None:
         """Writes what is wrong, or no longer, where the person looks: the run's row and its log."""
         for change in changes:

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from trainer.store import crashes
+
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """After it returns, `path` holds what `write` made, even if the power fails; before, it held the old or nothing.
@@ -17,10 +19,15 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         write: Makes the file or folder at the path it is given, which keeps the ending of `path`'s name.
     """
     draft = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+    kind = path.name if path.suffix else path.parent.name
     try:
+        crashes.point(f"{kind}.begun")
         write(draft)
+        crashes.point(f"{kind}.written")
         _sync_tree(draft)
+        crashes.point(f"{kind}.synced")
         _replace(draft, path)
+        crashes.point(f"{kind}.renamed")
     except BaseException:
         _remove(draft)
         raise

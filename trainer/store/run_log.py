@@ -6,11 +6,12 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from trainer.store import crashes
 from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal
 from trainer.store.life import AliveLock, identity
@@ -121,6 +122,7 @@ class RunLog:
             return
         entry = Entry(step, time.time(), round(self.elapsed_s, 4), plain)
         self._journal.append(entry)
+        crashes.point("journal.appended")
         self._buffer.append(entry)
         self._rows += len(plain)
         self._flush_when_due()
@@ -187,6 +189,15 @@ class RunLog:
         """Forgets a checkpoint; its folder is the caller's to remove."""
         self._write(lambda: self._workspace.drop_checkpoint(self.run.id, step))
 
+    def kept_checkpoints(self, folders: Mapping[int, Path], *, best: int | None) -> None:
+        """Makes the rows those of the folders that are there: a kill may have come between a folder and its row."""
+        rows = {row.step: row.best for row in self._workspace.checkpoints(self.run.id)}
+        for step in rows.keys() - folders.keys():
+            self.drop_checkpoint(step)
+        for step, folder in sorted(folders.items()):
+            if rows.get(step) != (step == best):
+                self.checkpoint(step, folder, best=step == best)
+
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
         self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
@@ -199,6 +210,7 @@ class RunLog:
         """Forgets everything past `step`, so that training on from there leaves nothing twice."""
         self.flush(patience_s=_PATIENCE_S)
         self._journal.rewind(step)
+        crashes.point("journal.rewound")
         workspace = Workspace(self._workspace.folder)
         for folder in workspace.rewind(self.run.id, step):
             shutil.rmtree(folder, ignore_errors=True)
@@ -262,6 +274,7 @@ class RunLog:
             if self._buffer:
                 self._workspace.add_entries(self.run.id, self._buffer)
                 self._buffer, self._rows = [], 0
+                crashes.point("scalars.stored")
             while self._waiting:
                 self._waiting[0]()
                 self._waiting.popleft()

@@ -1,0 +1,191 @@
+"""Trainers that start in milliseconds, and a run so small that breaking it hundreds of times takes minutes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer import config
+from trainer.store import Workspace
+from trainer.store.journal import read_journal
+
+SMALL = config.Run(
+    name="small",
+    device="cpu",
+    data=config.Scenes(train_pairs=96, heldout_pairs=16),
+    model=config.TinyTowers(
+        image_size=32, image_width=8, text_width=16, text_layers=1, text_heads=2, context_length=16, embed_dim=16
+    ),
+    optimiser=config.Optimiser(batch_size=16, epochs=2, learning_rate=5e-3, warmup_steps=2),
+    watching=config.Watching(log_every=1, evaluate_every=5, snapshots=3, checkpoint_every=3),
+)
+"""Twelve steps; a checkpoint at least every third."""
+NOISY = ("system/", "train/pairs_per_s", "train/data_wait")
+"""Curves that no two runs share: speeds and loads."""
+
+
+@dataclass
+class Trainer:
+    """A trainer in a process of its own."""
+
+    pid: int
+    zygote: Zygote
+
+    def kill(self) -> None:
+        """As the system does when memory runs out."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def ended(self) -> int:
+        """Waits for its end; its exit status, or minus the signal that ended it."""
+        return os.waitstatus_to_exitcode(int(self.zygote.tell({"wait": self.pid})))
+
+
+class Zygote:
+    """See `zygote.py`."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert self._process.stdout.readline() == "ready\n"
+
+    def tell(self, order: dict[str, Any]) -> str:
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+    def start(self, workspace: Workspace, run: int, *, before: str = "", **environment: str) -> Trainer:
+        """Starts to train the run."""
+        order = {"workspace": str(workspace.folder), "run": run, "environment": environment, "before": before}
+        return Trainer(int(self.tell({"start": order})), self)
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    """Forks trainers."""
+    made = Zygote()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace for many small runs: their images are drawn once."""
+    memory = Path("/dev/shm")
+    # A killed process needs no disk to survive it, and hundreds of them wait for the disk longer than they train.
+    folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else tmp_path_factory.mktemp("f")))
+    workspace = Workspace(folder)
+    yield workspace
+    workspace.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def small(space: Workspace) -> Callable[..., int]:
+    """Makes a small run, with some fields changed; returns its number."""
+
+    def make(workspace: Workspace = space, **changes: object) -> int:
+        run = replace(SMALL)
+        for field, value in changes.items():
+            run = config.replace(run, field, str(value))
+        return workspace.create_run(run)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def interval() -> int:
+    """Steps between two checkpoints of a small run."""
+    return SMALL.watching.checkpoint_every
+
+
+@pytest.fixture(scope="module")
+def straight(space: Workspace, small, zygote: Zygote) -> Outcome:
+    """What a run comes to that nothing befell."""
+    run = small()
+    assert zygote.start(space, run).ended() == 0, log_of(space, run)
+    return outcome(space, run)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that a run has found out, as far as two equal runs share it.
+
+    Attributes:
+        curves: (step, name) -> value, of the journal and the same of the database.
+        twice: Numbers that the journal or the database has more than once.
+        weights: Bytes of the newest checkpoint's tensors.
+        kept: Steps of the checkpoints, of the snapshots and of the evaluations; registered and on disk alike.
+    """
+
+    status: str
+    curves: dict[tuple[int, str], float]
+    twice: int
+    weights: dict[str, bytes]
+    kept: tuple[Any, ...]
+
+    of = staticmethod(lambda workspace, run: outcome(workspace, run))
+
+    def same_as(self, other: Outcome) -> bool:
+        """Whether nothing tells them apart."""
+        return self == other and not self.twice
+
+
+def outcome(workspace: Workspace, run: int) -> Outcome:
+    """Reads what a run has come to."""
+    from trainer import checkpoint
+
+    row = workspace.run(run)
+    told = [
+        (e.step, name, value) for e in read_journal(row.folder / "metrics.jsonl") for name, value in e.values.items()
+    ]
+    stored = [(r.step, r.name, r.value) for r in workspace.scalars_after(0, runs=[run])]
+    curves = [_curves(told), _curves(stored)]
+    twice = len(told) - len(curves[0]) + len(stored) - len(curves[1])
+    if curves[0] != curves[1]:
+        twice = -1
+    found, complaints = checkpoint.newest(row.folder / "checkpoints")
+    assert found is not None, complaints
+    steps = tuple(sorted(checkpoint.steps(row.folder / "checkpoints")))
+    snapshots = tuple(sorted(s.folder.name for s in workspace.snapshots(run)))
+    kept = (
+        steps == tuple(c.step for c in workspace.checkpoints(run)),
+        steps,
+        tuple(c.step for c in workspace.checkpoints(run) if c.best),
+        snapshots == tuple(sorted(path.name for path in (row.folder / "snapshots").iterdir())),
+        snapshots,
+        tuple((e.step, e.split, tuple(sorted(e.metrics.items()))) for e in workspace.evaluations(run)),
+        row.step,
+        row.best,
+    )
+    weights = {name: value.numpy().tobytes() for name, value in found.weights.items()}
+    quiet = {key: value for key, value in curves[0].items() if not key[1].startswith(NOISY)}
+    return Outcome(row.status, quiet, twice, weights, kept)
+
+
+def _curves(rows: list[tuple[int, str, float]]) -> dict[tuple[int, str], float]:
+    return {(step, name): ("nan" if math.isnan(value) else value) for step, name, value in rows}
+
+
+def log_of(workspace: Workspace, run: int) -> str:
+    """What the run's trainers said."""
+    return (workspace.run(run).folder / "log.txt").read_text(encoding="utf-8")

@@ -1,0 +1,74 @@
+"""Promise 1: a trainer that is killed at any moment goes on as if nothing had been; to the last bit, nothing twice."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from trainer import checkpoint
+from trainer.store.crashes import KILLED, VARIABLE
+from trainer.store.journal import read_journal
+
+pytestmark = pytest.mark.faults
+
+CHAINS = (
+    ("checkpoints.begun:2", "journal.rewound", "checkpoints.written", "checkpoints.synced", "checkpoints.renamed"),
+    ("checkpoint.registered:3", "snapshots.written", "snapshots.renamed:2", "checkpoint.pruned"),
+    ("journal.appended:5", "scalars.stored:2", "run.json.renamed:9"),
+)
+"""The twelve named moments; each chain is one run, and each sitting of it ends at the next of its moments."""
+
+
+def redone(space, run: int) -> int:
+    """How many steps of its curves the run has to make again; all, when it has no checkpoint yet."""
+    folder = space.run(run).folder
+    reached = max((entry.step for entry in read_journal(folder / "metrics.jsonl")), default=0)
+    found, complaints = checkpoint.newest(folder / "checkpoints")
+    assert not complaints
+    return reached - (found.step if found else 0)
+
+
+def test_the_twelve_named_moments(space, small, zygote, straight, interval, faults):
+    good = 0
+    for chain in CHAINS:
+        run = small()
+        lost = []
+        for moment in chain:
+            assert zygote.start(space, run, **{VARIABLE: moment}).ended() == KILLED, f"{moment} never came"
+            lost.append(redone(space, run))
+        assert zygote.start(space, run).ended() == 0
+        if straight.same_as(straight.of(space, run)):
+            good += sum(steps <= interval for steps in lost)
+    tried = sum(map(len, CHAINS))
+    assert tried == 12
+    faults.row(1, "kill at a named moment of saving, logging or resuming", "resumed bit-identical", tried, good)
+    assert good == tried
+
+
+def test_random_moments(space, small, zygote, straight, interval, faults):
+    tried, good = faults.times(200), 0
+    killed = 0
+    chance = random.Random(7)
+    began = time.monotonic()
+    assert zygote.start(space, small()).ended() == 0
+    whole_s = time.monotonic() - began
+    while killed < tried:
+        run, lost = small(), []
+        while len(lost) < min(4, tried - killed):
+            trainer = zygote.start(space, run)
+            time.sleep(chance.uniform(0, whole_s))
+            trainer.kill()
+            if trainer.ended() != -9:
+                break  # it was faster
+            lost.append(redone(space, run))
+        if not lost:
+            continue
+        if space.run(run).status != "finished":
+            assert zygote.start(space, run).ended() == 0
+        killed += len(lost)
+        if straight.same_as(straight.of(space, run)):
+            good += sum(steps <= interval for steps in lost)
+    faults.row(1, "kill -9 at a random moment, up to four times a run", "resumed bit-identical", tried, good)
+    assert good == tried
