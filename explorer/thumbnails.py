@@ -1,16 +1,14 @@
-"""Small pictures of image files for lists and cards: opened by the trainer's decoder, never by Qt or its thread."""
+"""Small pictures of image files for lists and cards: opened by the trainer's helper, never by Qt or this process."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import UInt8
 from PySide6.QtGui import QImage
 
 from trainer.problem import Problem
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 
 class NoThumbnail(Problem):
@@ -27,20 +25,16 @@ def thumbnail(path: Path | str, edge: int) -> QImage:
         edge: Pixels.
 
     Raises:
-        NoThumbnail: The file is missing, no image, damaged, or larger than 64 megapixels.
+        NoThumbnail: The file is missing, no image, damaged, larger than 64 megapixels, or takes too long to open.
     """
-    from PIL.Image import Resampling
-
-    from trainer.pictures import UnreadableImage, open_image
+    from trainer.pictures import HelperError, UnreadableImage, read_picture
 
     try:
-        image = open_image(path if isinstance(path, Path) else str(path), smallest=edge)
-    except UnreadableImage as error:
+        return _to_qt(read_picture(path, edge))
+    except (UnreadableImage, HelperError, OSError) as error:
         raise NoThumbnail(f"{Path(path).name} cannot be shown. {error}") from error
-    image.thumbnail((edge, edge), Resampling.BICUBIC)
-    return _to_qt(image)
 
 
-def _to_qt(image: Image.Image) -> QImage:
-    data = image.tobytes()
-    return QImage(data, image.width, image.height, 3 * image.width, QImage.Format.Format_RGB888).copy()
+def _to_qt(image: UInt8[np.ndarray, "h w 3"]) -> QImage:
+    height, width, _ = image.shape
+    return QImage(image.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888).copy()

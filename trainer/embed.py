@@ -35,19 +35,17 @@ class ImageVectors:
 
 def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
     """Reads and embeds image files; one that cannot be read is named and the others are answered."""
-    from trainer.data import UnreadableImage, read_image
+    from trainer.pictures import read_pictures
 
     rows, images, unreadable = [], [], {}
     for start in range(0, len(paths), IMAGES_AT_ONCE):
-        pixels = []
-        for path in paths[start : start + IMAGES_AT_ONCE]:
-            try:
-                pixels.append(read_image(path, model.image_size))
-                images.append(path)
-            except UnreadableImage as error:
-                unreadable[path] = str(error)
-        if pixels:
-            rows.append(model.embed_images(np.stack(pixels)))
+        part = paths[start : start + IMAGES_AT_ONCE]
+        pixels, told = read_pictures(part, model.image_size)
+        unreadable |= {path: one.reason for path, one in zip(part, told, strict=True) if one.reason}
+        read = [not one.reason for one in told]
+        images += [path for path, good in zip(part, read, strict=True) if good]
+        if any(read):
+            rows.append(model.embed_images(pixels[read]))
         if progress:
             progress(min(1.0, (start + IMAGES_AT_ONCE) / len(paths)), "embedding images")
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)

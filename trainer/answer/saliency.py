@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -47,15 +46,16 @@ def saliency_of(
     method: str = "occlusion",
     grid: int = 12,
     step: int | None = None,
+    steps: Sequence[int | None] = (),
     progress: Progress | None = None,
 ) -> SaliencyMaps:
-    """Where in the image each run sees the caption.
+    """Where in the image each run sees the caption, at its own of the `steps`, or all at `step`.
 
     Raises:
         AnswerError: As `OpenModels.get`; the image cannot be read, the caption is empty, the method or the grid is
             unknown, or a run compares no images with texts.
     """
-    from trainer.data import UnreadableImage, read_image
+    from trainer.pictures import read_pictures
 
     if method not in METHODS or not GRIDS[0] <= grid <= GRIDS[1]:
         raise AnswerError("bad_question", f"There is no {method} of {grid} cells.", f"Choose {' or '.join(METHODS)}.")
@@ -69,11 +69,10 @@ def saliency_of(
                 progress((place + share) / len(runs), note)
 
         tell(0.0, "opening the model")
-        kept = models.get(run, step)
-        try:
-            pixels = read_image(Path(image), kept.opened.image_size)
-        except UnreadableImage as error:
-            raise AnswerError("unreadable", str(error)) from error
+        kept = models.get(run, steps[place] if steps else step)
+        (pixels,), (read,) = read_pictures([image], kept.opened.image_size)
+        if read.reason:
+            raise AnswerError("unreadable", read.reason)
         cells, cosine = _map(kept, pixels, caption, method, grid, tell)
         maps.append(cells)
         cosines.append(cosine)

@@ -159,14 +159,10 @@ def _document(shown: Predictions) -> dict[str, Any]:
 
 
 def _picture(path: str) -> np.ndarray:
-    import numpy as np
-
-    from trainer.data import open_image
     from trainer.figures.predictions import PICTURE_PX
+    from trainer.pictures import read_picture
 
-    image = open_image(Path(path), smallest=PICTURE_PX)
-    image.thumbnail((PICTURE_PX, PICTURE_PX))
-    return np.asarray(image)
+    return read_picture(path, PICTURE_PX)
 
 
 def _write(shown: Predictions, args: argparse.Namespace) -> None:

@@ -273,7 +273,9 @@ def _gauged(pid: int) -> tuple[float, bool, int]:
 
 
 _idle: list[Decoder] = []
-_idle_lock: Final = threading.Lock()
+_idle_lock = threading.Lock()
+_in_turn = threading.Lock()
+"""Single pictures are read one after the other: a helper for each thread that asks would start more than decode."""
 
 
 @contextlib.contextmanager
@@ -294,9 +296,9 @@ def borrowed() -> Iterator[Decoder]:
 
 def _forget() -> None:
     """In a forked process: the helper belongs to the other one."""
-    global _idle_lock
+    global _idle_lock, _in_turn
     _idle.clear()
-    _idle_lock = threading.Lock()
+    _idle_lock, _in_turn = threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -312,7 +314,7 @@ def read_pictures(
         HelperError: No helper can be started.
         OSError: There is no room for the pixels.
     """
-    with _scratch(len(places) * size * size * 3) as file, borrowed() as decoder:
+    with _scratch(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
         told = list(decoder.decode(places, size=size, file=file))
         pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
     return pixels, told
@@ -326,7 +328,7 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
         HelperError: No helper can be started.
         OSError: There is no room for the pixels.
     """
-    with _scratch(edge * edge * 3) as file, borrowed() as decoder:
+    with _scratch(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
         (told,) = decoder.decode([place], size=edge, file=file, whole=True)
         if told.reason:
             raise UnreadableImage(told.reason)
