@@ -115,6 +115,7 @@ class Saliency:
 
     `method` is `occlusion` or `gradient`, `grid` cells a side. Answer: `{"array": path.npy (runs x grid x grid float32,
     in cosine), "image": path.npy (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...]}`.
+    `steps` are those of the checkpoints, one a run, None for the newest; left out, `step` of all.
     """
 
     ask: ClassVar[str] = "saliency"
@@ -125,6 +126,7 @@ class Saliency:
     method: str = "occlusion"
     grid: int = 12
     step: int | None = None
+    steps: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

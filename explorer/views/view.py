@@ -36,6 +36,7 @@ EXPORTS: tuple[tuple[str, str], ...] = (
     ("pdf", "Figure as PDF"),
     ("png", "Figure as PNG"),
     ("csv", "Data as CSV"),
+    ("parquet", "Data as Parquet"),
 )
 """Suffix and words of each export that the header's menu offers."""
 
@@ -109,6 +110,12 @@ class View(QWidget):
     def command(self) -> list[str] | None:
         """What to write after `trainer` for the same figure and numbers, without `--out`; None: nothing to export."""
         return None
+
+    def step_words(self) -> list[str]:
+        """Which steps are looked at, as arguments of a command; B's only where it is another than A's."""
+        steps = (self.context.selection.step_of(0), self.context.selection.step_of(1))
+        words = ["--step", str(steps[0])] if steps[0] is not None else []
+        return [*words, "--step-b", "last" if steps[1] is None else str(steps[1])] if steps[1] != steps[0] else words
 
     def details(self) -> QWidget | None:
         """What the panel on the right shows beside this view; None: no panel. The view keeps the widget alive."""

@@ -85,6 +85,35 @@ def test_the_chart_measures_what_the_view_shows(qtbot, show, two_runs):
         assert run.sizes[-1] == pytest.approx(run.points[0].gap, abs=1e-6)
 
 
+def test_all_pairs_are_measured_when_asked_and_again_after_each_release(qtbot, show, two_runs, monkeypatch):
+    monkeypatch.setattr("explorer.views.gap.view.MOST_PAIRS", 20)
+    view = show(GapView)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "20", timeout=30_000)
+    assert view.whole.isVisible()
+    assert view.whole.text() == "Measure all 48 pairs"
+    QTest.mouseClick(view.whole, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.numbers.text("n", 1, "open") == "48", timeout=30_000)
+    assert not view.whole.isVisible()
+    assert "--most" in view.command()
+    view.slider.setValue(100)
+    qtbot.waitUntil(lambda: view.points[0].share == 1.0 and view.points[0].n == 48, timeout=30_000)
+    qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=30_000)
+    chart = gap(view.context.workspace, two_runs, shares=(1.0,))
+    for run in chart.runs:
+        assert view.numbers.text("loss", run.index, "now") == f"{run.points[0].loss:.4f}".replace("-", "−")
+
+
+def test_b_is_measured_at_its_own_step(qtbot, show, two_runs):
+    view = show(GapView)
+    view.context.selection.select_snapshots((two_runs[0], 20), (two_runs[1], 10))
+    qtbot.waitUntil(lambda: view.titles[1].text().startswith("bad · step 10"), timeout=30_000)
+    assert view.titles[0].text().startswith("good · step 20")
+    words = view.command()
+    assert words[words.index("--step") : words.index("--step") + 4] == ["--step", "20", "--step-b", "10"]
+    chart = gap(view.context.workspace, two_runs, step=20, step_b=10, shares=(0.0,))
+    assert [run.step for run in chart.runs] == [20, 10]
+
+
 def test_one_run_and_none(qtbot, show):
     view = show(GapView)
     qtbot.waitUntil(lambda: view.reading is not None, timeout=30_000)

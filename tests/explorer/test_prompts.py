@@ -286,3 +286,13 @@ def type_into(table: Any, row: int, column: int, text: str) -> None:
     QTest.keyClicks(editor, text)
     QTest.keyClick(editor, Qt.Key.Key_Return)
     QApplication.processEvents()
+
+
+def test_b_is_asked_at_its_own_step(qtbot: QtBot, prompts: PromptsView, inspect: InspectView, context: Context) -> None:
+    context.selection.select_snapshots((1, 20), (2, 10))
+    for view in (prompts, inspect):
+        view.refresh()
+    assert prompts.asking.wish.steps == (20, 10)
+    assert inspect._question().steps == (20, 10)
+    for view in (prompts, inspect):
+        assert view.step_words() == ["--step", "20", "--step-b", "10"]

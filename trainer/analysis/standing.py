@@ -126,7 +126,7 @@ def _best_right(
     members: Int[np.ndarray, " n"],
     starts: Int[np.ndarray, " g+1"],
 ) -> Float[np.ndarray, " n"]:
-    """The largest cosine of each query with the stored rows of its own group; NaN where one of these is not a number."""
+    """The largest cosine of each query with the stored rows of its own group; NaN where one is not a number."""
     best = np.einsum("nd,nd->n", query, stored)
     for group in np.flatnonzero(np.diff(starts) > 1):
         rows = members[starts[group] : starts[group + 1]]

@@ -15,6 +15,10 @@ BOTH: Final = "Choose a run of CLIP, CLOOB or another objective of image-text pa
 """What to do where a chart compares images with texts and a run has only one of them."""
 
 
+SAME: Final = -1
+"""Step of B where it is that of A; None is its last one."""
+
+
 class ChartError(Problem):
     """There is nothing to draw; the message names what is missing and what there is."""
 

@@ -17,7 +17,7 @@ from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import groups_of, ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import Progress, exact, part_of
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import RunRow, Workspace
@@ -168,9 +168,12 @@ def gap(
     way: Way = "shift",
     shares: Sequence[float] = SHARES,
     most: int = MOST_PAIRS,
+    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> GapChart:
     """The gap of each run over its steps, and what closing shares of it does at the chosen one.
+
+    `step_b` is the second run's where that is another, None its last. At most `most` pairs are measured, tile by tile.
 
     Raises:
         ChartError: A run lacks such a snapshot, or embeds one modality only.
@@ -178,7 +181,8 @@ def gap(
     """
     made = []
     for index, ref in enumerate(runs):
-        run, sample = read_gap(workspace, ref, index, step=step, dataset=dataset, split=split, most=most)
+        own = step_b if index and step_b != SAME else step
+        run, sample = read_gap(workspace, ref, index, step=own, dataset=dataset, split=split, most=most)
         objective, points = objective_of(workspace, workspace.run(ref), run.step), []
         for place, share in enumerate(shares):
             part = part_of(part_of(progress, index, len(runs)), place, len(shares))

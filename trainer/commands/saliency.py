@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts import SAME
+from trainer.commands.export import add_step_b, words_of_b
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", choices=("occlusion", "gradient"), default="occlusion", help="how (occlusion)")
     parser.add_argument("--grid", type=int, default=12, metavar="N", help="cells a side (12)")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
+    add_step_b(parser)
     parser.add_argument(
         "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
     )
@@ -41,11 +44,14 @@ def run(args: argparse.Namespace) -> int:
     from trainer.figures.files import check_suffixes, json_text, write_figure
 
     check_suffixes(args.out)
+    steps = [args.step_b if place and args.step_b != SAME else args.step for place in range(len(args.runs))]
     chart = collect(
-        args.workspace, args.runs, args.image, args.caption, method=args.method, grid=args.grid, step=args.step
+        args.workspace, args.runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps
     )
     if args.out:
         words = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
+        options = {"step": args.step, **words_of_b(args.step_b)}
+        words += [part for name, step in options.items() if step is not None for part in (f"--{name}", str(step))]
         words += ["--method", args.method, "--grid", str(args.grid), "--out", *(file.name for file in args.out)]
         write_figure(
             args.out,
@@ -66,9 +72,9 @@ def collect(
     *,
     method: str = "occlusion",
     grid: int = 12,
-    step: int | None = None,
+    steps: Sequence[int | None] = (),
 ) -> SaliencyChart:
-    """The maps of `runs`.
+    """The maps of `runs`, each at its own of the `steps` (left out: its last).
 
     Raises:
         Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
@@ -86,7 +92,7 @@ def collect(
         caption=caption,
         method=method,
         grid=grid,
-        step=step,
+        steps=steps,
         progress=tell,
     )
     maps = [

@@ -31,28 +31,29 @@ class Reading:
 
 @dataclass(frozen=True)
 class Exact:
-    """Both runs' pairs up to the most that are measured, and what was measured of them: as trained, and now."""
+    """Both runs' pairs up to `most`, and what was measured of them: as trained, and now."""
 
     sides: dict[int, Side]
     opened: dict[int, GapPoint]
     now: dict[int, GapPoint]
+    most: int = MOST_PAIRS
 
 
 def read(
     workspace: Workspace,
     runs: Sequence[int | None],
-    step: int | None,
+    steps: Sequence[int | None],
     data: str | None,
     most: int = LIVE,
     ticket: Progress | None = None,
 ) -> Reading:
-    """Reads both runs, at most `most` pairs of each."""
+    """Reads both runs, each at its own step, at most `most` pairs of each."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
     sides, problems = {}, {}
     for index, run in enumerate(runs):
         if run is None:
             continue
-        chosen = {"step": step, "dataset": dataset, "split": split, "most": most}
+        chosen = {"step": steps[index], "dataset": dataset, "split": split, "most": most}
         try:
             gap, sample = read_gap(workspace, run, index, **chosen, progress=part_of(ticket, index, len(runs)))
         except Problem as error:
@@ -78,19 +79,22 @@ def curve(sides: dict[int, Side], shares: Sequence[float], way: Way) -> dict[int
 def read_exactly(
     workspace: Workspace,
     runs: Sequence[int | None],
-    step: int | None,
+    steps: Sequence[int | None],
     data: str | None,
     share: float,
     way: Way,
+    most: int,
     kept: Exact | None,
     ticket: Progress,
 ) -> Exact:
-    """As trained and with `share` closed, from all pairs (8,000 at most); `kept` saves what does not change."""
-    if kept is None:
-        sides = read(workspace, runs, step, data, MOST_PAIRS, part_of(ticket, 0, 10)).sides
-        opened = measure(sides, 0.0, way, lambda done, note: ticket(0.1 + 0.45 * done, note))
-        kept = Exact(sides, opened, opened)
+    """As trained and with `share` closed, from at most `most` pairs; `kept` saves what does not change."""
+    begun = 0.0
+    if kept is None or kept.most != most:
+        sides = read(workspace, runs, steps, data, most, part_of(ticket, 0, 50)).sides
+        begun = 1.0 if share == 0 else 0.5
+        opened = measure(sides, 0.0, way, lambda done, note: ticket(0.02 + (begun - 0.02) * done, note))
+        kept = Exact(sides, opened, opened, most)
     if share == 0:
-        return Exact(kept.sides, kept.opened, kept.opened)
-    now = measure(kept.sides, share, way, lambda done, note: ticket(0.55 + 0.45 * done, note))
-    return Exact(kept.sides, kept.opened, now)
+        return Exact(kept.sides, kept.opened, kept.opened, most)
+    now = measure(kept.sides, share, way, lambda done, note: ticket(begun + (1 - begun) * done, note))
+    return Exact(kept.sides, kept.opened, now, most)

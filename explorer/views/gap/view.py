@@ -19,7 +19,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
 from explorer.widgets.working import Cancelled, Working
-from trainer.charts.gap import LIVE, SHARES, GapPoint, note
+from trainer.charts.gap import LIVE, MOST_PAIRS, SHARES, GapPoint, note
 from trainer.problem import Problem
 
 METHOD = """\
@@ -34,7 +34,9 @@ The loss is the run's own objective: CLOOB with its fixed temperature and beta f
 the temperature of that step. All n pairs count as one batch, so it depends on n and is not the loss of training. \
 Losses of different objectives are different quantities and share no axis: compare recall.
 
-While the slider moves, numbers are of a random sample (n is shown); when it rests, of all pairs up to 8,000. The map \
+While the slider moves, numbers are of a random sample (n is shown); when it rests, of all pairs, or of 8,000 drawn \
+at random where there are more. "Measure all" then measures every pair, tile by tile, and does so again whenever the \
+slider rests. The map \
 shows up to 320 of them on the two principal axes of images and texts together, as trained; the axes stay put.
 
 Published, for comparison: Humer et al., Amumo: CLIP RN50 on 100 pairs of MS-COCO has a gap of .8186 and a loss of \
@@ -66,7 +68,7 @@ class GapView(View):
         self.points: dict[int, GapPoint] = {}
         self._curve: dict[int, tuple[GapPoint, ...]] = {}
         self._exact: Exact | None = None
-        self._opening = False
+        self._opening = self._whole = False
         self._asked: tuple[object, ...] | None = None
         self.slider = _Slider(
             Qt.Orientation.Horizontal, objectName="gap-slider", accessibleName="Share of the gap closed"
@@ -89,6 +91,9 @@ class GapView(View):
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
         self.working = Working("gap-working")
+        self.whole = QPushButton("Measure all", objectName="gap-whole")
+        theme.keep_icon(self.whole, "list-checks", 16, "secondary")
+        self.whole.hide()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._connect()
@@ -98,8 +103,9 @@ class GapView(View):
             return None
         runs = [side.run for _, side in sorted(self.reading.sides.items())]
         words = ["export", "gap", "--runs", *dict.fromkeys(str(run.run) for run in runs)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        words += self.step_words()
+        if self._whole and self._pairs > MOST_PAIRS:
+            words += ["--most", str(self._pairs)]
         return [*words, "--dataset", runs[0].dataset, "--split", runs[0].split, "--way", self.way.key]
 
     def actions_for_palette(self) -> list[QAction]:
@@ -119,11 +125,12 @@ class GapView(View):
             self.show_no_run("split", NO_RUN)
             return
         self.show_content()
-        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset)
+        steps = (selection.step_of(0), selection.step_of(1))
+        asked = (selection.run_a, selection.run_b, steps, selection.dataset)
         if asked == self._asked:
             return
         self._asked = asked
-        self._exact, self._opening = None, True
+        self._exact, self._opening, self._whole = None, True, False
         self.context.background.run(
             self,
             read,
@@ -141,6 +148,7 @@ class GapView(View):
 
     def _show(self, reading: Reading) -> None:
         self._opening = False
+        self.whole.hide()
         self.reading, self._curve = reading, {}
         runs = (self.context.selection.run_a, self.context.selection.run_b)
         for index, (clouds, title) in enumerate(zip(self.clouds, self.titles, strict=True)):
@@ -216,6 +224,7 @@ class GapView(View):
             *self._asked[2:],
             self.slider.value() / 100,
             self.way.key,
+            self._pairs if self._whole else MOST_PAIRS,
             self._exact,
             self.working.start(),
             done=self._show_exact,
@@ -226,10 +235,23 @@ class GapView(View):
     def _show_exact(self, found: Exact) -> None:
         self.working.end()
         self._exact = found
+        left = self._pairs > MOST_PAIRS and not self._whole
+        self.whole.setText(f"Measure all {self._pairs:,} pairs")
+        self.whole.setVisible(left)
         for head, points in (("open", found.opened), ("now", found.now)):
             for index, point in points.items():
                 self.numbers.show_point(index, head, point)
         self.points = found.now
+
+    @property
+    def _pairs(self) -> int:
+        """Pairs of the larger snapshot."""
+        return max((side.run.pairs for side in self._sides()), default=0)
+
+    def _measure_whole(self) -> None:
+        self._whole = True
+        self.whole.hide()
+        self._measure_exactly()
 
     # Plots ------------------------------------------------------------------------------------------------------
 
@@ -285,6 +307,8 @@ class GapView(View):
 
     def _on_cancel(self) -> None:
         self.context.background.forget(self, "exact")
+        self.whole.setVisible(self._whole)
+        self._whole = False
         if self._opening:
             self.note.setText("Cancelled. Choose another run or step, or open this view again, to go on.")
             self._asked, self._opening = None, False
@@ -307,6 +331,7 @@ class GapView(View):
         self.slider.sliderReleased.connect(self._rest.start)
         self.way.picked.connect(lambda _key: self._on_way())
         self.reset.clicked.connect(lambda: self.slider.setValue(0))
+        self.whole.clicked.connect(self._measure_whole)
         self._rest.timeout.connect(self._measure_exactly)
         self.working.cancelled.connect(self._on_cancel)
         theme.theme().changed.connect(self._recolour)
@@ -352,6 +377,7 @@ class GapView(View):
         side.setSpacing(theme.BETWEEN)
         side.addWidget(self.numbers)
         side.addWidget(self.note)
+        side.addWidget(self.whole, 0, Qt.AlignmentFlag.AlignLeft)
         side.addStretch()
         side.addWidget(self.working)
         beside = QWidget()

@@ -116,7 +116,7 @@ class InspectView(View):
         question = self._question()
         words = ["saliency", *map(str, question.runs), "--image", question.image, "--caption", question.caption]
         words += ["--method", question.method, "--grid", str(question.grid)]
-        return [*words, *(["--step", str(question.step)] if question.step is not None else [])]
+        return [*words, *self.step_words()]
 
     def actions_for_palette(self) -> list[QAction]:
         show = QAction("Show where the runs see the caption", self, objectName="inspect-action-show")
@@ -135,7 +135,7 @@ class InspectView(View):
             self.show_no_run("scan-search", NO_RUN)
             return
         queries = tuple(str(path) for path in selection.queries)
-        asked = (selection.runs, selection.step, selection.dataset, tuple(selection.pairs.tolist()), queries)
+        asked = (selection.runs, selection.step_of(0), selection.dataset, tuple(selection.pairs.tolist()), queries)
         if asked != self._asked:
             self._asked = asked
             args = (self.context.workspace, *asked)
@@ -208,7 +208,8 @@ class InspectView(View):
                 self.captions.addItem(caption)
 
     def _question(self) -> Saliency | None:
-        runs, caption = self.context.selection.runs, " ".join(self.captions.currentText().split())
+        selection = self.context.selection
+        runs, caption = selection.runs, " ".join(self.captions.currentText().split())
         if not runs or not caption or not self._current:
             return None
         chosen = METHODS[max(self.methods.checkedId(), 0)][0]
@@ -218,7 +219,7 @@ class InspectView(View):
             caption=caption,
             method=chosen,
             grid=self.grid.value(),
-            step=self.context.selection.step,
+            steps=tuple(selection.step_of(int(run != selection.run_a)) for run in runs),
         )
 
     # -- showing -----------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from trainer.store import Workspace
 
 @dataclass(frozen=True)
 class Wish:
-    """What the view is to show."""
+    """What the view is to show: runs, and the step of each (None: its last)."""
 
     runs: tuple[int, ...]
-    step: int | None
+    steps: tuple[int | None, ...]
     data: str | None
     labels: tuple[str, ...]
     templates: tuple[str, ...]
@@ -138,9 +138,9 @@ class Asking(QObject):
 def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], dict[int, str]]:
     """The step of each run's snapshot, and why a run has none. Pure, for a thread."""
     steps, problems = {}, {}
-    for run in wish.runs:
+    for run, step in zip(wish.runs, wish.steps):
         try:
-            steps[run] = choose_snapshot(workspace, workspace.run(run), step=wish.step, **wish.split).step
+            steps[run] = choose_snapshot(workspace, workspace.run(run), step=step, **wish.split).step
         except Problem as problem:
             problems[run] = str(problem)
     return wish, steps, problems

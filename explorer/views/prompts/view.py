@@ -81,8 +81,7 @@ class PromptsView(View):
         kind = TABS[self.tabs.currentIndex()][0]
         words = ["export", "calibration" if kind == "calibration" else "prompts"]
         words += ["--runs", *(str(run.run) for run in shown)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        words += self.step_words()
         words += ["--dataset", shown[0].dataset, "--split", shown[0].split, *self._word_arguments(reading)]
         if kind == "calibration":
             return [*words, "--tau", *(f"{tau:.12g}" for tau in self.calibration.chosen_taus)]
@@ -122,7 +121,8 @@ class PromptsView(View):
             if questions.suite != OF_THE_RUN:
                 self._tell("Write at least two labels and one template.")
             return
-        wish = Wish(selection.runs, selection.step, selection.dataset, questions.labels, questions.templates)
+        steps = tuple(selection.step_of(int(run != selection.run_a)) for run in selection.runs)
+        wish = Wish(selection.runs, steps, selection.dataset, questions.labels, questions.templates)
         if self.asking.want(wish, again=again):
             self._tell("Asking the models…", busy=True)
         elif self._reading is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.charts import SAME
 from trainer.problem import Problem
 
 GROUP = "Share"
@@ -61,6 +62,23 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     view.add_argument("--step", type=step_or_last, default=None, metavar="N|last", help="step of the snapshot (last)")
     view.add_argument("--dataset", help="name of the data, scenes for example")
     view.add_argument("--split", help="renderings, combinations or heldout, for example")
+
+
+def add_step_b(parser: argparse.ArgumentParser) -> None:
+    """The step of the second run, where it is not the first one's."""
+    parser.add_argument(
+        "--step-b", type=step_or_last, default=SAME, metavar="N|last", help="step of B, if another than A's"
+    )
+
+
+def step_of_b(args: argparse.Namespace) -> dict[str, int | None]:
+    """`step_b` where the person named one, to be given on as an argument."""
+    return {} if args.step_b == SAME else {"step_b": args.step_b}
+
+
+def words_of_b(step_b: int | None) -> dict[str, int | str]:
+    """The same as an option of a command line."""
+    return {} if step_b == SAME else {"step-b": "last" if step_b is None else step_b}
 
 
 def step_or_last(text: str) -> int | None:

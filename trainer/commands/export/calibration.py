@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts import SAME
 from trainer.commands.export import (
     ExportError,
     View,
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
+    step_of_b,
     tell,
     view_of,
+    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_view_arguments(parser)
     add_word_arguments(parser)
+    add_step_b(parser)
     parser.add_argument(
         "--tau", nargs="+", type=float, default=[], metavar="T", help="temperature of each run (that of its training)"
     )
@@ -58,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         labels=args.labels,
         templates=args.templates,
         taus=args.tau,
+        **step_of_b(args),
     )
     print_files(args)
     return 0
@@ -73,6 +79,7 @@ def write(
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,
     taus: Sequence[float] = (),
+    step_b: int | None = SAME,
 ) -> str:
     """Writes the diagrams; returns the command that does the same."""
     from trainer.charts.calibration import calibration as collect
@@ -81,10 +88,11 @@ def write(
 
     if not all(0 < tau < float("inf") for tau in taus):
         raise ExportError("A temperature is a number above zero, --tau 0.07 for example.")
-    texts = embedded_classes(workspace, runs, view=view, suite=suite, labels=labels, templates=templates)
+    texts = embedded_classes(workspace, runs, view=view, suite=suite, labels=labels, templates=templates, step_b=step_b)
     inv_taus = [1 / tau for tau in taus]
     chart = collect(workspace, texts, inv_taus=inv_taus, dataset=view.dataset, split=view.split)
-    options = {**vars(view), "suite": suite, "labels": _list(labels), "templates": _list(templates)}
+    options = {**vars(view), **words_of_b(step_b), "suite": suite}
+    options |= {"labels": _list(labels), "templates": _list(templates)}
     line = command_line("calibration", runs, files, {**options, "tau": [*taus] or None})
     title = "Calibration of zero-shot probabilities"
     write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
@@ -99,8 +107,9 @@ def embedded_classes(
     suite: str | None,
     labels: Sequence[str] | None,
     templates: Sequence[str] | None,
+    step_b: int | None = SAME,
 ) -> list[ClassTexts]:
-    """Class vectors of every run at the step of its snapshot; embedded where they are not kept yet."""
+    """Class vectors of every run at the step of its snapshot (B's at `step_b`); embedded where they are not kept."""
     from trainer.answer import OpenModels
     from trainer.answer.class_texts import class_texts
     from trainer.charts.class_task import class_words, read_class_texts
@@ -108,9 +117,10 @@ def embedded_classes(
 
     names, sentences = class_words(workspace, runs[0], suite=suite, labels=labels, templates=templates)
     models, found = OpenModels(workspace, keep=1), []
-    for run in runs:
+    for place, run in enumerate(runs):
         row = workspace.run(run)
-        chosen = choose_snapshot(workspace, row, **vars(view))
+        at = {**vars(view), **({"step": step_b} if place and step_b != SAME else {})}
+        chosen = choose_snapshot(workspace, row, **at)
         file = class_texts(models, run=row.id, labels=names, templates=sentences, step=chosen.step, progress=tell)
         found.append(read_class_texts(file))
     return found

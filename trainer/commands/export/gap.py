@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts import SAME
 from trainer.commands.export import (
     View,
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
+    step_of_b,
     tell,
     view_of,
+    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way", choices=("shift", "project"), default="shift", help="move by the gap, or project it out (shift)"
     )
+    add_step_b(parser)
     parser.add_argument("--most", type=int, default=8_000, help="pairs measured; more are sampled (8000)")
     add_file_arguments(parser)
 
@@ -39,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args)
-    write(args.workspace, args.runs, args.out, view=view_of(args), way=args.way, most=args.most)
+    write(args.workspace, args.runs, args.out, view=view_of(args), way=args.way, most=args.most, **step_of_b(args))
     print_files(args)
     return 0
 
@@ -52,14 +57,15 @@ def write(
     view: View,
     way: str = "shift",
     most: int = 8_000,
+    step_b: int | None = SAME,
 ) -> str:
     """Writes the gap; returns the command that does the same."""
     from trainer.charts.gap import gap as collect
     from trainer.figures import gap as figure
     from trainer.figures.files import write_figure
 
-    chart = collect(workspace, runs, **vars(view), way=way, most=most, progress=tell)
-    line = command_line("gap", runs, files, {**vars(view), "way": way, "most": most})
+    chart = collect(workspace, runs, **vars(view), way=way, most=most, step_b=step_b, progress=tell)
+    line = command_line("gap", runs, files, {**vars(view), **words_of_b(step_b), "way": way, "most": most})
     title = "Modality gap"
     write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
     return line

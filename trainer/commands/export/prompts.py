@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts import SAME
 from trainer.commands.export import (
     View,
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
+    step_of_b,
     tell,
     view_of,
+    words_of_b,
 )
 from trainer.commands.export.calibration import add_word_arguments, embedded_classes
 
@@ -31,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_view_arguments(parser)
     add_word_arguments(parser)
+    add_step_b(parser)
     parser.add_argument(
         "--weights", nargs="+", type=float, default=[], metavar="W", help="of each template in the ensemble (all 1)"
     )
@@ -49,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         labels=args.labels,
         templates=args.templates,
         weights=args.weights,
+        **step_of_b(args),
     )
     print_files(args)
     return 0
@@ -64,15 +70,16 @@ def write(
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,
     weights: Sequence[float] = (),
+    step_b: int | None = SAME,
 ) -> str:
     """Writes the matrices; returns the command that does the same."""
     from trainer.charts.prompts import prompts as collect
     from trainer.figures import prompts as figure
     from trainer.figures.files import write_figure
 
-    texts = embedded_classes(workspace, runs, view=view, suite=suite, labels=labels, templates=templates)
+    texts = embedded_classes(workspace, runs, view=view, suite=suite, labels=labels, templates=templates, step_b=step_b)
     chart = collect(workspace, texts, weights=weights, dataset=view.dataset, split=view.split, progress=tell)
-    options = {**vars(view), "suite": suite, "labels": list(labels or ()) or None}
+    options = {**vars(view), **words_of_b(step_b), "suite": suite, "labels": list(labels or ()) or None}
     options |= {"templates": list(templates or ()) or None, "weights": [f"{weight:g}" for weight in weights] or None}
     line = command_line("prompts", runs, files, options)
     title = "Prompt templates and classes"
