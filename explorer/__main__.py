@@ -65,6 +65,10 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     from explorer.theme.icons import assets
     from explorer.window import THEME_KEY, Window
 
+    if options.safe:
+        # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
+        os.environ.update(QT_OPENGL="software", QT_XCB_GL_INTEGRATION="none")
+        os.environ["CONTRASTIVE_EXPLORER_WITHOUT_KERNELS"] = "1"
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("Contrastive Explorer")
     application.setDesktopFileName("contrastive-explorer")
@@ -72,9 +76,9 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     hooks = Hooks(folder)
     hooks.install()
     # Dressed first: widgets that are built before the fonts are there keep others.
-    mode = options.theme or Settings(folder).value(THEME_KEY)
+    mode = options.theme or Settings(folder, remember=not options.safe).value(THEME_KEY)
     theme.theme().apply(application, mode if mode in ("light", "dark") else "system")
-    window = Window(folder, hooks)
+    window = Window(folder, hooks, safe=options.safe)
     if options.reset:
         window.forget()
     window.painted.connect(lambda: _trace("first paint"))
@@ -98,7 +102,12 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument("--theme", choices=("system", "light", "dark"), help="look of this window (default: as chosen)")
-    parser.add_argument("--reset", action="store_true", help="forget the window's size, view and selection")
+    parser.add_argument(
+        "--reset", action="store_true", help="forget the window's size, view and selection; a copy is kept"
+    )
+    parser.add_argument(
+        "--safe", action="store_true", help="open the window bare: nothing remembered, compiled or warmed up"
+    )
     return parser.parse_args(argv)
 
 

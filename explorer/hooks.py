@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import logging.handlers
@@ -13,12 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final
 
+import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
 LOG: Final = "explorer.log"
 CRASH: Final = "crash.log"
 EVERY_S: Final = 10.0
 """A slot that fails at every mouse move must not bury the window in messages; the log has them all."""
+
+CRASHES_KEPT: Final = 5
 
 _log = logging.getLogger("explorer")
 
@@ -28,10 +32,11 @@ class Hooks(QObject):
 
     Attributes:
         caught_count: How many errors came, shown or not; journeys assert that it is 0.
-        crash: What the interpreter wrote when the last window of this folder crashed; empty if it did not.
+        crash: What the interpreter wrote when the last window of this folder crashed, and what the log said before;
+            empty if it did not.
 
     Signals:
-        caught: A summary and the whole traceback, to be shown; sent from any thread, at most every ten seconds.
+        caught: A summary and the whole story, to be shown; sent from any thread, at most every ten seconds.
     """
 
     caught = Signal(str, str)
@@ -48,7 +53,8 @@ class Hooks(QObject):
         )
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._crash_file = folder / CRASH
-        self.crash = _read(self._crash_file)
+        crash = _read(self._crash_file)
+        self.crash = f"{crash}\n\nThe log before it:\n{self.last_lines()}" if crash else ""
         self._crash_out: IO[str] | None = None
         self._before: tuple[Any, Any, Any] | None = None
 
@@ -61,7 +67,12 @@ class Hooks(QObject):
         threading.excepthook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
         sys.unraisablehook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
         qInstallMessageHandler(self._qt_message)
-        self._crash_out = self._crash_file.open("w", encoding="utf-8")
+        if self.crash:
+            self._keep_crash()
+        try:
+            self._crash_out = self._crash_file.open("w", encoding="utf-8")
+        except OSError:
+            return  # a full disk: exceptions are still caught, only a crash would leave no trace
         faulthandler.enable(self._crash_out)
 
     def remove(self) -> None:
@@ -78,6 +89,16 @@ class Hooks(QObject):
                 self._crash_file.unlink(missing_ok=True)
         _log.removeHandler(self._handler)
         self._handler.close()
+
+    def last_lines(self, most: int = 40) -> str:
+        """The end of the log, for whoever is asked for help; empty if nothing was logged."""
+        return "\n".join(_read(self.log_file).splitlines()[-most:])
+
+    def hear(self, who: str, words: str) -> None:
+        """Treats the last words of a process beside the window like an exception of its own."""
+        last = next((line for line in reversed(words.splitlines()) if line.strip()), "it said nothing")
+        _log.error("%s ended: %s", who, words)
+        self._show(f"{who} ended: {last.strip()}", words)
 
     def report(self, error: BaseException) -> None:
         """Treats a caught exception that is a bug like one that escaped."""
@@ -107,7 +128,16 @@ class Hooks(QObject):
             if now - self._last_shown < EVERY_S:
                 return
             self._last_shown = now
-        self.caught.emit(summary, details)
+        if shiboken6.isValid(self):  # a thread may fail after the window has gone
+            self.caught.emit(summary, details)
+
+    def _keep_crash(self) -> None:
+        """Puts the report aside, for it is asked for days later; keeps the newest few."""
+        folder = self._crash_file.parent
+        with contextlib.suppress(OSError):
+            self._crash_file.replace(folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
+            for old in sorted(folder.glob("crash-*.log"))[:-CRASHES_KEPT]:
+                old.unlink()
 
 
 def _read(file: Path) -> str:

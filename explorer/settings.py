@@ -1,37 +1,57 @@
-"""What the window remembers between two starts: an INI file in the workspace, so each workspace has its own."""
+"""What the window remembers between two starts: a JSON file in the workspace, so each workspace has its own.
+
+Not Qt's own settings: those wait, on the GUI thread and without an end, for whoever holds the lock beside their file.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import time
+import weakref
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QByteArray, QObject, QSettings
+from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
 
-FILE: Final = "explorer.ini"
+FILE: Final = "explorer.json"
+BEFORE: Final = "explorer.ini"
+"""What earlier versions kept; read when there is no newer file, never written."""
+SOON_MS: Final = 1_000
+LARGEST: Final = 20_000_000
+"""Bytes; a larger file is none of ours."""
 
 
 class Settings(QObject):
-    """Remembered values by key (`window/geometry`, `runs/splitter`). Unreadable ones are as good as none."""
+    """Remembered values by key (`window/geometry`, `runs/splitter`). Unreadable ones are as good as none.
 
-    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
+    Attributes:
+        file: Where they are kept.
+        damaged: Where a file was put that could not be read; None if all was well.
+    """
+
+    def __init__(self, folder: Path, parent: QObject | None = None, *, remember: bool = True) -> None:
+        """Reads what was remembered; with `remember` False nothing is, and nothing is written."""
         super().__init__(parent)
         self.file = folder / FILE
-        self._settings = QSettings(str(self.file), QSettings.Format.IniFormat, self)
+        self._kept = _kept(self.file) if remember else _Kept(None)
+        self.damaged = self._kept.damaged
+        weakref.finalize(self, self._kept.write)
+        self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
+        self._soon.timeout.connect(self.flush)
 
     def value(self, key: str, default: Any = None) -> Any:
-        """What was remembered under `key`: anything JSON can say."""
-        text = self._settings.value(key)
-        if not isinstance(text, str):
-            return default
-        try:
-            return json.loads(text)
-        except ValueError:
-            return default
+        """What was remembered under `key`: anything JSON can say; `default` if that is of another kind."""
+        found = self._kept.values.get(key)
+        return found if default is None or _alike(found, default) else default
 
     def set(self, key: str, value: Any) -> None:
         """Remembers a value that JSON can say."""
-        self._settings.setValue(key, json.dumps(value))
+        # As it will be read: tuples as lists, keys as words.
+        self._kept.values[key] = json.loads(json.dumps(value))
+        self._kept.changed = True
+        self._soon.start()
 
     def state(self, key: str) -> QByteArray:
         """A widget's remembered state (`QSplitter.saveState` and the like); empty if there is none."""
@@ -42,10 +62,97 @@ class Settings(QObject):
         """Remembers a widget's state."""
         self.set(key, bytes(state.toBase64().data()).decode("ascii"))
 
-    def forget(self) -> None:
-        """Nothing is remembered any more."""
-        self._settings.clear()
+    def forget(self) -> Path | None:
+        """Nothing is remembered any more; where what was is kept as a backup, None if there was nothing."""
+        backup = self._kept.put_aside("before-reset")
+        self._kept.values.clear()
+        self._kept.changed = True
+        self.flush()
+        return backup
 
-    def flush(self) -> None:
-        """Writes to the file now."""
-        self._settings.sync()
+    def flush(self) -> bool:
+        """Writes to the file now. False when that cannot be done: then it is tried again at the next change."""
+        return self._kept.write()
+
+
+class _Kept:
+    """The values of one file, shared by all who have it open in this process."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file, self.changed = file, False
+        self.values: dict[str, Any] = {}
+        self.damaged: Path | None = None
+        if file is not None:
+            self._read(file)
+
+    def _read(self, file: Path) -> None:
+        try:
+            if file.stat().st_size > LARGEST:
+                raise ValueError(f"{file.name} is larger than settings ever are")
+            values = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(values, dict):
+                raise ValueError("no settings")
+            self.values = values
+        except FileNotFoundError:
+            self.values = _of_earlier_versions(file.with_name(BEFORE))
+        except (OSError, ValueError, RecursionError):
+            self.damaged = self.put_aside("damaged")
+
+    def put_aside(self, why: str) -> Path | None:
+        """Moves the file to a name that says why; None if there is none, or it cannot be moved."""
+        if self.file is None or not self.file.is_file():
+            return None
+        aside = self.file.with_name(f"{self.file.stem}-{why}-{time.strftime('%Y-%m-%d-%H%M%S')}{self.file.suffix}")
+        try:
+            os.replace(self.file, aside)
+        except OSError:
+            return None
+        return aside
+
+    def write(self) -> bool:
+        if self.file is None or not self.changed:
+            return True
+        draft = self.file.with_suffix(".tmp")
+        try:
+            draft.write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+            os.replace(draft, self.file)
+        except OSError:
+            return False
+        self.changed = False
+        return True
+
+
+_OPEN: Final[weakref.WeakValueDictionary[Path, _Kept]] = weakref.WeakValueDictionary()
+
+
+def _kept(file: Path) -> _Kept:
+    known = _OPEN.get(file)
+    if known is None:
+        known = _OPEN[file] = _Kept(file)
+    return known
+
+
+def _alike(found: Any, default: Any) -> bool:
+    """Whether `found` can stand where `default` is expected."""
+    if isinstance(found, int) and abs(found) >= 2**31:
+        return False  # nothing that is counted here; Qt could not take it
+    if isinstance(default, float):
+        return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found)
+    if isinstance(default, tuple):
+        default = list(default)
+    return type(found) is type(default)
+
+
+def _of_earlier_versions(file: Path) -> dict[str, Any]:
+    """What an INI file of an earlier version remembered; nothing if there is none."""
+    if not file.is_file():
+        return {}
+    old = QSettings(str(file), QSettings.Format.IniFormat)
+    values = {}
+    for key in old.allKeys():
+        text = old.value(key)
+        try:
+            values[key] = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            continue
+    return values

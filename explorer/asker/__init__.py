@@ -32,10 +32,12 @@ class Asker(QObject):
     Signals:
         state_changed: A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
         long_changed: How many long questions have no answer yet.
+        died: A process ended without being asked to; its name, and its last words.
     """
 
     state_changed = Signal(str, str)
     long_changed = Signal(int)
+    died = Signal(str, str)
 
     def __init__(
         self, workspace: Workspace, parent: QObject | None = None, *, program: Sequence[str] | None = None
@@ -58,8 +60,10 @@ class Asker(QObject):
         }
         for kind, process in self._processes.items():
             process.state_changed.connect(lambda state, kind=kind: self.state_changed.emit(kind, state))
+            process.died.connect(self.died)
         self._long = LongQuestions(command if program else [*command, "--long"], self)
         self._long.count_changed.connect(self.long_changed)
+        self._long.died.connect(self.died)
 
     def ask(
         self,

@@ -47,9 +47,11 @@ class AnswerProcess(QObject):
     Signals:
         state_changed: `cold` before the first start, `warming` until it is ready, `warm` while idle, `busy` while it
             answers, `gone` when it died too often.
+        died: It ended without being asked to; its name, and its last words.
     """
 
     state_changed = Signal(str)
+    died = Signal(str, str)
 
     def __init__(self, command: Sequence[str], name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -191,6 +193,7 @@ class AnswerProcess(QObject):
         self._last_words.append(self._errors.decode("utf-8", errors="replace"))
         self._forget_process()
         words = next((line for line in reversed(self._last_words) if line.strip()), "it said nothing")
+        self.died.emit(f"The {self._name}", "\n".join(self._last_words))
         failure = Failure("bug", f"The {self._name} ended: {words}.", "It starts again by itself; then ask again.")
         lost, self._pending = self._pending, {}
         self._deaths += 1

@@ -21,9 +21,11 @@ class LongQuestions(QObject):
 
     Signals:
         count_changed: How many have no answer yet, waiting ones included.
+        died: A process ended without being asked to; its name, and its last words.
     """
 
     count_changed = Signal(int)
+    died = Signal(str, str)
 
     def __init__(self, command: Sequence[str], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -65,6 +67,7 @@ class LongQuestions(QObject):
         while self._waiting and len(self._running) < AT_ONCE:
             number, pending = self._waiting.popitem(last=False)
             process = AnswerProcess(self._command, "process of this question", self)
+            process.died.connect(self.died)
             self._running[number], self._asked[number] = process, pending
             process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
 

@@ -17,12 +17,14 @@ from explorer.hooks import Hooks
 from explorer.selection import Selection
 from explorer.settings import Settings
 from explorer.views import VIEWS, Place
+from explorer.watchdog import Watchdog
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
 from explorer.window import leaving
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
+from explorer.window.failure import Failure
 from explorer.window.instance import answer_the_bell
 from explorer.window.intake import Intake
 from explorer.window.news import News
@@ -30,6 +32,7 @@ from explorer.window.pages import Pages
 from explorer.window.rail import Rail
 from explorer.window.rooms import Loaded, Rooms, build, load
 from explorer.window.status import Status
+from explorer.window.welcome import tell_how_it_starts
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class Window(QMainWindow):
 
     Attributes:
         rooms: What the views work with; None until `ready`.
+        watchdog: Measures how long the event loop is busy at a stretch; tests read it.
 
     Signals:
         painted: The frame is on the screen.
@@ -59,10 +63,11 @@ class Window(QMainWindow):
     painted = Signal()
     ready = Signal()
 
-    def __init__(self, folder: Path, hooks: Hooks, *, places: Sequence[Place] = VIEWS) -> None:
+    def __init__(self, folder: Path, hooks: Hooks, *, places: Sequence[Place] = VIEWS, safe: bool = False) -> None:
+        """Builds the frame; `safe`: nothing remembered is restored or written, and nothing is started unasked."""
         super().__init__(objectName="window")
-        self.folder, self._hooks, self._places = folder, hooks, tuple(places)
-        self.settings = Settings(folder, self)
+        self.folder, self._hooks, self._places, self._safe = folder, hooks, tuple(places), safe
+        self.settings = Settings(folder, self, remember=not safe)
         self.selection = Selection(self)
         self.background = Background(self)
         self.rooms: Rooms | None = None
@@ -74,6 +79,8 @@ class Window(QMainWindow):
         self._restore()
         self._connect()
         self._save_soon = QTimer(self, singleShot=True, interval=1_000, timeout=self._save)
+        self._failure = Failure(hooks, self)
+        self.watchdog = Watchdog(self)
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -192,13 +199,7 @@ class Window(QMainWindow):
 
     def _begin(self) -> None:
         self.painted.emit()
-        if self._hooks.crash:
-            self.banner.tell(
-                "The window crashed the last time.",
-                "Training was not touched. Please report the details.",
-                tone="warn",
-                details=self._hooks.crash,
-            )
+        tell_how_it_starts(self.banner, self._hooks, self.settings, safe=self._safe)
         self.background.run(self, load, self._places, done=self._move_in)
 
     def _move_in(self, loaded: Loaded) -> None:
@@ -207,7 +208,8 @@ class Window(QMainWindow):
         self.rooms = rooms = build(self.folder, self.selection, self.background, self.settings, self)
         self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
         self._exports.count_changed.connect(self.status.show_exports)
-        self._news = News(rooms, self.bar, self.status, self.banner, self)
+        self._news = News(rooms, self.bar, self.status, self.banner, self, warm=not self._safe)
+        rooms.asker.died.connect(self._hooks.hear)
         self.status.watch_load()
         answer_the_bell(self.folder, self.come_forward, self)
         open_first = sorted(self._places, key=lambda place: place.name != self._view_name())
@@ -360,11 +362,7 @@ class Window(QMainWindow):
             self._hooks.report(error)
 
     def _show_bug(self, summary: str, details: str) -> None:
-        self.banner.tell(
-            f"Something went wrong that should not: {summary}",
-            f"It is a bug. Training goes on; the whole story is in {self._hooks.log_file.name} of the workspace.",
-            details=details,
-        )
+        self._failure.tell(summary, details)
 
     # -- remembering -------------------------------------------------------------------------------------------
 
@@ -386,8 +384,10 @@ class Window(QMainWindow):
 
     def forget(self) -> None:
         """Starts as if this workspace had never been opened: size, view and selection as on the first day."""
-        self.settings.forget()
+        backup = self.settings.forget()
         self._restore()
+        words = f"What was remembered is kept as {backup.name}." if backup else "There was nothing to forget."
+        self.painted.connect(lambda: self.banner.tell("This window starts as on the first day.", words, tone="info"))
 
     def _remember_soon(self) -> None:
         self._save_soon.start()
@@ -421,6 +421,7 @@ class Window(QMainWindow):
             QTimer.singleShot(0, self.leave)
             return
         self._save_soon.stop()
+        self.watchdog.close()
         self._save()
         if self.rooms is not None:
             self.rooms.close()

@@ -28,9 +28,12 @@ WORKING_KEY: Final = "runs/working"
 class News(QObject):
     """Listens to the jobs and to the selection on the window's behalf."""
 
-    def __init__(self, rooms: Rooms, bar: Bar, status: Status, banner: Banner, parent: QObject) -> None:
-        """Begins to listen; the jobs say nothing before they are watched."""
+    def __init__(
+        self, rooms: Rooms, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
+    ) -> None:
+        """Begins to listen; the jobs say nothing before they are watched. `warm`: models are loaded unasked."""
         super().__init__(parent)
+        self._warm = warm
         self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
         self._selection: Selection = rooms.context.selection
         self._known: frozenset[int] = frozenset()
@@ -58,7 +61,7 @@ class News(QObject):
 
     def _take_facts(self, facts: Facts) -> None:
         self._bar.show_facts(facts)
-        if facts.askable:
+        if facts.askable and self._warm:
             # So that the first dropped image is answered at once.
             self._rooms.asker.warm_up(facts.askable)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.hooks import Hooks
@@ -190,7 +190,7 @@ def test_view_selection_and_size_come_back(open_window) -> None:
 
 def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None:
     window = open_window((TestPlace("bad", "Bad", "square", "Bad", "Look", Bad), *PLACES))
-    assert "no such view today" in window.banner.message.text()
+    assert "no such view today" in window.findChild(QLabel, "failureHappened").text()
     window.go_to("left")
     assert window.pages.open_view.title == "Left"
 
@@ -213,8 +213,8 @@ def test_markup_in_a_message_stays_text(open_window) -> None:
 def test_a_bug_is_told_with_details_to_copy(open_window) -> None:
     window = open_window()
     window._hooks.report(KeyError("who knows"))
-    assert "who knows" in window.banner.message.text()
-    window.banner.copy.click()
+    assert "who knows" in window.findChild(QLabel, "failureHappened").text()
+    window.findChild(QPushButton, "failureCopy").click()
     assert "KeyError" in QGuiApplication.clipboard().text()
 
 

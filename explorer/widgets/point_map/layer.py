@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.grid import PointGrid, writable
-from explorer.widgets.point_map.loading import are_cached, load_kernels, loaded_kernels
+from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels, loaded_kernels
 from explorer.widgets.point_map.raster import Look, Points, Request, Sight, States
 from explorer.widgets.point_map.scene import Scene
 from explorer.widgets.point_map.worker import Newest, Worker
@@ -393,7 +393,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _ask_for_kernels(self) -> None:
         """Loads the compiled kernels on a thread of their own, then draws again with them."""
-        if not self._asked_for_kernels:
+        if not self._asked_for_kernels and are_wanted():
             self._asked_for_kernels = True
             self._loader.do(load_kernels, lambda _module: self._redraw())
 

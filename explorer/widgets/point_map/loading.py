@@ -18,6 +18,8 @@ from typing import Final
 
 MODULE: Final = "explorer.widgets.point_map.kernels"
 LONGEST_S: Final = 120
+WITHOUT: Final = "CONTRASTIVE_EXPLORER_WITHOUT_KERNELS"
+"""Environment variable; when it is set, the map draws without compiled code, as in the window's safe mode."""
 
 _loaded: list[ModuleType] = []
 _loading = threading.Lock()
@@ -38,8 +40,15 @@ def load_kernels() -> ModuleType:
     return _loaded[0]
 
 
+def are_wanted() -> bool:
+    """Whether compiled code may be used at all."""
+    return not os.environ.get(WITHOUT)
+
+
 def are_cached() -> bool:
     """Whether the kernels were compiled before, so that loading them takes less than a second."""
+    if not are_wanted():
+        return False
     return bool(_loaded) or (cache_folder() / _mark()).exists()
 
 

@@ -1,0 +1,31 @@
+"""What the window says first: that it crashed, that it is bare, or that its memory was damaged."""
+
+from __future__ import annotations
+
+from explorer.hooks import Hooks
+from explorer.settings import Settings
+from explorer.widgets.banner import Banner
+from explorer.window.failure import surroundings
+
+
+def tell_how_it_starts(banner: Banner, hooks: Hooks, settings: Settings, *, safe: bool) -> None:
+    """Tells the gravest of what a person should know about this start; nothing when all is as it was."""
+    if hooks.crash:
+        banner.tell(
+            "The window crashed the last time.",
+            "Training was not touched. Please report the details. `explorer --safe` opens the window bare.",
+            tone="warn",
+            details=f"{hooks.crash}\n\n{surroundings()}",
+        )
+    elif safe:
+        banner.tell(
+            "This is the window in safe mode.",
+            "Nothing remembered is used or changed, nothing is compiled, and models load when they are asked.",
+            tone="warn",
+        )
+    elif settings.damaged is not None:
+        banner.tell(
+            "What this window remembered could not be read, so it starts afresh.",
+            f"The damaged file is kept as {settings.damaged.name}. Runs and their data are not touched.",
+            tone="warn",
+        )
