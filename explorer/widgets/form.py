@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -50,6 +50,7 @@ class Form(QWidget):
         *,
         browse: Mapping[str, Browse] | None = None,
         skip: frozenset[str] = frozenset(),
+        choosable: frozenset[str] = frozenset(),
         parent: QWidget | None = None,
     ) -> None:
         """Builds the rows.
@@ -58,6 +59,7 @@ class Form(QWidget):
             kind: A dataclass whose fields all have defaults and types int, float, bool, str or Literal.
             browse: Text fields that name a folder or a file, and so get a button to choose one.
             skip: Fields that have no row; they keep the value of the instance last given to `set_value`.
+            choosable: Text fields for which `set_choices` names likely values; any other may be typed.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -70,7 +72,7 @@ class Form(QWidget):
         for field in dataclasses.fields(kind):
             if field.name in skip:
                 continue
-            row = Row(field, hints[field.name], (browse or {}).get(field.name), self)
+            row = Row(field, hints[field.name], (browse or {}).get(field.name), self, field.name in choosable)
             row.edited.connect(self.changed)
             self._rows[field.name] = row
             (advanced if field.metadata.get("advanced") else plain).add(row)
@@ -112,6 +114,10 @@ class Form(QWidget):
     def editor(self, name: str) -> QWidget:
         """The widget that edits the field, e.g. for the focus."""
         return self._rows[name].editor
+
+    def set_choices(self, name: str, choices: Sequence[str]) -> None:
+        """Offers these values for a choosable field, whose own value stays."""
+        self._rows[name].set_choices(choices)
 
     def set_note(self, name: str, note: str) -> None:
         """Replaces the help beside a field; empty brings its own help back."""
@@ -163,9 +169,12 @@ class Row(QWidget):
 
     edited = Signal()
 
-    def __init__(self, field: dataclasses.Field, hint: Any, browse: Browse | None, parent: QWidget) -> None:
+    def __init__(
+        self, field: dataclasses.Field, hint: Any, browse: Browse | None, parent: QWidget, choosable: bool = False
+    ) -> None:
         super().__init__(parent)
         self.hide()
+        self._choosable = choosable
         self.name, self._hint, self._help_text = field.name, hint, str(field.metadata.get("help", ""))
         label = str(field.metadata.get("label") or field.name)
         self.editor = self._make_editor(field)
@@ -190,7 +199,7 @@ class Row(QWidget):
         if isinstance(self.editor, Switch):
             return self.editor.isChecked()
         if isinstance(self.editor, QComboBox):
-            return self.editor.currentData()
+            return self.editor.currentText() if self._choosable else self.editor.currentData()
         return self.editor.text()
 
     def set_value(self, value: Any) -> None:
@@ -199,10 +208,21 @@ class Row(QWidget):
             self.editor.set_value(value)
         elif isinstance(self.editor, Switch):
             self.editor.setChecked(value)
+        elif isinstance(self.editor, QComboBox) and self._choosable:
+            self.editor.setEditText(value)
         elif isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(self.editor.findData(value))
         else:
             self.editor.setText(value)
+
+    def set_choices(self, choices: Sequence[str]) -> None:
+        """Lists these values; what is in the editor stays."""
+        assert isinstance(self.editor, QComboBox)
+        now = self.editor.currentText()
+        with QSignalBlocker(self.editor):
+            self.editor.clear()
+            self.editor.addItems(list(choices))
+            self.editor.setEditText(now)
 
     def set_problem(self, sentence: str) -> None:
         """Shows the sentence under the editor and marks the editor; empty takes both away."""
@@ -237,6 +257,10 @@ class Row(QWidget):
             box = NumberBox(whole=self._hint is int, low=low, high=high, parent=self)
             box.edited.connect(self.edited)
             return box
+        if self._choosable:
+            words = QComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
+            words.editTextChanged.connect(self.edited)
+            return words
         line = QLineEdit(self)
         line.textChanged.connect(self.edited)
         return line

@@ -72,9 +72,10 @@ class Window(QMainWindow):
         self.background = Background(self)
         self.rooms: Rooms | None = None
         self._exports: Exports | None = None
-        self._was_painted = self._may_go = False
+        self._was_painted = self._may_go = self._is_ready = False
         self._news: News | None = None
         self._waiting_images: list[Path] = []
+        self._waiting_data: str | None = None
         self._build()
         self._restore()
         self._connect()
@@ -136,6 +137,7 @@ class Window(QMainWindow):
             Command("This view", "How this is computed", "F1", self._show_method, "showMethod"),
             Command("This view", "Copy as command", "Ctrl+Shift+C", self._copy_command, "copyCommand"),
             Command("Window", "Open a pretrained model…", "Ctrl+O", self.open_model, "openModel"),
+            Command("Window", "Import data…", "Ctrl+Shift+O", self.import_data, "importData"),
             Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", self._export_bundle, "exportBundle"),
         ]
         for suffix, words in _EXPORTS.items():
@@ -173,6 +175,7 @@ class Window(QMainWindow):
         self.status.jobs_clicked.connect(lambda: self.go_to(self._places[0].name))
         self.intake.arrived.connect(self.take_images)
         self.intake.model_arrived.connect(self.open_model)
+        self.intake.data_arrived.connect(self.import_data)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
         self._hooks.caught.connect(self._show_bug)
@@ -224,6 +227,9 @@ class Window(QMainWindow):
             self._news.read_facts()
             if self._waiting_images:
                 self.classify(self._waiting_images)
+            self._is_ready = True
+            if self._waiting_data is not None:
+                self.import_data(self._waiting_data)
             self.ready.emit()
             return
         place, *rest = places
@@ -281,6 +287,16 @@ class Window(QMainWindow):
             from explorer.window import pretrained
 
             pretrained.ask(self, self.rooms.jobs, self.background, model)
+
+    def import_data(self, path: str = "") -> None:
+        """Says what a folder, table or tar holds, and trains on it; before the views are there, it waits for them."""
+        if self.rooms is None or not self._is_ready:
+            self._waiting_data = path
+            return
+        from explorer.window import importing
+
+        self._waiting_data = None
+        importing.ask(self, self.rooms, path)
 
     def show_palette(self) -> None:
         """Opens the command palette."""

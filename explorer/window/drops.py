@@ -1,4 +1,4 @@
-"""Which of the dropped or pasted things we take, images and models, and a sentence about the others."""
+"""Which of the dropped or pasted things we take, images, models and data, and a sentence about the others."""
 
 from __future__ import annotations
 
@@ -12,23 +12,36 @@ SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", "
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
 WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 """What files of weights are called; the trainer judges their content."""
+TARS: Final = (".tar", ".tar.gz", ".tgz")
+DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
+"""What tables and tars of pairs are called; the trainer judges their content."""
 MOST: Final = 1_000
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Image files to take, why the rest was refused (empty if nothing was), and a model to open."""
+    """Image files to take, why the rest was refused (empty if nothing was), and a model or data to open.
+
+    Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.
+    """
 
     paths: tuple[Path, ...]
     refused: str = ""
     model: Path | None = None
+    data: str = ""
 
 
 def dropped(mime: QMimeData) -> Dropped:
-    """What of `mime` we take: local files with the name of an image, and one model if nothing else is dropped."""
+    """What of `mime` we take: local files with the name of an image; a model or data if nothing else is dropped."""
     urls = mime.urls()
-    if len(urls) == 1 and not _far(urls[0]) and is_model(path := Path(urls[0].toLocalFile())):
-        return Dropped((), model=path.resolve())
+    if len(urls) == 1 and not _far(urls[0]):
+        path = Path(urls[0].toLocalFile())
+        if is_model(path):
+            return Dropped((), model=path.resolve())
+        if is_data(path):
+            return Dropped((), data=str(path.resolve()))
+    if len(urls) > 1 and (tars := _tars(urls)):
+        return Dropped((), data="::".join(str(tar) for tar in tars))
     paths: list[Path] = []
     reasons: dict[str, int] = {}
     for url in urls:
@@ -59,6 +72,21 @@ def is_model(path: Path) -> bool:
         return False
 
 
+def is_data(path: Path) -> bool:
+    """Whether a folder or file looks like pairs to train on: any folder, a table, a tar."""
+    try:
+        return path.is_dir() or (path.is_file() and path.name.casefold().endswith(DATA))
+    except OSError:
+        return False
+
+
+def _tars(urls: list[QUrl]) -> list[Path]:
+    """The tars, in the order of their names, if there is nothing else."""
+    paths = [Path(url.toLocalFile()) for url in urls if not _far(url)]
+    tars = [path.resolve() for path in paths if path.name.casefold().endswith(TARS) and is_data(path)]
+    return sorted(tars) if len(tars) == len(urls) else []
+
+
 def _far(url: QUrl) -> str:
     """Why it is no file of this computer; empty if it is one."""
     if url.scheme() != "file":
@@ -76,13 +104,15 @@ def _refusal(url: QUrl) -> str:
     name = path.name or str(path)
     try:
         if path.is_dir():
-            return f"the folder {name} (open it and drop the pictures inside)"
+            return f"the folder {name} (drop it by itself to import its pairs, or the pictures inside)"
         if not path.is_file():
             return f"{name}, which is no ordinary file"
     except OSError as error:
         return f"{name}, which cannot be read ({error.strerror or error})"
     if path.suffix.casefold() in WEIGHTS:
         return f"{name}, a model (drop it by itself to open it)"
+    if path.name.casefold().endswith(DATA):
+        return f"{name}, a table or tar (drop it by itself to import its pairs)"
     if path.suffix.casefold() not in SUFFIXES:
         return f"{name}, which is no image that can be read (JPEG, PNG, WebP, GIF, BMP or TIFF)"
     return ""

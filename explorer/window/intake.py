@@ -1,4 +1,4 @@
-"""How images and models come in from outside: dropped, pasted, or refused with a sentence."""
+"""How images, models and data come in from outside: dropped, pasted, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from explorer.window import drops
 
 
 class Intake(QObject):
-    """Takes images and models for a window.
+    """Takes images, models and data for a window.
 
     Signals:
         arrived: Image files to look at, as a list of paths.
         model_arrived: A file or folder of a model to open.
+        data_arrived: A folder, table or tars of pairs to import, as text.
         refused: What was not taken and why; a sentence.
     """
 
     arrived = Signal(list)
     model_arrived = Signal(object)
+    data_arrived = Signal(str)
     refused = Signal(str)
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
@@ -39,13 +41,18 @@ class Intake(QObject):
         """Answers a drag that enters the window: covers it with `words` if it carries files."""
         if drops.could_be_images(event.mimeData()):
             event.acceptProposedAction()
-            self.overlay.open("Drop to open this model" if drops.dropped(event.mimeData()).model else words)
+            found = drops.dropped(event.mimeData())
+            other = "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
+            self.overlay.open(other or words)
 
     def take(self, mime: QMimeData) -> None:
-        """Takes the image files or the model of a drop or of the clipboard, and says what it does not take."""
+        """Takes the image files, the model or the data of a drop or the clipboard, and says what it does not take."""
         found = drops.dropped(mime)
         if found.model is not None:
             self.model_arrived.emit(found.model)
+            return
+        if found.data:
+            self.data_arrived.emit(found.data)
             return
         if found.paths:
             self.arrived.emit(list(found.paths))

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.background import Background
-from explorer.window.drops import WEIGHTS
+from explorer.window.drops import WEIGHTS, is_data
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -62,9 +62,11 @@ class OpenModel(QDialog):
 
     Signals:
         opened: Number of the new run, whose trainer has been started.
+        data_asked: It is data that the person wants; what was typed, if it looks like data, else empty.
     """
 
     opened = Signal(int)
+    data_asked = Signal(str)
 
     def __init__(
         self,
@@ -217,12 +219,23 @@ class OpenModel(QDialog):
         for button in (copy, cancel):
             button.setAutoDefault(False)
         self.start.setDefault(True)
+        data = QPushButton("Import data instead…", self)
+        data.setObjectName("open-model-import")
+        data.clicked.connect(self._import)
+        theme.set_role(data, "quiet")
+        data.setAutoDefault(False)
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
+        row.addWidget(data)
         row.addStretch(1)
         for button in (copy, cancel, self.start):
             row.addWidget(button)
         return row
+
+    def _import(self) -> None:
+        typed = self.model.text().strip()
+        self.reject()
+        self.data_asked.emit(typed if typed and is_data(Path(typed).expanduser()) else "")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(shlex.join(["trainer", *self.command()]))
@@ -241,6 +254,7 @@ def ask(window: Window, jobs: Jobs, background: Background, model: Path | None =
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     sheet.opened.connect(lambda _run: jobs.poll())
     sheet.opened.connect(lambda _run: window.go_to(RUNS))
+    sheet.data_asked.connect(window.import_data)
     sheet.open()
     return sheet
 

@@ -45,14 +45,41 @@ def test_what_is_not_a_file_of_this_computer_is_refused_with_a_sentence(qapp, ur
     assert found.refused.endswith(".")
 
 
-def test_folders_other_files_and_pipes_are_refused(qapp, tmp_path: Path, picture: Path) -> None:
-    text, pipe = tmp_path / "notes.txt", tmp_path / "pipe.png"
+def test_beside_images_folders_tables_other_files_and_pipes_are_refused(qapp, tmp_path: Path, picture: Path) -> None:
+    text, pipe, table = tmp_path / "notes.txt", tmp_path / "pipe.png", tmp_path / "pairs.csv"
     text.write_text("x")
+    table.write_text("x")
     os.mkfifo(pipe)
-    found = dropped(_mime(tmp_path, text, pipe, picture))
-    assert found.paths == (picture,)
-    for words in ("folder", "notes.txt", "pipe.png"):
+    found = dropped(_mime(tmp_path, text, pipe, table, picture))
+    assert (found.paths, found.data) == ((picture,), "")
+    for words in ("folder", "drop it by itself to import", "notes.txt", "pipe.png", "pairs.csv, a table or tar"):
         assert words in found.refused
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.TSV", "a.jsonl", "a.ndjson", "a.parquet", "0.tar", "0.tar.gz"])
+def test_a_table_or_a_tar_by_itself_is_data(qapp, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.touch()
+    assert dropped(_mime(file)) == type(dropped(_mime(file)))((), data=str(file))
+    assert dropped(_mime(QUrl(f"https://example.com/{name}"))).data == ""
+
+
+def test_a_folder_by_itself_is_data_and_two_are_not(qapp, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    assert dropped(_mime(tmp_path / "a")).data == str(tmp_path / "a")
+    both = dropped(_mime(tmp_path / "a", tmp_path / "b"))
+    assert both.data == ""
+    assert "the folder a" in both.refused
+
+
+def test_several_tars_are_one_data_set(qapp, tmp_path: Path) -> None:
+    tars = [tmp_path / f"{number}.tar" for number in (2, 0, 1)]
+    for tar in tars:
+        tar.touch()
+    assert dropped(_mime(*tars)).data == "::".join(str(tmp_path / f"{number}.tar") for number in (0, 1, 2))
+    (tmp_path / "x.png").touch()
+    assert dropped(_mime(*tars, tmp_path / "x.png")).data == ""
 
 
 def test_a_link_is_followed_once(tmp_path: Path, picture: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.window import pretrained
 from explorer.window.drops import dropped
@@ -45,7 +45,7 @@ def test_a_model_is_taken_by_itself_only(qapp, tmp_path, hub, open_clip_run):
     assert (both.model, both.paths) == (None, (picture,))
     assert "drop it by itself" in both.refused
     assert dropped(_mime(tmp_path)).model is None
-    assert "folder" in dropped(_mime(tmp_path)).refused
+    assert dropped(_mime(tmp_path)).data == str(tmp_path)
 
 
 @pytest.fixture
@@ -81,6 +81,16 @@ def test_other_data_needs_a_path(sheet, qtbot):
     assert sheet.command()[2:] == ["--data", "/pictures"]
     sheet.model.clear()
     assert not sheet.start.isEnabled()
+
+
+@pytest.mark.parametrize("typed", ["", "data"])
+def test_who_wanted_data_gets_the_other_sheet(sheet, qtbot, tmp_path, typed):
+    (tmp_path / "data").mkdir()
+    sheet.model.setText(str(tmp_path / typed) if typed else "open_clip:RN50/cc12m")
+    with qtbot.waitSignal(sheet.data_asked) as asked:
+        qtbot.mouseClick(sheet.findChild(QPushButton, "open-model-import"), Qt.MouseButton.LeftButton)
+    assert asked.args == [str(tmp_path / "data") if typed else ""]
+    assert sheet.isHidden()
 
 
 def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):

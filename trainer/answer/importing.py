@@ -22,13 +22,13 @@ from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
 from trainer.messages import ReadData
-from trainer.pictures import SUFFIXES
+from trainer.pictures import SUFFIXES, Location, Member, location
 
 EXAMPLES: Final = 10
 PICTURES: Final = 1_000
 """Image files of a folder that are named, for whoever wants to look at them without captions."""
 
-_TEXTS: Final = (".txt", ".md", ".json", ".csv")
+_TEXTS: Final = (".txt", ".md", ".json", ".csv", ".cls")
 """What lies beside images and is no image that could not be read."""
 
 Progress = Callable[[float, str], None]
@@ -146,7 +146,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
     return {
         "name": splits.train.name,
         "pairs": {part.split: len(part) for part in parts},
-        "examples": _examples_of(splits.train),
+        "examples": _examples_of(splits.train, getattr(data, "path", "")),
         "used": splits.report.used,
         "problems": splits.report.problems,
         "remarks": splits.report.remarks,
@@ -200,12 +200,19 @@ def _examples(sources: Sequence[Source]) -> list[Example]:
     return [Example(str(one.path), one.relative, one.caption, one.label, "train") for one in chosen]
 
 
-def _examples_of(pairs: Pairs) -> list[Example]:
+def _examples_of(pairs: Pairs, root: str) -> list[Example]:
     def example(row: int) -> Example:
         path = pairs.paths[row]
-        return Example(path, Path(path).name, pairs.captions[row], pairs.labels[row], pairs.split)
+        return Example(path, _item(location(path), root), pairs.captions[row], pairs.labels[row], pairs.split)
 
     return [example(row) for row in _spread(len(pairs))]
+
+
+def _item(place: Location, root: str) -> str:
+    """What the report calls a picture that lies below `root`, in a tar or in a table."""
+    if isinstance(place, Path):
+        return place.relative_to(root).as_posix() if root and place.is_relative_to(root) else place.name
+    return f"{place.file.name}/{place.name if isinstance(place, Member) else place.row}"
 
 
 def _spread(n: int) -> list[int]:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from trainer import foreign
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.fields import ConfigError
 
@@ -27,14 +28,14 @@ def recognise(path: str | Path) -> Data:
     Raises:
         ConfigError: It is not there, or of no known kind.
     """
-    place = Path(path).expanduser().absolute()
+    place = foreign.expanded(str(path)).absolute()
     if place.is_dir():
         return _folder(place)
     if place.name.lower().endswith(TARS):
         return Shards(path=str(place))
     if "{" in place.name or "::" in str(path):
         return Shards(path=str(path))
-    if not place.exists():
+    if not os.path.exists(place):
         raise ConfigError(f"{place} does not exist. Choose a folder, a table or a tar.")
     if place.suffix.lower() in TABLES:
         return _table(place)
@@ -63,7 +64,8 @@ def _folder(place: Path) -> Data:
         beside += others if Path(folder) == place else 0
         if captions + images_in_folders + beside > _LOOKED_AT or count > _LOOKED_AT:
             break
-    per_class = images_in_folders > 0 and beside == 0 and captions < images_in_folders / 2
+    # A licence or a stray picture beside the folders of the classes changes nothing.
+    per_class = beside <= images_in_folders / 10 and 2 * captions < images_in_folders
     return ClassFolder(path=str(place)) if per_class else Folder(path=str(place))
 
 
@@ -87,14 +89,17 @@ def table_columns(place: Path, separator: str = "auto") -> list[str]:
 
 def _columns(place: Path, separator: str) -> list[str]:
     try:
+        foreign.check_ordinary(place)
         if place.suffix.lower() == ".parquet":
             import pyarrow.parquet
 
             return list(pyarrow.parquet.read_schema(place).names)
-        with place.open(encoding="utf-8-sig", errors="replace") as file:
-            first = file.readline(1_000_000)
+        with place.open("rb") as file:
+            start = file.readline(1_000_000)
+        wide = start.startswith((b"\xff\xfe", b"\xfe\xff"))
+        first = start.decode("utf-16" if wide else "utf-8-sig", "replace").partition("\r")[0].strip("\n")
         if place.suffix.lower() in (".jsonl", ".ndjson"):
             return list(json.loads(first))
         return next(csv.reader([first], delimiter=separator or max(",\t;", key=first.count)), [])
-    except (OSError, ValueError, csv.Error, TypeError):
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []

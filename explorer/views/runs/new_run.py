@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any, Final
@@ -72,17 +73,32 @@ class NewRun(QDialog):
         *,
         start_from: config.Run | None = None,
         preset: str = "",
+        data: config.Data | None = None,
+        pairs: int | None = None,
+        image_size: int | None = None,
         parent: QWidget | None = None,
     ) -> None:
-        """Builds the sheet; `start_from` (a copy of a run made from `preset`) takes the place of a preset's values."""
+        """Builds the sheet.
+
+        Args:
+            presets: By name.
+            background: Counts pairs.
+            start_from: A copy of a run made from `preset`; takes the place of the preset's values.
+            preset: Chosen first.
+            data: Trained on whichever preset is chosen.
+            pairs: Of `data` to train on, if they were counted.
+            image_size: Of tiny towers, whichever preset is chosen, in pixels.
+            parent: Qt's parent.
+        """
         super().__init__(parent)
         self.setObjectName("new-run")
         self.setWindowTitle("New run" if start_from is None else "Duplicate run")
         self.setModal(True)
         self.resize(760, 720)
         self._presets, self._background = presets, background
-        self._pairs: int | None = None
-        self._counted: config.Data | None = None
+        self._data, self._image_size = data, image_size
+        self._pairs = pairs
+        self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
@@ -252,7 +268,7 @@ class NewRun(QDialog):
 
     def _take_preset(self) -> None:
         """Shows the preset's values; a name that the person typed stays."""
-        chosen = self._presets[self.preset_name]
+        chosen = on_data(self._presets[self.preset_name], self._data, self._image_size)
         typed = self.name_field.text() if self.name_field.isModified() else chosen.name
         self.show_run(dataclasses.replace(chosen, name=typed))
         self.name_field.setModified(typed != chosen.name)
@@ -362,6 +378,17 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
     for key, _, value in config.difference(now, run):
         words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
     return words
+
+
+def on_data(run: config.Run, data: config.Data | None, image_size: int | None) -> config.Run:
+    """The run of a preset, trained on `data` at `image_size` where these are given, and named after both."""
+    if data is None:
+        return run
+    model = run.model
+    if image_size and isinstance(model, config.TinyTowers):
+        model = dataclasses.replace(model, image_size=image_size)
+    name = f"{run.objective.kind}-{config.data_name(data)}"
+    return dataclasses.replace(run, data=data, model=model, name=re.sub(r"[/\\:\s]+", "-", name))
 
 
 def estimated_steps(run: config.Run, pairs: int) -> int:

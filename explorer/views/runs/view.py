@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices
@@ -114,13 +114,17 @@ class RunsView(View):
         """Opens the sheet for a new run."""
         return self._open_sheet(None, "")
 
-    def _open_sheet(self, start_from: config.Run | None, preset: str) -> NewRun | None:
+    def train_on(self, data: config.Data, pairs: int | None, image_size: int) -> NewRun | None:
+        """Opens the sheet for a new run on imported data: so many pairs to train on, prepared at `image_size`."""
+        return self._open_sheet(None, "clip-folder", data=data, pairs=pairs, image_size=image_size)
+
+    def _open_sheet(self, start_from: config.Run | None, preset: str, **about: Any) -> NewRun | None:
         try:
             presets = catalog.presets()
         except Problem as problem:
             self.failed.emit(str(problem), "")
             return None
-        sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self)
+        sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, done=self._choose_soon))
         sheet.open()

@@ -1,0 +1,35 @@
+"""Pairs that come in from outside: the sheet that says what a folder, table or tar holds before anything trains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt
+
+from explorer.window.importing.sheet import ImportData
+
+if TYPE_CHECKING:
+    from explorer.window import Window
+    from explorer.window.rooms import Rooms
+    from trainer import config
+
+__all__ = ["ImportData", "ask"]
+
+RUNS: Final = "runs"
+"""The view that makes runs."""
+
+
+def ask(window: Window, rooms: Rooms, path: str = "") -> ImportData:
+    """Opens the sheet over the window; what is to be trained on goes to the form of a new run, pictures to Classify."""
+    sheet = ImportData(window.folder, rooms.asker, window.background, path=path, parent=window)
+    sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+
+    def train(data: config.Data, pairs: int | None, size: int) -> None:
+        window.go_to(RUNS)
+        if view := window.pages.views.get(RUNS):
+            view.train_on(data, pairs, size)  # type: ignore[attr-defined]
+
+    sheet.train_asked.connect(train)
+    sheet.classify_asked.connect(window.classify)
+    sheet.open()
+    return sheet

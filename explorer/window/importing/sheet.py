@@ -1,0 +1,464 @@
+"""The import sheet: what a folder, table or tar holds, how it is read, ten of its pairs, and what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.asker import Asker
+from explorer.background import Background
+from explorer.export import shell_command
+from explorer.models.pictures import Pictures
+from explorer.views.view import hairline
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.working import Ticket
+from explorer.window import drops
+from explorer.window.importing import read
+from explorer.window.importing.pairs import PairGrid
+from explorer.window.importing.parts import Cost, Options, labelled, row
+from explorer.window.importing.read import NOT_USED, Reading
+from explorer.window.importing.report import Line, ReportPane
+from explorer.window.pages import refuse_drops
+from trainer import config
+from trainer.messages import Failure, ReadData
+
+CHANGE_MS: Final = 500
+"""After the last change of an option the data is read again."""
+MOST_WIDE, MOST_HIGH = 1_240, 900
+_TABLES: Final = "Tables and tars (*.csv *.tsv *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
+_WELCOME: Final = (
+    "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
+    "WebDataset tars. Drop it here, or choose it. Your files stay as they are."
+)
+
+
+class ImportData(QDialog):
+    """Reads data in a process of the trainer and shows what a run would learn from. Enter trains, Esc closes.
+
+    Attributes:
+        reading: What is shown; None while nothing was read.
+
+    Signals:
+        train_asked: Data to train on, its number of pairs to train on (or None), and the side of its pictures.
+        classify_asked: Image files to classify instead.
+        shown: What is read is on the sheet, or why it cannot be.
+    """
+
+    train_asked = Signal(object, object, int)
+    classify_asked = Signal(list)
+    shown = Signal()
+
+    def __init__(
+        self, workspace: Path, asker: Asker, background: Background, *, path: str = "", parent: QWidget | None = None
+    ) -> None:
+        """Builds the sheet, and begins to read `path` if it is given."""
+        super().__init__(parent)
+        self.setObjectName("import-data")
+        self.setWindowTitle("Import data")
+        self.setModal(True)
+        self.setAcceptDrops(True)
+        self._workspace, self._asker, self._background = workspace, asker, background
+        self.reading: Reading | None = None
+        self._recognised: config.Data | None = None
+        self._question: int | None = None
+        self._lines: list[Line] = []
+        self._read_path = ""
+        self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
+        self._actions = {
+            "folder": self._action("Choose a folder…", partial(self._choose, "folder")),
+            "file": self._action("Choose a table or tar…", partial(self._choose, "file")),
+            "again": self._action("Read again", self.read_again),
+            "classify": self._action("Classify these pictures", self._classify),
+        }
+        self._build()
+        room = (parent or self).size() if parent else None
+        wide, high = (room.width(), room.height()) if room else (1_000, 780)
+        self.resize(min(MOST_WIDE, max(760, wide - 160)), min(MOST_HIGH, max(520, high - 40)))
+        refuse_drops(self)
+        self.path.setText(path)
+        self._show()
+        if path:
+            self.read_path()
+        else:
+            self.path.setFocus()
+
+    # -- what the person does ----------------------------------------------------------------------------------
+
+    def read_path(self) -> None:
+        """Recognises and reads what lies at the path in the field."""
+        self._changed.stop()
+        path = self.path.text().strip()
+        self._forget()
+        self._read_path = path
+        if not path:
+            self._show()
+            return
+        self._ask(ReadData(path=path, image_size=self.image_size))
+
+    def read_again(self) -> None:
+        """Reads the same with the options in the form."""
+        data = self.chosen()
+        if data is None:
+            self.read_path()
+        else:
+            self._ask(ReadData(data=read.as_options(data), image_size=self.image_size))
+
+    def open_pictures(self) -> None:
+        """Opens and prepares every picture, as a run would do it, to know what is wrong with which."""
+        data = self.chosen()
+        if data is not None:
+            self._ask(ReadData(data=read.as_options(data), image_size=self.image_size, opened=True))
+
+    def chosen(self) -> config.Data | None:
+        """The data as the form describes it; None while nothing was recognised."""
+        return None if self._recognised is None else self.options.form.value()
+
+    @property
+    def image_size(self) -> int:
+        """Side of the prepared pictures, in pixels."""
+        return self.cost.size_px
+
+    def command(self) -> list[str]:
+        """What to write after `trainer` to read the same without the window."""
+        return read.show_command(self.path.text().strip(), self._recognised, self.chosen(), self.image_size)
+
+    def accept(self) -> None:
+        """Trains on what is shown; what was opened so far is not opened again."""
+        if not self.start.isEnabled() or self.reading is None:
+            return
+        data, pairs, size = self.reading.data, self.reading.to_train_on(), self.image_size
+        super().accept()
+        self.train_asked.emit(data, pairs, size)
+
+    def done(self, result: int) -> None:
+        """Closes; what is under way ends."""
+        self._stop()
+        super().done(result)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if drops.dropped(event.mimeData()).data:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        found = drops.dropped(event.mimeData())
+        if found.data:
+            event.acceptProposedAction()
+            self.path.setText(found.data)
+            self.read_path()
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _ask(self, question: ReadData) -> None:
+        self._stop()
+        ticket = self.working.start()
+        self._question = self._asker.ask(
+            question,
+            done=partial(self._take, ticket, question),
+            failed=partial(self._fail, ticket),
+            progress=partial(_tell, ticket),
+            owner=self,
+        )
+        self._show()
+
+    def _stop(self) -> None:
+        """Ends the question that is open, if any; nothing comes of it."""
+        question, self._question = self._question, None
+        self.working.end()
+        if question is not None:
+            self._asker.cancel(question)
+
+    def _cancelled(self) -> None:
+        self._stop()
+        self._show()
+        if self.reading is None:
+            self._explain("circle-stop", "Reading was cancelled", "Your files stay as they are.", "again")
+        self.shown.emit()
+
+    def _take(self, ticket: Ticket, question: ReadData, answer: dict[str, Any]) -> None:
+        if ticket.cancelled:
+            return
+        self._question = None
+        self.working.end()
+        reading = read.reading(answer)
+        if self._recognised is None:
+            self._recognised = reading.data
+        if not question.data:
+            self.options.show_data(reading.data)
+        self._background.run(
+            self, read.read_report, Path(reading.report), done=partial(self._take_report, reading), key="report"
+        )
+
+    def _take_report(self, reading: Reading, lines: list[Line]) -> None:
+        before = self.reading
+        if before is not None and reading.opened and before.data == reading.data:
+            unused = {item for item, what, _ in lines if what == NOT_USED}
+            reading = dataclasses.replace(reading, examples=read.merged(before.examples, reading.examples, unused))
+        self.reading, self._lines = reading, lines
+        self.options.offer_columns(reading.columns)
+        self._show()
+        self.shown.emit()
+        if not reading.opened and not reading.trouble and reading.is_small:
+            self.open_pictures()
+
+    def _fail(self, ticket: Ticket, failure: Failure) -> None:
+        if ticket.cancelled or failure.kind == "cancelled":
+            return
+        self._question = None
+        self.working.end()
+        if self.reading is None or not self.reading.used:
+            self.reading = None
+            self._show()
+            name = Path(self._read_path).name or self._read_path
+            self._explain("triangle-alert", f"{name} cannot be read", _sentences(failure), "again")
+        else:
+            self._show()
+            self._say(_sentences(failure), wrong=True)
+        self.shown.emit()
+
+    def _forget(self) -> None:
+        self._stop()
+        self.reading, self._recognised, self._lines = None, None, []
+
+    # -- options -----------------------------------------------------------------------------------------------
+
+    def _kind_chosen(self) -> None:
+        """Another kind: its own options, read from the same place."""
+        self.options.show_data(read.at_path(self.options.kind, self._read_path))
+        self.reading, self._lines = None, []
+        self.read_again()
+
+    def _option_changed(self) -> None:
+        self._stop()
+        self._changed.start()
+        self._show()
+
+    def _read_changed(self) -> None:
+        data = self.chosen()
+        if data is None:
+            return
+        wrong = read.wrong_fields(data)
+        self.options.form.set_problems(wrong)
+        if not wrong:
+            self.read_again()
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Everything as it is now; what is under way keeps what was there before in sight."""
+        reading, asked = self.reading, self._question is not None
+        stale = asked or self._changed.isActive()
+        opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
+        known = self._recognised is not None
+        self.options.setVisible(known)
+        chosen = self.chosen()
+        same = bool(reading and chosen and config.absolute(chosen) == reading.data)
+        usable = same and reading is not None and not reading.trouble and reading.used > 0
+        self.start.setEnabled(usable and (not stale or opening))
+        self.copy.setEnabled(bool(self.path.text().strip()))
+        self._show_counts(reading)
+        self._show_cost(reading, asked)
+        pictures = len(reading.pictures) if reading else 0
+        only_pictures = bool(reading and pictures and not reading.used)
+        self.classify.setVisible(bool(pictures) and not only_pictures)
+        self.classify.setText(_classify_words(pictures))
+        self._actions["classify"].setText(_classify_words(pictures))
+        self.grid.pairs.show(reading.examples if reading else ())
+        if reading and reading.examples:
+            self.pairs_page.setCurrentWidget(self.grid)
+        elif reading is None:
+            self._show_waiting(asked)
+        else:
+            self._show_trouble(reading, only_pictures)
+        self._show_report()
+
+    def _show_waiting(self, asked: bool) -> None:
+        if asked:
+            self._explain("folder-open", "Looking at it…", "Pairs are listed first, then every picture is opened.")
+        elif not self._read_path:
+            self._explain("folder-open", "Which pairs?", _WELCOME, "folder", "file")
+
+    def _show_trouble(self, reading: Reading, only_pictures: bool) -> None:
+        if only_pictures and isinstance(reading.data, config.Folder) and reading.not_used:
+            self._explain(
+                "image",
+                "Pictures without captions",
+                "A run learns from pairs: each picture needs a .txt of the same name beside it, folders named after "
+                f"classes, or a table. Without captions they can be classified. {self._first_line()}",
+                "classify",
+                "again",
+            )
+        elif reading.columns and read.names_column(reading):
+            columns = ", ".join(repr(name) for name in reading.columns[:20])
+            name = Path(self._read_path).name
+            words = f"{name} has {columns}. Choose above which holds the pictures and which the captions."
+            self._explain("list", "Which columns?", words)
+        else:
+            words = read.in_labels(reading.trouble, reading.data)
+            self._explain("triangle-alert", "Nothing to train on", words, "again")
+
+    def _first_line(self) -> str:
+        return f"The first: {self._lines[0][0]}. {self._lines[0][2]}" if self._lines else ""
+
+    def _show_counts(self, reading: Reading | None) -> None:
+        self._say(read.counted(reading) if reading and reading.found else "")
+        self.about.setText(read.described(reading) if reading else "")
+        for label in (self.note, self.about):
+            label.setVisible(bool(label.text()))
+
+    def _show_cost(self, reading: Reading | None, asked: bool) -> None:
+        words = read.cost(reading, self.image_size) if reading and reading.used else ""
+        self.cost.show_cost(words, can_open=bool(words and reading and not reading.opened and not asked))
+
+    def _show_report(self) -> None:
+        self.tabs.setTabText(1, f"Import report ({len(self._lines):,})")
+        self.tabs.setTabEnabled(1, bool(self._lines))
+        self.tabs.tabBar().setVisible(self.reading is not None)
+        self.report.show_lines(self._lines, self.reading.name if self.reading else "import")
+
+    def _explain(self, icon: str, title: str, text: str, action: str = "", other: str = "") -> None:
+        self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
+        self.pairs_page.setCurrentWidget(self.empty)
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        self.note.setText(words)
+        theme.set_role(self.note, "bad" if wrong else "strong")
+        self.note.setVisible(bool(words))
+
+    # -- little things a person can do -------------------------------------------------------------------------
+
+    def _choose(self, what: str) -> None:
+        if what == "folder":
+            chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self.path.text())
+        else:
+            chosen = QFileDialog.getOpenFileName(self, "Choose a table or tar", self.path.text(), _TABLES)[0]
+        if chosen:
+            self.path.setText(chosen)
+            self.read_path()
+
+    def _classify(self) -> None:
+        pictures = [Path(picture) for picture in self.reading.pictures] if self.reading else []
+        if pictures:
+            super().accept()
+            self.classify_asked.emit(pictures)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(shell_command(self.command(), self._workspace))
+
+    def _size_edited(self) -> None:
+        if self.reading is not None:
+            self._show_cost(self.reading, self._question is not None)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        column = QVBoxLayout()
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.BETWEEN)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(self._path_row())
+        self.options = Options(self)
+        self.options.kind_chosen.connect(self._kind_chosen)
+        self.options.changed.connect(self._option_changed)
+        column.addWidget(self.options)
+        column.addSpacing(theme.SPACE)
+        self.note = QLabel(self, objectName="import-counts", wordWrap=True)
+        self.about = ElidedLabel(parent=self)
+        self.about.setObjectName("import-about")
+        theme.set_role(self.about, "secondary")
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        column.addWidget(self.note)
+        column.addWidget(self.about)
+        self.cost = Cost(self)
+        self.working = self.cost.working
+        self.working.cancelled.connect(self._cancelled)
+        self.cost.opened.connect(self.open_pictures)
+        self.cost.edited.connect(self._size_edited)
+        column.addWidget(self.cost)
+        column.addWidget(self._tabs(), 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(column, 1)
+        layout.addWidget(hairline())
+        layout.addLayout(self._foot())
+
+    def _path_row(self) -> QHBoxLayout:
+        self.path = QLineEdit(self, objectName="import-path", accessibleName="Data")
+        self.path.setPlaceholderText("A folder, a table, or tars such as shards/{000..150}.tar")
+        for what, icon, words in (
+            ("folder", "folder-open", "Choose a folder"),
+            ("file", "box", "Choose a table or tar"),
+        ):
+            action = QAction(words, self.path)
+            theme.keep_icon(action, icon, role="secondary")
+            action.setObjectName(f"browse-{what}")
+            action.triggered.connect(partial(self._choose, what))
+            self.path.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
+        self.path.returnPressed.connect(self.read_path)
+        self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
+        return row(labelled("Data", self.path), self.path)
+
+    def _tabs(self) -> QTabWidget:
+        pictures = Pictures(self._background, self)
+        self.grid, self.empty = PairGrid(pictures, self), EmptyState(self, width=520)
+        self.pairs_page = QStackedWidget(self)
+        self.pairs_page.addWidget(self.grid)
+        self.pairs_page.addWidget(self.empty)
+        self.report = ReportPane(self._background, self)
+        self.tabs = QTabWidget(self, objectName="import-tabs")
+        self.tabs.addTab(self.pairs_page, "Ten pairs")
+        self.tabs.addTab(self.report, "Import report")
+        return self.tabs
+
+    def _foot(self) -> QHBoxLayout:
+        self.copy = QPushButton("Copy as command", self, objectName="import-copy", autoDefault=False)
+        self.copy.clicked.connect(self._copy)
+        self.classify = QPushButton(self, objectName="import-classify", autoDefault=False)
+        self.classify.clicked.connect(self._classify)
+        cancel = QPushButton("Cancel", self, objectName="import-cancel", autoDefault=False)
+        cancel.clicked.connect(self.reject)
+        self.start = QPushButton("Train on these pairs", self, objectName="import-start", default=True)
+        theme.set_role(self.start, "primary")
+        self.start.clicked.connect(self.accept)
+        foot = row(self.copy)
+        foot.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
+        foot.addStretch(1)
+        for button in (self.classify, cancel, self.start):
+            foot.addWidget(button)
+        return foot
+
+    def _action(self, words: str, does: Any) -> QAction:
+        action = QAction(words, self)
+        action.triggered.connect(lambda _checked=False: does())
+        return action
+
+
+def _tell(ticket: Ticket, share: float, note: str) -> None:
+    if not ticket.cancelled:
+        ticket(share, note)
+
+
+def _sentences(failure: Failure) -> str:
+    return f"{failure.message} {failure.next}".strip()
+
+
+def _classify_words(pictures: int) -> str:
+    return f"Classify {'this picture' if pictures == 1 else f'these {pictures:,} pictures'}"
