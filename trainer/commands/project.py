@@ -89,11 +89,9 @@ def run(args: argparse.Namespace) -> int:
         shutil.copyfile(found.file, file)
     answer = {**asdict(found), "file": str(file), "step": snapshot.step}
     if args.place is not None:
-        import numpy as np
+        from trainer.project import place_new, read_vectors
 
-        from trainer.project import place_new
-
-        answer["placed"] = place_new(snapshot.folder, found, np.load(args.place)).tolist()
+        answer["placed"] = place_new(snapshot.folder, found, read_vectors(args.place)).tolist()
     if args.json:
         print(json.dumps(answer))
         return 0

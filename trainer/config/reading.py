@@ -9,6 +9,7 @@ from typing import Any
 
 import tomli_w
 
+from trainer import foreign
 from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
 from trainer.config.run import SECTIONS, Run
 
@@ -31,7 +32,7 @@ def from_toml(text: str, *, source: str = "configuration") -> Run:
     """
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of a million digits is a plain ValueError
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
     return from_dict(document, source=source)
 
@@ -60,9 +61,11 @@ def read(path: Path) -> Run:
         ConfigError: The file cannot be read, or is not a run.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
+        text = foreign.read_text(path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} cannot be read: it is no UTF-8 text ({error}). Choose a TOML file.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
     return from_toml(text, source=path.name)
 
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from trainer import config
-from trainer.data.folder import images_below
+from trainer import config, foreign
+from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source
 
 _WORDNET: Final = re.compile(r"n\d{8}")
@@ -23,7 +23,7 @@ def class_sources(data: config.ClassFolder) -> tuple[dict[str, list[Source]], li
     Raises:
         DataError: There is no such folder, or no folder with images in it.
     """
-    root = Path(data.path).expanduser()
+    root = foreign.expanded(data.path)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
     folders = _split_folders(root, data.heldout_path)
@@ -37,7 +37,7 @@ def class_sources(data: config.ClassFolder) -> tuple[dict[str, list[Source]], li
 
 def _split_folders(root: Path, heldout: str) -> dict[str, Path]:
     if heldout.strip():
-        return {"train": root, "heldout": Path(heldout).expanduser()}
+        return {"train": root, "heldout": foreign.expanded(heldout)}
     beside = [root / name for name in HELDOUT if (root / name).is_dir()]
     if (root / "train").is_dir() and beside:
         return {"train": root / "train", "heldout": beside[0]}
@@ -54,7 +54,9 @@ def _of_folder(root: Path, template: str) -> tuple[list[Source], list[tuple[str,
     for image in images_below(root):
         relative = image.relative_to(root).as_posix()
         folder = relative.split("/")[0]
-        if "/" not in relative:
+        if not foreign.is_text(relative):
+            problems.append((foreign.spelled(relative), NO_NAME))
+        elif "/" not in relative:
             problems.append((relative, "It lies beside the folders of the classes, in none of them."))
         else:
             found.append(Source(image, relative, template.replace("{}", names[folder]), names[folder]))

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from trainer import foreign
 from trainer.data.pairs import DataError, Source
 from trainer.pictures import SUFFIXES
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
+
+NO_NAME: Final = "Its name is no UTF-8 text; rename it."
+"""Of a file whose name could be written neither to the database nor to a table."""
 
 
 def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
@@ -22,13 +26,16 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
     Raises:
         DataError: There is no such folder, or no image in it.
     """
-    root = Path(path).expanduser()
+    root = foreign.expanded(path)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
     for image in images_below(root):
         relative = image.relative_to(root).as_posix()
+        if not foreign.is_text(relative):
+            problems.append((foreign.spelled(relative), NO_NAME))
+            continue
         try:
             found.append(Source(image, relative, _caption(image.with_suffix(".txt"))))
         except ValueError as reason:
@@ -53,7 +60,8 @@ def _walk(root: Path) -> Iterator[Path]:
 
 def _caption(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        _check_link(path)
+        with foreign.open_ordinary(path) as file:
             raw = file.read(_LONGEST_CAPTION + 1)
     except FileNotFoundError:
         raise ValueError(f"There is no caption {path.name} beside it.") from None
@@ -68,3 +76,11 @@ def _caption(path: Path) -> str:
     if not text:
         raise ValueError(f"Its caption {path.name} is empty.")
     return text
+
+
+def _check_link(path: Path) -> None:
+    """A link to another caption is one; a link in a stranger's folder to anything else would show what it leads to."""
+    if path.is_symlink():
+        target = os.path.realpath(path)
+        if os.path.splitext(target)[1].lower() != ".txt":
+            raise ValueError(f"Its caption {path.name} is a link to {foreign.spelled(target)}, which is no .txt.")

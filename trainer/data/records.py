@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import config
+from trainer import config, foreign
+from trainer.data.lines import numbered
 from trainer.data.pairs import DataError, Source
 from trainer.pictures import Cell
 
@@ -20,6 +21,9 @@ MOST_TEXT: Final = 100_000
 _ROWS: Final = 10_000
 """Rows of a Parquet file held at a time."""
 
+_FEW_ROWS: Final = 1_000_000
+"""Rows that are read whatever the size of their file."""
+
 Problems = list[tuple[str, str]]
 
 
@@ -29,7 +33,7 @@ def record_sources(table: config.Table) -> tuple[list[Source], Problems]:
     Raises:
         DataError: The file cannot be read, lacks a column, or has no usable row.
     """
-    path = Path(table.path).expanduser()
+    path = foreign.expanded(table.path)
     rows = _parquet_rows(path, table) if path.suffix.lower() == ".parquet" else _json_rows(path)
     found: list[Source] = []
     problems: Problems = []
@@ -67,13 +71,18 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     if len(caption) > MOST_TEXT:
         raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
     words = " ".join(caption.split())
+    for what, text in (("caption", words), ("image", image), *metadata.items()):
+        if isinstance(text, str) and not foreign.is_text(text):
+            raise ValueError(f"Its {foreign.spelled(what)} holds half of a letter (a lone surrogate).")
     if isinstance(image, Cell):
         return Source(image, f"{path.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
-    if "://" in image or image.startswith(("//", "\\\\")):
-        raise ValueError(f"{image} is an address; only files on this machine are read.")
-    return Source(path.parent / Path(image).expanduser(), image, words, metadata.get(LABEL, ""), metadata)
+    if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
+        raise ValueError(f"{foreign.spelled(image[:200])} is an address; only files on this machine are read.")
+    if "\0" in image:
+        raise ValueError("The name of its image holds a NUL.")
+    return Source(path.parent / foreign.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
 
 
 def _raise(reason: str) -> Source:
@@ -87,9 +96,11 @@ def _missing(column: str) -> str:
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """(line, object) or (line, reason); blank lines are passed over."""
     try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                if raw.strip():
+        with foreign.open_ordinary(path) as file:
+            for number, raw in numbered(file):
+                if isinstance(raw, str):
+                    yield f"line {number}", raw
+                elif raw.strip():
                     yield f"line {number}", _object(raw)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose a JSONL file.") from error
@@ -108,8 +119,10 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
     import pyarrow.parquet as pq
 
     try:
+        foreign.check_ordinary(path)
         file = pq.ParquetFile(path)
         schema = file.schema_arrow
+        _check_rows(path, file.metadata.num_rows)
         _check_columns(path, schema.names, table)
         kind = schema.field(table.image_column).type
         inside = not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -124,6 +137,15 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
                 row += 1
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
+
+
+def _check_rows(path: Path, rows: int) -> None:
+    """A few kilobytes can stand for billions of equal rows; no two pairs are equal."""
+    if rows > max(_FEW_ROWS, path.stat().st_size):
+        raise DataError(
+            f"{path.name} has {path.stat().st_size:,} bytes and claims {rows:,} rows, more than one a byte: rows that "
+            "repeat themselves are no pairs. Write it again without them."
+        )
 
 
 def _is_plain(kind: Any, caption: bool) -> bool:

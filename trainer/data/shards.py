@@ -19,9 +19,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from trainer import config
+from trainer import config, foreign
 from trainer.data.class_folder import HELDOUT
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
@@ -32,6 +32,13 @@ MOST_TEXT: Final = 100_000
 """Bytes of a caption or a JSON object; a longer one is no caption."""
 CAPTION_KEYS: Final = ("caption", "text", "title", "txt")
 """Where a JSON member keeps the caption, tried in this order."""
+
+_MOST_HEADER: Final = 1 << 20
+"""Bytes of a header or a name in a tar."""
+_MOST_RATIO: Final = 100
+"""Times its size to which a compressed tar may unfold; images hardly shrink."""
+_LEAST_UNPACKED: Final = 64 << 20
+"""Bytes to which any may."""
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
@@ -97,7 +104,7 @@ def _splits(data: config.Shards) -> dict[str, str]:
     """Split -> pattern. Of a folder with folders `train` and `test`, those."""
     if data.heldout_path.strip():
         return {"train": data.path, "heldout": data.heldout_path}
-    root = Path(data.path).expanduser()
+    root = foreign.expanded(data.path)
     train = root / "train" if (root / "train").is_dir() else root
     beside = [train.parent / name for name in HELDOUT if _tars_in(train.parent / name)]
     if train.name == "train" and _tars_in(train) and beside:
@@ -119,13 +126,14 @@ def _digits(name: str) -> list[str]:
 def _of_split(
     pattern: str, template: str, workspace_folder: Path, progress: Callable[[float, str], None]
 ) -> tuple[list[Source], Problems]:
-    tars = _tars_in(Path(pattern).expanduser()) or [Path(name).expanduser() for name in expand(pattern)]
+    tars = _tars_in(foreign.expanded(pattern)) or [foreign.expanded(name) for name in expand(pattern)]
     names = _class_names(tars[0].parent)
     found: list[Source] = []
     problems: Problems = []
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
         try:
+            foreign.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
             for sample in _samples(readable, tar.name, problems):
                 _take(sample, tar.name, template, names, found, problems)
@@ -144,13 +152,15 @@ class _Sample:
     key: str
     image: Member | None = None
     texts: dict[str, bytes] = field(default_factory=dict)
+    more: list[str] = field(default_factory=list)
+    """Names of further images."""
 
 
 def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
     """Runs of members with one key. A tar that ends early gives what it holds, and a problem."""
     sample: _Sample | None = None
     whole, end = tar.stat().st_size, 0
-    with tarfile.open(tar, "r:") as archive:
+    with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
         try:
             for info in archive:
                 end = info.offset_data + info.size
@@ -173,6 +183,19 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
         yield sample
 
 
+class _Sober:
+    """A file that gives no more at a time than a sane tar asks for: the name of a member may claim gigabytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= _MOST_HEADER:
+            raise tarfile.ReadError(f"a header or a name in it claims {size:,} bytes")
+        return self._file.read(size)
+
+
 def _split_name(name: str) -> tuple[str, str]:
     """Key and ending as WebDataset parts them: at the first dot of the last part of the path."""
     folder, slash, file = name.rpartition("/")
@@ -182,6 +205,8 @@ def _split_name(name: str) -> tuple[str, str]:
 
 def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> None:
     if f".{ending}" in SUFFIXES:
+        if sample.image is not None:
+            sample.more.append(info.name)
         sample.image = sample.image or Member(tar, info.offset_data, info.size, info.name)
     elif ending in ("txt", "json", "cls"):
         file = archive.extractfile(info)
@@ -189,13 +214,17 @@ def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive
 
 
 def _take(sample: _Sample, tar: str, template: str, names: list[str], found: list[Source], problems: Problems) -> None:
-    where = f"{tar}/{sample.key}"
+    where = f"{tar}/{foreign.spelled(sample.key)}"
+    again = "Another image of that name comes before it."
+    problems += [(f"{tar}/{foreign.spelled(name)}", again) for name in sample.more]
     if sample.image is None:
         if sample.texts:
             problems.append((where, "It has a text and no image."))
         return
     try:
         caption, label, metadata = _words(sample.texts, template, names)
+        if not foreign.is_text("".join((sample.image.name, caption, label, *metadata, *metadata.values()))):
+            raise ValueError("Its name or caption is no UTF-8 text.")
     except ValueError as reason:
         problems.append((where, str(reason)))
         return
@@ -256,7 +285,7 @@ def _class_names(folder: Path) -> list[str]:
     """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
     for place in (folder, folder.parent):
         try:
-            return [line.strip() for line in (place / "classnames.txt").read_text(encoding="utf-8").splitlines()]
+            return [line.strip() for line in foreign.read_text(place / "classnames.txt").splitlines()]
         except (OSError, UnicodeDecodeError):
             continue
     return []
@@ -269,8 +298,12 @@ def _decompressed(tar: Path, workspace_folder: Path) -> Path:
     folder = workspace_folder / "cache" / f"{digest.hexdigest()}-tar"
 
     def write(unfinished: Path) -> None:
+        left = _LEAST_UNPACKED + _MOST_RATIO * stat.st_size
         with gzip.open(tar) as packed, (unfinished / "shard.tar").open("wb") as plain:
             while block := _block(packed):
+                left -= len(block)
+                if left < 0:
+                    raise tarfile.ReadError(f"it unfolds to over {_MOST_RATIO} times its size, as no images do")
                 if shutil.disk_usage(unfinished).free < 64 * 2**20:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 plain.write(block)

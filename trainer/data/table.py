@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from trainer import config
+from trainer import config, foreign
+from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source
 from trainer.data.records import pair, record_sources
 
@@ -21,42 +21,34 @@ def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, st
     Raises:
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
     """
-    path = Path(table.path).expanduser()
+    path = foreign.expanded(table.path)
     if path.suffix.lower() in _RECORDS:
         return record_sources(table)
-    lines = _lines(path, table)
-    _, header = next(lines, (1, []))
-    _check_header(path, header, table)
-    found: list[Source] = []
-    problems: list[tuple[str, str]] = []
-    for number, cells in lines:
-        try:
-            found.append(_source(path, header, cells, table))
-        except ValueError as reason:
-            problems.append((f"line {number}", str(reason)))
+    try:
+        lines = read_lines(path, _separator(_first_line(path), table))
+        header = next(lines, Line(1))
+        _check_header(path, header, table)
+        found: list[Source] = []
+        problems: list[tuple[str, str]] = []
+        for line in lines:
+            try:
+                found.append(_source(path, header.cells, line, table))
+            except ValueError as reason:
+                problems.append((f"line {line.number}", str(reason)))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose a CSV or TSV file.") from error
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable line below its header.{first}", problems)
     return found, problems
 
 
-def _lines(path: Path, table: config.Table) -> Iterator[tuple[int, list[str]]]:
-    """(number of its last line, cells) of every row that is not empty."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            separator = _separator(file.readline(), table)
-            file.seek(0)
-            rows = csv.reader(file, delimiter=separator)
-            try:
-                yield from ((rows.line_num, [cell.strip() for cell in cells]) for cells in rows if any(cells))
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise DataError(
-                    f"{path.name} cannot be read beyond line {rows.line_num}: {error}. Save it as UTF-8 CSV or TSV."
-                ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 text: {error}. Save it as UTF-8 CSV or TSV.") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Choose a CSV or TSV file.") from error
+def _first_line(path: Path) -> str:
+    """The beginning of a table, to find out what parts its columns."""
+    with foreign.open_ordinary(path) as file:
+        start = file.read(1 << 16)
+    text = start.decode("utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+    return next(iter(text.splitlines()), "")
 
 
 def _separator(header: str, table: config.Table) -> str:
@@ -71,18 +63,23 @@ def _separator(header: str, table: config.Table) -> str:
     return max(_SEPARATORS, key=fitness)
 
 
-def _check_header(path: Path, header: list[str], table: config.Table) -> None:
-    if not header:
+def _check_header(path: Path, header: Line, table: config.Table) -> None:
+    if header.reason:
+        raise DataError(f"The header of {path.name} cannot be read. {header.reason} Save it as UTF-8 CSV or TSV.")
+    if not header.cells:
         raise DataError(f"{path.name} is empty. Its first line must name the columns.")
     wanted = {"data.image_column": table.image_column, "data.caption_column": table.caption_column}
     for name, column in wanted.items():
-        if column not in header:
-            present = ", ".join(repr(cell) for cell in header[:20])
+        if column not in header.cells:
+            present = ", ".join(repr(cell[:60]) for cell in header.cells[:20])
             raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {name} to one of them.")
+        if header.cells.count(column) > 1:
+            raise DataError(f"{path.name} has two columns {column!r}. Rename one of them in its first line.")
 
 
-def _source(path: Path, header: list[str], cells: list[str], table: config.Table) -> Source:
-    if len(cells) != len(header):
-        raise ValueError(f"It has {len(cells)} cells where the header names {len(header)} columns.")
-    row = dict(zip(header, cells, strict=True))
-    return pair(path, row, table)
+def _source(path: Path, header: tuple[str, ...], line: Line, table: config.Table) -> Source:
+    if line.reason:
+        raise ValueError(line.reason)
+    if len(line.cells) != len(header):
+        raise ValueError(f"It has {len(line.cells)} cells where the header names {len(header)} columns.")
+    return pair(path, dict(zip(header, line.cells, strict=True)), table)

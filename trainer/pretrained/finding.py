@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from trainer import config
+from trainer import config, foreign
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers
 from trainer.pretrained import downloads
+from trainer.pretrained.claims import check_settings, check_sizes
 from trainer.pretrained.layouts import Layout, Learned, fitting, recognise
 from trainer.pretrained.problem import PretrainedError
 from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
@@ -82,10 +83,14 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
         layout = Layout(_sized(settings), {}, _expected(settings))
     else:
         progress(0.0, f"Reading {place.file.name}")
+        if place.settings is not None:
+            check_settings(place.settings, source=place.words)
         layout = recognise(read_weights(place.file), place.settings, source=place.file.name)
     blueprint = layout.blueprint
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
+    if layout.weights:
+        check_sizes(blueprint, layout.weights, source=place.words)
     chosen = choice.tokenizer.strip()
     tokenizer = tokenizer_for(
         blueprint, chosen, folder=place.folder, repository=place.repository, cache=cache, progress=progress
@@ -205,7 +210,7 @@ def _of_run(folder: Path) -> _Place:
     settings = None
     with_parameters = folder / "params.txt"
     if with_parameters.is_file():
-        lines = with_parameters.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = foreign.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
         told = dict(line.split(": ", 1) for line in lines if ": " in line)
         settings = _of_parameters({name.strip(): value.strip() for name, value in told.items()})
     return _Place(settings, file, f"the open_clip run {folder.name} ({file.name})", folder)
@@ -238,10 +243,10 @@ def _beside(file: Path) -> dict[str, Any] | None:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(foreign.read_text(file))
         if not isinstance(found, dict):
             raise ValueError("it is no object")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{file} is no settings file of a model: {error}. Put the right one there.") from error
     return found
 

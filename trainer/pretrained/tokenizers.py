@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from tokenizers import Tokenizer as AnyPairs
 
+from trainer import foreign
 from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
 from trainer.models import Blueprint
 from trainer.pretrained import downloads
 from trainer.pretrained.problem import PretrainedError
+
+_LONGEST: Final = 64 << 20
+"""Bytes of a tokenizer; the largest that are published have 35 MB."""
 
 Progress = Callable[[float, str], None]
 
@@ -70,7 +75,7 @@ def _file(name: str, cache: Path, progress: Progress) -> Path:
 
 def _read(file: Path) -> AnyPairs:
     try:
-        return AnyPairs.from_file(str(file))
+        return AnyPairs.from_str(foreign.read_text(file, _LONGEST))
     except Exception as error:  # tokenizers raises bare Exception
         raise PretrainedError(f"{file} is no tokenizer that can be read: {error}. Get it again.") from error
 

@@ -4,6 +4,7 @@ Images and texts are placed together, so that the gap between the two modalities
 kept by content and parameters (`layouts`); two of the same items face the same way (`facing`).
 """
 
+from trainer.project.coordinates import read_vectors
 from trainer.project.extras import MissingExtra
 from trainer.project.fitting import MOST_FITTED, ProjectError
 from trainer.project.layouts import Layout, layout, layout_file, series
@@ -21,6 +22,7 @@ __all__ = [
     "load_umap",
     "nearest",
     "place_new",
+    "read_vectors",
     "series",
     "umap_layout",
     "warm_up",

@@ -8,9 +8,14 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.foreign import check_ordinary
 from trainer.project.fitting import ProjectError
 
 SUFFIXES: Final = (".npy", ".csv", ".tsv", ".parquet")
+_MOST: Final = 20_000_000
+"""Points; no map of ours shows more."""
+_LONGEST: Final = 256 << 20
+"""Bytes of a CSV."""
 
 
 def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
@@ -26,7 +31,9 @@ def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
         points = _read(file)
     except ProjectError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise ProjectError(f"The coordinates in {file} cannot be read: {error.strerror or error}.") from error
+    except Exception as error:  # whatever a damaged file makes its reader raise
         raise ProjectError(f"The coordinates in {file} cannot be read: {error}.") from error
     bad = int((~np.isfinite(points)).any(1).sum())
     if bad:
@@ -34,28 +41,72 @@ def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
     return points
 
 
+def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
+    """The rows of a `.npy`, in float32.
+
+    Raises:
+        ProjectError: The file is missing, damaged, or holds something else than a matrix of numbers.
+    """
+    try:
+        return _array(Path(file))
+    except ProjectError:
+        raise
+    except OSError as error:
+        raise ProjectError(f"The vectors in {file} cannot be read: {error.strerror or error}.") from error
+    except Exception as error:
+        raise ProjectError(f"The vectors in {file} cannot be read: {error}.") from error
+
+
+def _array(file: Path) -> Float[np.ndarray, "m d"]:
+    """A matrix of numbers; only as much of the file as its header claims is ever held."""
+    check_ordinary(file)
+    points = np.load(file, allow_pickle=False, mmap_mode="r")
+    if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
+        told = (
+            f"{' x '.join(map(str, points.shape))} values of {points.dtype}" if hasattr(points, "dtype") else "others"
+        )
+        raise ProjectError(f"{file.name} holds {told}; columns of numbers are needed.")
+    _check_count(file, len(points))
+    return np.array(points, np.float32)
+
+
+def _check_count(file: Path, n: int) -> None:
+    if n > _MOST:
+        raise ProjectError(f"{file.name} has {n:,} rows; more than {_MOST:,} are not shown.")
+
+
 def _read(file: Path) -> Float[np.ndarray, "m 2"]:
     if file.suffix.lower() == ".npy":
-        points = np.load(file, allow_pickle=False)
-        if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "fiu":
+        points = _array(file)
+        if points.shape[1] != 2:
             shape = " x ".join(map(str, points.shape))
-            raise ProjectError(
-                f"{file.name} holds {shape} values of {points.dtype}; two columns of numbers are needed."
-            )
-        return points.astype(np.float32)
-    from pyarrow import ArrowException, csv, parquet
+            raise ProjectError(f"{file.name} holds {shape} values; two columns of numbers are needed.")
+        return points
+    check_ordinary(file)
+    return _table(file)
 
-    try:
-        if file.suffix.lower() == ".parquet":
-            table = parquet.read_table(file)
-        else:
-            delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-            table = csv.read_csv(file, parse_options=csv.ParseOptions(delimiter=delimiter))
-    except ArrowException as error:
-        raise ProjectError(f"The coordinates in {file} cannot be read: {error}.") from error
-    names = {name.strip().lower(): name for name in table.column_names}
-    if not {"x", "y"} <= set(names):
-        there = ", ".join(table.column_names[:8])
-        raise ProjectError(f"{file.name} has no columns x and y; its columns are {there}.")
+
+def _table(file: Path) -> Float[np.ndarray, "m 2"]:
+    from pyarrow import csv, parquet
+
+    if file.suffix.lower() == ".parquet":
+        opened = parquet.ParquetFile(file)
+        _check_count(file, opened.metadata.num_rows)
+        names = _axes(file, opened.schema_arrow.names)
+        table = opened.read(columns=list(names.values()))
+    else:
+        if file.stat().st_size > _LONGEST:
+            raise ProjectError(f"{file.name} is longer than {_LONGEST >> 20:,} MiB; write it as .npy or .parquet.")
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+        table = csv.read_csv(file, parse_options=csv.ParseOptions(delimiter=delimiter))
+        names = _axes(file, table.column_names)
     columns = [table.column(names[axis]).to_numpy(zero_copy_only=False).astype(np.float32) for axis in ("x", "y")]
     return np.stack(columns, axis=1)
+
+
+def _axes(file: Path, columns: list[str]) -> dict[str, str]:
+    """The columns that are called x and y, however they are written."""
+    names = {name.strip().lower(): name for name in columns}
+    if not {"x", "y"} <= set(names):
+        raise ProjectError(f"{file.name} has no columns x and y; its columns are {', '.join(columns[:8])}.")
+    return {axis: names[axis] for axis in ("x", "y")}

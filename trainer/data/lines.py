@@ -1,0 +1,189 @@
+"""Tables of cells parted by a separator, line by line: whatever is wrong with a line, the others are read."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from trainer import foreign
+
+MOST_LINE: Final = 4 << 20
+"""Bytes of a line; a longer one is passed over."""
+_MOST_SKIPPED: Final = 256 << 20
+"""Bytes after which a line that does not end is taken for the end of the table."""
+_MOST_CELL: Final = 100_000
+"""Characters of a cell over several lines; an opening quote that nothing closes would swallow all rows below it."""
+_NOT_CLOSED: Final = "A quote is opened in it and not closed."
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row, or why there is none.
+
+    Attributes:
+        number: Of the line it begins on, from 1.
+        cells: Empty if it cannot be read.
+        reason: Why; empty if it can.
+    """
+
+    number: int
+    cells: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
+    """(number, line without its end), or (number, why the line is passed over) for one that is too long.
+
+    Holds one line at a time. A line that does not end within 256 MiB is the last.
+    """
+    number = 0
+    while raw := file.readline(MOST_LINE + 1):
+        number += 1
+        if len(raw) <= MOST_LINE or raw.endswith(b"\n"):
+            yield number, raw.rstrip(b"\r\n")
+            continue
+        skipped = len(raw)
+        while not raw.endswith(b"\n") and skipped < _MOST_SKIPPED and (raw := file.readline(MOST_LINE)):
+            skipped += len(raw)
+        yield number, f"It is longer than {MOST_LINE:,} bytes."
+        if skipped >= _MOST_SKIPPED:
+            yield number + 1, f"Line {number} has no end within {_MOST_SKIPPED >> 20} MiB; nothing below it is read."
+            return
+
+
+def read_lines(path: Path, separator: str) -> Iterator[Line]:
+    """Every row of a CSV or TSV that is not blank, the header among them.
+
+    UTF-8, or UTF-16 where it says so at its beginning. A quoted cell may go over several lines. Where a quote is wrong,
+    its line alone is reported and reading goes on with the next.
+
+    Raises:
+        OSError: It cannot be read, or is no ordinary file.
+    """
+    with foreign.open_ordinary(path) as file:
+        rows = _Rows(_texts(file), separator)
+        while (line := rows.next()) is not None:
+            yield line
+
+
+def _texts(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
+    """(number, text, why it is none)."""
+    start = file.read(1 << 16)
+    file.seek(0)
+    if start.startswith(_UTF16):
+        file = _recoded(file, "utf-16")
+    elif b"\r" in start and b"\n" not in start:
+        file = _recoded(file, "utf-8-sig")
+    for number, raw in numbered(file):
+        if isinstance(raw, str):
+            yield number, "", raw
+            continue
+        if number == 1:
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield number, "", f"It is not UTF-8 text (byte {error.start})."
+            continue
+        if "\0" in text:
+            yield number, "", "It holds a NUL."
+        elif "\ufffd" in text:
+            yield number, "", "Letters of it are damaged."
+        else:
+            yield number, text, ""
+
+
+def _recoded(file: BinaryIO, encoding: str) -> BinaryIO:
+    """The same text in UTF-8 with the line ends of today, a part at a time; what is damaged becomes U+FFFD."""
+    return io.BufferedReader(_Recoded(file, encoding), 1 << 16)
+
+
+class _Recoded(io.RawIOBase):
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:
+        while not self._ready:
+            part = self._file.read(1 << 16)
+            text = self._decoder.decode(part, final=not part)
+            self._ready = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
+            if not part:
+                break
+        taken = self._ready[: len(buffer)]
+        self._ready = self._ready[len(taken) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
+class _Rows:
+    """Rows out of lines, with the lines that a wrong quote has taken put back."""
+
+    def __init__(self, texts: Iterator[tuple[int, str, str]], separator: str) -> None:
+        self._texts, self._separator = texts, separator
+        self._back: list[tuple[int, str, str]] = []
+        self._width = 0
+
+    def next(self) -> Line | None:
+        while (taken := self._take()) is not None:
+            number, text, reason = taken
+            if reason:
+                return Line(number, reason=reason)
+            if text.strip():
+                return self._row(number, text)
+        return None
+
+    def _take(self) -> tuple[int, str, str] | None:
+        return self._back.pop() if self._back else next(self._texts, None)
+
+    def _row(self, number: int, text: str) -> Line:
+        below: list[tuple[int, str, str]] = []
+        length, is_open = len(text), _is_open(text, self._separator)
+        while is_open:
+            following = self._take()
+            length += len(following[1]) if following else 0
+            if following is None or following[2] or length > _MOST_CELL:
+                self._back += [following] * (following is not None) + below[::-1]
+                return Line(number, reason=_NOT_CLOSED)
+            below.append(following)
+            is_open = _is_open(following[1], self._separator, quoted=True)
+        whole = "\n".join([text, *(line for _, line, _ in below)])
+        try:
+            row = next(csv.reader(io.StringIO(whole, newline=""), delimiter=self._separator, strict=True), [])
+        except csv.Error as error:
+            self._back += below[::-1]
+            return Line(number, reason=f"It cannot be parted into cells: {error}.")
+        if below and self._width and len(row) != self._width:
+            self._back += below[::-1]
+            return Line(number, reason=_NOT_CLOSED)
+        self._width = self._width or len(row)
+        return Line(number, tuple(cell.strip() for cell in row))
+
+
+def _is_open(text: str, separator: str, *, quoted: bool = False) -> bool:
+    """Whether a quoted cell goes on in the next line: quotes count only where a cell begins or is quoted."""
+    if '"' not in text:
+        return quoted
+    beginning, place = True, 0
+    while place < len(text):
+        letter = text[place]
+        if quoted:
+            if letter == '"' and text[place + 1 : place + 2] == '"':
+                place += 1
+            elif letter == '"':
+                quoted = False
+            beginning = False
+        else:
+            quoted = beginning and letter == '"'
+            beginning = letter == separator
+        place += 1
+    return quoted
