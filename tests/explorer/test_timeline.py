@@ -165,6 +165,7 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
     assert "not known" not in {entry.words for entry in view.legend.entries}
     view.transport.go(-1)
     assert view.colour.currentText() == "Rank of caption"
+    assert view.command()[-2:] == ["--colour", "rank"]
     choose("Modality")
     assert set(view._colours.index[1].tolist()) == {0, 1}
 
@@ -268,5 +269,5 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
 def test_the_command_runs_as_the_export_does(view: TimelineView):
     words = view.command()
     assert words[:3] == ["export", "timeline", "--runs"]
-    assert words[-2:] == ["--method", "pca"]
+    assert words[-4:] == ["--method", "pca", "--colour", "label"]
     assert [suffix for suffix, _ in view.exports[:3]] == ["gif", "apng", "mp4"]

@@ -16,12 +16,25 @@ from trainer.analysis.procrustes import Turn, procrustes
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import groups_of, ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
-from trainer.charts import ChartError
+from trainer.charts import BOTH, ChartError
+from trainer.charts.columns import Column, column, is_class
+from trainer.charts.pair_colours import (
+    AGREEMENT,
+    CLASS,
+    COMPUTED,
+    MODALITY,
+    ColouredMap,
+    pair_colours,
+    pair_numbers,
+    words,
+)
 from trainer.charts.placement import Placement
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
+MOST_CLASSES: Final = 256
+"""A column of more different words is an identity, not a class."""
 MOST_PAIRS: Final = 4_000
 """More pairs than this are sampled for the curves: recall, uniformity and Ajne compare everything with everything."""
 
@@ -113,6 +126,21 @@ class TimelineRun:
 
 
 @dataclass(frozen=True)
+class PointColours:
+    """What the pairs of one run are coloured by, at all steps alike; fields as in `trainer.charts.map.MapChart`."""
+
+    colour: str
+    classes: tuple[str, ...]
+    class_of: Int[np.ndarray, " n"]
+    numbers: Float[np.ndarray, " n"] | None
+    ordered: bool
+    own_scale: bool
+    ends: tuple[float, float] | None
+    better: int
+    note: str
+
+
+@dataclass(frozen=True)
 class TimelineChart:
     """All runs in one frame.
 
@@ -120,12 +148,14 @@ class TimelineChart:
         frame: Left, bottom, right and top that hold every point of every run and step.
         placement: How points are placed.
         note: What was fixed, turned and sampled.
+        colours: Of each run's pairs; empty: by class where there are some.
     """
 
     runs: tuple[TimelineRun, ...]
     frame: tuple[float, float, float, float]
     placement: Placement
     note: str
+    colours: tuple[PointColours, ...] = ()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -179,6 +209,58 @@ def timeline(
             run.curves.update(measured(workspace, run, progress=part))
         made.append(run)
     return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
+
+
+def point_colours(chart: TimelineChart, by: str | None = None) -> tuple[PointColours, ...]:
+    """Colours of every run's pairs, one meaning in all; what is computed is so of each run's last step.
+
+    Args:
+        chart: The runs.
+        by: `modality`, `label`, a column, `agreement`, `rank` or `cosine`; None: class where there are some, else
+            modality.
+
+    Raises:
+        ChartError: The runs have no such column, or cannot be compared.
+    """
+    if by is None:
+        by = CLASS if all(is_class(run.items.label, MOST_CLASSES) for run in chart.runs) else MODALITY
+    runs = chart.runs
+    if by == AGREEMENT and (len(runs) != 2 or not _same_items(runs[0].items, runs[1].items)):
+        raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
+    numbers = [pair_numbers(read_snapshot(run.folders[-1])) if by in COMPUTED else None for run in runs]
+    if by in COMPUTED and not any(numbers):
+        raise ChartError(f"{words(by)} needs images and texts. {BOTH}")
+    columns = [_column_of(run.items, by) for run in runs]
+    if by not in (MODALITY, *COMPUTED) and not any(columns):
+        named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))
+        raise ChartError(
+            f"There is no column {by!r} to colour by; choose modality, label, {', '.join(COMPUTED)}, {named}."
+        )
+    found = pair_colours(by, [ColouredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
+    return tuple(
+        PointColours(
+            by,
+            one.names,
+            np.zeros(run.n, np.int64) if one.place is None else one.place,
+            one.numbers,
+            one.ordered,
+            one.own_scale,
+            one.ends,
+            one.better,
+            one.note,
+        )
+        for run, one in zip(runs, found, strict=True)
+    )
+
+
+def _column_of(items: Items, by: str) -> dict[str, Column]:
+    values = items.label if by == CLASS else items.metadata.get(by)
+    found = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
+    return {} if found is None else {by: found}
+
+
+def _same_items(a: Items, b: Items) -> bool:
+    return np.array_equal(np.asarray(a.id), np.asarray(b.id))
 
 
 def snapshots_of(

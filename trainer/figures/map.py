@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.colour_words import own_colours
 from trainer.charts.map import MapChart
-from trainer.charts.pair_colours import AGREEMENT, MODALITY, words
+from trainer.charts.pair_colours import MODALITY, words
 from trainer.figures.files import Rows
+from trainer.figures.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.figures.style import (
     COLUMN_IN,
     HAIRLINE,
@@ -20,7 +20,6 @@ from trainer.figures.style import (
     PAGE_IN,
     QUIET,
     TEXT_COLOUR,
-    class_colours,
     footnote,
     heading,
     in_style,
@@ -30,13 +29,12 @@ from trainer.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 MOST_VECTOR_POINTS: Final = 50_000
 """More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
 _MOST_LEGEND: Final = 20
-_SCALE: Final = "viridis"
 
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
@@ -57,7 +55,7 @@ def draw(charts: Sequence[MapChart]) -> Figure:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
-    norms = _scales(charts)
+    norms = scales_of(charts)
     for index, (axes, chart, norm) in enumerate(zip(grid.flat, charts, norms)):
         _draw_map(axes, chart, index, norm=norm, rasterised=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
@@ -104,23 +102,6 @@ def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
     return joined
 
 
-def _scales(charts: Sequence[MapChart]) -> list[Normalize | None]:
-    """The scale of each map: one for all, so that a colour means the same number, unless each has its own."""
-    from matplotlib.colors import Normalize
-
-    def scale(of: Sequence[MapChart]) -> Normalize | None:
-        if of[0].ends is not None and of[0].better:
-            return Normalize(*of[0].ends, clip=True)
-        numbers = [chart.numbers for chart in of if chart.numbers is not None]
-        together = np.concatenate(numbers) if numbers else np.empty(0)
-        together = together[np.isfinite(together)]
-        return Normalize(float(together.min()), float(together.max())) if len(together) else None
-
-    if any(chart.own_scale for chart in charts):
-        return [scale([chart]) for chart in charts]
-    return [scale(charts)] * len(charts)
-
-
 def _colour_bars(
     figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
 ) -> None:
@@ -132,44 +113,9 @@ def _colour_bars(
         if norm is None or (place > 0 and not own):
             continue
         beside = axes[place] if own else list(axes)
-        bar = figure.colorbar(ScalarMappable(norm, _colour_map(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
+        bar = figure.colorbar(ScalarMappable(norm, colour_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
         bar.set_label(words(chart.colour))
         bar.outline.set_visible(False)
-
-
-def _colours(chart: MapChart, norm: Normalize | None, plain: str) -> Any:
-    """What colours each pair: a place on the scale (grey for a missing number), a class, or the modality."""
-    if chart.numbers is not None and norm is not None:
-        scale = _colour_map(chart).with_extremes(bad=QUIET if not chart.better else HAIRLINE)
-        missing = ~np.isfinite(chart.numbers)
-        return scale(np.ma.array(norm(np.where(missing, 0, chart.numbers)), mask=missing))
-    if chart.classes:
-        # The last one is -1's: a pair of which it is not known.
-        return np.asarray([*_class_colours(chart), QUIET])[chart.class_of]
-    return plain
-
-
-def _colour_map(chart: MapChart) -> Colormap:
-    """From least to greatest; or around zero, towards the colour of the run that the numbers speak for."""
-    import matplotlib
-    from matplotlib.colors import LinearSegmentedColormap
-
-    if not chart.better:
-        return matplotlib.colormaps[_SCALE]
-    ends = (run_colour(0), QUIET, run_colour(1))[:: chart.better]
-    return LinearSegmentedColormap.from_list("a-b", ends)
-
-
-def _class_colours(chart: MapChart) -> list[str]:
-    """Of each class: a run's colour where only that run is right, along a scale where they have an order."""
-    if chart.colour == AGREEMENT:
-        return [class_colours(4)[i] for i in (2, 0, 1, 3)]
-    if chart.ordered:
-        import matplotlib
-        from matplotlib.colors import to_hex
-
-        return [to_hex(colour) for colour in matplotlib.colormaps[_SCALE](np.linspace(0, 0.9, len(chart.classes)))]
-    return own_colours(chart.classes) or class_colours(max(len(chart.classes), 1))
 
 
 def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
@@ -181,7 +127,7 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
         (chart.texts, "D", TEXT_COLOUR, 0.8, clear[1]),
     ):
         if points is not None:
-            colour = _colours(chart, norm, plain)
+            colour = colours_of_pairs(chart, norm, plain)
             style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterised, "marker": marker, "s": size * scale}
             if chart.lit is None:
                 axes.scatter(points[:, 0], points[:, 1], c=colour, alpha=alpha, **style)
@@ -228,7 +174,7 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
         handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
     classed = next((chart for chart in charts if chart.classes), charts[0])
     classes = classed.classes
-    colours = _class_colours(classed)
+    colours = colours_of_classes(classed)
     handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.colour_words import own_colours
-from trainer.charts.timeline import MEASURES, Measure, TimelineChart, TimelineRun
+from trainer.charts.pair_colours import COMPUTED, MODALITY
+from trainer.charts.pair_colours import words as words_of
+from trainer.charts.timeline import MEASURES, Measure, PointColours, TimelineChart, TimelineRun, point_colours
 from trainer.figures.files import Rows
 from trainer.figures.film import Frame
+from trainer.figures.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.figures.style import (
     HAIRLINE,
     IMAGE_COLOUR,
@@ -19,7 +21,6 @@ from trainer.figures.style import (
     PAGE_IN,
     QUIET,
     TEXT_COLOUR,
-    class_colours,
     footnote,
     heading,
     in_style,
@@ -35,7 +36,8 @@ MOST_STEPS: Final = 5
 """Maps a row of the still figure; of more steps evenly chosen ones are shown, and the footnote says so."""
 MOST_VECTOR_POINTS: Final = 50_000
 MOST_NAMED: Final = 12
-MOST_CLASSES: Final = 256
+STOPS: Final = 4
+"""Numbers of a scale that the legend names."""
 FILM_IN: Final = (9.6, 5.4)
 FILM_DPI: Final = 140
 BETWEEN: Final = 6
@@ -158,17 +160,15 @@ def _chosen(steps: Sequence[int]) -> list[int]:
 
 
 def _scatter(
-    axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colours: dict[str, str], *, size: float
+    axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colours: list[Any], *, size: float
 ) -> list[Any]:
     """Images and texts; both are there even if one is empty, so that a film can move them."""
     area = size * float(np.clip(9000 / max(len(xy), 1), 1.2, 16))
     raster = sum(len(points) for one in chart.runs for points in one.points) > MOST_VECTOR_POINTS
     marks = []
-    for part, marker, plain, labels in (
-        (xy[: run.images], "o", IMAGE_COLOUR, run.items.label[: run.images]),
-        (xy[run.images :], "D", TEXT_COLOUR, run.items.label[: run.texts]),
-    ):
-        colour = [colours[label] for label in labels] if colours else plain
+    known = colours[chart.runs.index(run)]
+    for part, marker, plain in ((xy[: run.images], "o", IMAGE_COLOUR), (xy[run.images :], "D", TEXT_COLOUR)):
+        colour = plain if known is None else known[: len(part)]
         style: dict[str, Any] = {"linewidths": 0, "alpha": 0.75, "rasterized": raster}
         marks.append(axes.scatter(part[:, 0], part[:, 1], s=area, c=colour, marker=marker, **style))
     left, bottom, right, top = chart.frame
@@ -180,12 +180,16 @@ def _scatter(
     return marks
 
 
-def _colours(chart: TimelineChart) -> dict[str, str]:
-    """The colour of each class; empty where modality is all that can be told apart."""
-    names = sorted({label for run in chart.runs for label in run.items.label})
-    if not 2 <= len(names) <= MOST_CLASSES:
-        return {}
-    return dict(zip(names, own_colours(names) or class_colours(len(names)), strict=True))
+def _coloured(chart: TimelineChart) -> tuple[PointColours, ...]:
+    return chart.colours or point_colours(chart)
+
+
+def _colours(chart: TimelineChart) -> list[Any]:
+    """The colours of each run's pairs; None where it is modality that is told apart."""
+    coloured = _coloured(chart)
+    if coloured[0].colour == MODALITY:
+        return [None] * len(coloured)
+    return [colours_of_pairs(one, norm, QUIET) for one, norm in zip(coloured, scales_of(coloured), strict=True)]
 
 
 def _curve(axes: Axes, measure: Measure, chart: TimelineChart, *, small: bool = False, bottom: bool = True) -> None:
@@ -211,15 +215,32 @@ def _handles(chart: TimelineChart) -> list[Any]:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=run_colour(run.index), label=run.name) for run in chart.runs]
-    for marker, label in (("o", "Images"), ("D", "Texts")):
-        handles.append(Line2D([], [], marker=marker, color=QUIET, linestyle="", markersize=3.5, label=label))
-    colours = list(_colours(chart).items())
-    for name, colour in colours[:MOST_NAMED]:
+    coloured = _coloured(chart)
+    plain = (IMAGE_COLOUR, TEXT_COLOUR) if coloured[0].colour == MODALITY else (QUIET, QUIET)
+    for marker, label, colour in zip("oD", ("Images", "Texts"), plain, strict=True):
+        handles.append(Line2D([], [], marker=marker, color=colour, linestyle="", markersize=3.5, label=label))
+    named = _named(chart, coloured)
+    for name, colour in named[:MOST_NAMED]:
         mark = {"marker": "s", "color": colour, "linestyle": "", "markersize": 3.5}
         handles.append(Line2D([], [], label=name[:18], **mark))
-    if len(colours) > MOST_NAMED:
-        handles.append(Line2D([], [], linestyle="", label=f"and {len(colours) - MOST_NAMED} more"))
+    if len(named) > MOST_NAMED:
+        handles.append(Line2D([], [], linestyle="", label=f"and {len(named) - MOST_NAMED} more"))
     return handles
+
+
+def _named(chart: TimelineChart, coloured: Sequence[PointColours]) -> list[tuple[str, Any]]:
+    """What the colours stand for: classes, or some numbers of a scale; of each run where each has its own."""
+    first = coloured[0]
+    if first.numbers is None:
+        return list(zip(first.classes, colours_of_classes(first), strict=False))
+    own = first.own_scale and len(coloured) > 1
+    found = []
+    for run, one, norm in list(zip(chart.runs, coloured, scales_of(coloured), strict=True))[: None if own else 1]:
+        if norm is not None:
+            letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own else ""
+            ink, stops = colour_map_of(one), np.linspace(norm.vmin, norm.vmax, STOPS)
+            found += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
+    return found
 
 
 def _legend(axes: Axes, chart: TimelineChart) -> None:
@@ -231,6 +252,13 @@ def _legend(axes: Axes, chart: TimelineChart) -> None:
 def _note(chart: TimelineChart, shown: Sequence[int]) -> str:
     sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
     words = [chart.note, f"Pairs: {sizes}"]
+    by = _coloured(chart)[0]
+    if by.colour != MODALITY:
+        words.append(
+            f"Coloured by {words_of(by.colour).lower()}{', of the last step' if by.colour in COMPUTED else ''}"
+        )
+    if by.note:
+        words.append(by.note[0].upper() + by.note[1:])
     if len(shown) < len(chart.steps):
         words.append(f"{len(shown)} of {len(chart.steps)} steps are shown")
     sampled = [run for run in chart.runs if run.measured < run.n]

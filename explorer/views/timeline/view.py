@@ -95,7 +95,7 @@ class TimelineView(View):
         words += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
         for name, value in chart.placement.options.items():
             words += [f"--{name}", str(value)]
-        return words
+        return [*words, "--colour", self._colours.by] if self._colours is not None else words
 
     def actions_for_palette(self) -> list[QAction]:
         return self._actions

@@ -14,11 +14,11 @@ from PIL import Image
 
 from trainer.charts import ChartError
 from trainer.charts.placement import Placement
-from trainer.charts.timeline import MEASURES, pca_frames, sample_of, timeline
+from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
 from trainer.figures import film
 from trainer.figures import timeline as figure
 from trainer.figures.files import FigureError
-from trainer.store import Items, Workspace, write_snapshot
+from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)
 
@@ -170,14 +170,41 @@ def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
         film.check_film(tmp_path / "x.avi")
 
 
+def test_points_of_figures_and_films_are_coloured_as_asked(charted: Workspace):
+    chart = timeline(charted, [1, 2], curves=False)
+    first = {}
+    for by in (None, "modality", "label", "subject_colour", "agreement", "rank", "cosine"):
+        coloured = dataclasses.replace(chart, colours=point_colours(chart, by))
+        film = figure._Film(coloured)
+        marks = [mark for marks in film._marks for mark in marks]
+        first[by] = np.concatenate([np.broadcast_to(mark.get_facecolors(), (240, 4)) for mark in marks])
+        assert len(film.at(0, 80, 0.5).shape) == 3
+    assert np.array_equal(first[None], first["label"])
+    assert len(np.unique(first["modality"], axis=0)) == 2
+    assert len(np.unique(first["subject_colour"], axis=0)) == 6
+    assert len(np.unique(first["label"], axis=0)) == 8
+    # An image and its text are one pair; both runs agree or not about it.
+    agreement = first["agreement"].reshape(4, 240, 4)
+    assert (agreement == agreement[:1]).all()
+    # The scales of two runs are their own: the least cosine of each has one colour.
+    image, text = (getattr(read_snapshot(chart.runs[1].folders[-1]), part) for part in ("image", "text"))
+    least = (image * text).sum(1).argmin()
+    cosine = first["cosine"].reshape(4, 240, 4)
+    assert np.allclose(cosine[2, least, :3], (0.267004, 0.004874, 0.329415), atol=1e-3)
+    with pytest.raises(ChartError, match=r"no column .nothing.*subject_colour"):
+        point_colours(chart, "nothing")
+
+
 def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_path: Path, capsys):
     from trainer.__main__ import main
 
     out = [str(tmp_path / "t.svg"), str(tmp_path / "t.csv")]
-    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "2", "--json", "--out", *out]
+    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "2", "--json", "--colour", "rank"]
+    line += ["--out", *out]
     assert main(line) == 0
     assert json.loads(capsys.readouterr().out)["files"] == out
     assert "step 240" in (tmp_path / "t.svg").read_text()
+    assert "Coloured by rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
     chart = timeline(charted, [1, 2])
     lines = (tmp_path / "t.csv").read_text().splitlines()
     assert len(lines) == 1 + sum(len(curve.x) for run in chart.runs for curve in run.curves.values())

@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
     add_placement_arguments(parser)
     parser.add_argument(
+        "--colour", metavar="BY", help="modality, agreement, rank, cosine or a column (label where there are classes)"
+    )
+    parser.add_argument(
         "--out",
         nargs="+",
         action="extend",
@@ -51,8 +54,16 @@ def run(args: argparse.Namespace) -> int:
     for file in films:
         check_film(file)
     check_suffixes(file for file in args.out if file not in films)
-    chosen = {"dataset": args.dataset, "split": args.split}
-    write(args.workspace, args.runs, args.out, placement=placement_of(args), frames=args.frames, **chosen)
+    chosen = {"dataset": args.dataset, "split": args.split, "colour": args.colour}
+    write(
+        args.workspace,
+        args.runs,
+        args.out,
+        placement=placement_of(args),
+        frames=args.frames,
+        colour=args.colour,
+        **chosen,
+    )
     names = [str(file) for file in (*args.out, *([args.frames] if args.frames else []))]
     print(json_text({"files": names}) if args.json else "\n".join(names))
     return 0
@@ -67,14 +78,25 @@ def write(
     frames: Path | None = None,
     dataset: str | None = None,
     split: str | None = None,
+    colour: str | None = None,
 ) -> str:
     """Writes films, frames, figures and numbers; returns the command that does the same."""
+    from dataclasses import replace
+
+    from trainer.charts.timeline import point_colours
     from trainer.figures import film
     from trainer.figures import timeline as figure
     from trainer.figures.files import write_figure
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
-    options = {"dataset": dataset, "split": split, **placement.options, "frames": frames and frames.name}
+    chart = replace(chart, colours=point_colours(chart, colour))
+    options = {
+        "dataset": dataset,
+        "split": split,
+        **placement.options,
+        "colour": colour,
+        "frames": frames and frames.name,
+    }
     line = command_line("timeline", runs, files, options)
     title = "Geometry timeline"
     films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
