@@ -169,5 +169,5 @@ def _full(folder: Path, usage: Callable[[Path], tuple[int, int, int]] = shutil.d
         return ""
     return (
         f"The disk of {folder} has {free / _MIB:,.0f} MiB left; a checkpoint needs {size / _MIB:,.0f} MiB. "
-        "Free some space, or the run will fail when it saves."
+        "Free some space, or the run will pause when it saves."
     )

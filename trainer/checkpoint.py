@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trainer.problem import Problem
-from trainer.store import write_atomically
+from trainer.store import disk, write_atomically
 
 KEPT: Final = 3
 """How many of the newest checkpoints stay, besides the best."""
@@ -31,6 +31,8 @@ _TRAINING: Final = "training.pt"
 _TOKENIZER: Final = "tokenizer.json"
 _MANIFEST: Final = "manifest.json"
 _NAME: Final = re.compile(r"step_(\d{6,})")
+_SPARE: Final = 2**20
+"""Bytes that a checkpoint takes beside its tensors, at most."""
 
 
 class CheckpointError(Problem):
@@ -65,7 +67,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
         tokenizer: JSON of the tokenizer, so that the folder is enough to embed with.
 
     Raises:
-        CheckpointError: The disk is full or gone; nothing half-written stays and older checkpoints are untouched.
+        DiskTrouble: The disk is full or gone; nothing half-written stays and older checkpoints are untouched.
     """
     step = training["step"]
     folder = checkpoints / f"step_{step:06d}"
@@ -80,19 +82,23 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
         manifest = {"format": 1, "step": step, "torch": str(torch.__version__), "files": files}
         (draft / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
-    checkpoints.mkdir(parents=True, exist_ok=True)
-    try:
+    need = _SPARE + sum(value.nbytes for value in weights.values()) + sum(_bytes_of(training))
+    with disk.writing(f"The checkpoint of step {step}", checkpoints, need):
+        # Not its parents: a run's folder that is gone must not come back as an empty one.
+        checkpoints.mkdir(exist_ok=True)
         write_atomically(folder, write)
-    except Exception as error:  # torch and safetensors hide a full disk behind errors of their own
-        free = shutil.disk_usage(checkpoints).free
-        raise CheckpointError(
-            f"The checkpoint of step {step} cannot be written to {checkpoints} ({error}); {free / 2**20:,.0f} MiB are "
-            "free there. The older checkpoints are whole: free some space, then resume."
-        ) from error
     return folder
 
 
 def load(folder: Path, *, training: bool = True) -> Checkpoint:
+def _bytes_of(value: Any) -> Iterator[int]:
+    if isinstance(value, Tensor):
+        yield value.nbytes
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _bytes_of(part)
+
+
     """The checkpoint in `folder`, every byte compared with its manifest first.
 
     Args:

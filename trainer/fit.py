@@ -16,7 +16,8 @@ from trainer.models import has_batch_norm
 from trainer.pretrained import read_architecture
 from trainer.problem import Problem
 from trainer.speech import Speech
-from trainer.store import RunLog, Workspace, write_atomically
+from trainer.room import Room, StoppedWaiting
+from trainer.store import RunLog, Workspace, disk, write_atomically
 from trainer.training import FitError, Training
 from trainer.watch import Watch
 from trainer.wishes import Wishes
@@ -33,7 +34,11 @@ def fit(workspace: Workspace, run: int) -> None:
     with RunLog.claim(workspace, run) as log, Wishes(log) as wishes:
         speech = Speech(log.folder / "log.txt")
         try:
-            status, reason = _train(workspace, log, wishes, speech)
+        room = Room(log, wishes, speech)
+            status, reason = _train(workspace, log, wishes, speech, room)
+            room.until_written(log.settle)
+        except StoppedWaiting as stopped:
+            status, reason = "stopped", str(stopped)
         except Exception as error:
             problem = _as_problem(error, workspace.config_of(log.run.id))
             if problem is not error:
@@ -47,7 +52,7 @@ def fit(workspace: Workspace, run: int) -> None:
         speech.say(f"{status}. {reason}")
 
 
-def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) -> tuple[str, str]:
+def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, room: Room) -> tuple[str, str]:
     """The status and its reason at the end of this sitting."""
     run = workspace.config_of(log.run.id)
     config.check(run)
@@ -64,10 +69,10 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
         tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
-    _keep(log.folder / "tokenizer.json", tokenizer.to_json())
+    room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
     training = Training(run, splits.train, tokenizer, where, found=found, built_from=sizes)
     _introduce(log, speech, splits, training)
-    watch = Watch(log, run, training, speech=speech)
+    watch = Watch(log, run, training, speech=speech, room=room)
     watch.hold_out(splits, tokenizer)
     watch.begin()
 
@@ -95,6 +100,8 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech) ->
 
 class _Stopped(Exception):
     """Raised out of the preparation of the data by the wish to stop."""
+        for sentence in training.news():
+            speech.say(sentence)
 
 
 def _telling(log: RunLog, wishes: Wishes) -> Callable[[float, str], None]:
@@ -137,8 +144,9 @@ def _tokenizer(
 
 def _keep(file: Path, text: str) -> None:
     """Writes what the run needs in every later sitting; what is there already stays."""
-    if not file.exists():
-        write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None)
+    with disk.writing(file.name, file, 2 * len(text)):
+        if not file.exists():
+            write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None)
 
 
 def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Training) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Final
+
+_KEPT: Final = 1_000
+"""Lines that wait for room on the disk, at most."""
 
 
 class Speech:
@@ -13,18 +18,28 @@ class Speech:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._unwritten: list[str] = []
 
     def say(self, line: str) -> None:
         """One line, with the time of day."""
         stamped = f"{time.strftime('%H:%M:%S')}  {line}"
-        print(stamped, flush=True)
+        # A full disk, or a terminal that is gone, is no reason to end a training. What is printed to a file stays in
+        # its buffer, and is written with the next line that can be.
+        with contextlib.suppress(OSError):
+            print(stamped, flush=True)
         self.write(stamped)
 
     def write(self, text: str) -> None:
-        """For the log file only; nothing where standard output is that file already."""
-        if not self._output_is_the_file():
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(text.rstrip("\n") + "\n")
+        """For the log file only; nothing where standard output is that file already. Kept while the disk is full."""
+        if self._output_is_the_file():
+            return
+        self._unwritten = [*self._unwritten[-_KEPT:], text.rstrip("\n") + "\n"]
+        with contextlib.suppress(OSError), self._file.open("ab", buffering=0) as file:
+            while self._unwritten:
+                line = self._unwritten[0].encode()
+                if file.write(line) != len(line):
+                    return
+                self._unwritten.pop(0)
 
     def _output_is_the_file(self) -> bool:
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,8 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
 from trainer.metrics import headline, metric
 from trainer.speech import Speech
-from trainer.store import Items, RunLog, crashes, snapshot_name, write_snapshot
+from trainer.store import Items, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.room import Room
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
 
@@ -27,6 +30,10 @@ TRAINING: Final = "training"
 
 REST_S: Final = 0.2
 """How soon a paused run notices that it may go on."""
+_SPARE: Final = 2**20
+"""Bytes that a snapshot takes beside its embeddings, about."""
+_Written = TypeVar("_Written")
+
 
 
 @dataclass
@@ -58,10 +65,11 @@ class _Sitting:
 class Watch:
     """Watches one sitting of a training; everything it writes goes through the run's log."""
 
-    def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech) -> None:
+    def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech, room: Room) -> None:
         self._log = log
         self._run = run
         self._training = training
+        self._room = room
         self._speech = speech
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
@@ -106,10 +114,10 @@ class Watch:
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
-        self._log.rewind(found.step if found else -1)
+        self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
+        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         self._sitting = _Sitting(self._training.step)
         self._tell(TRAINING)
-        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         if not found:
             self._measure()
             self.save()
@@ -147,24 +155,32 @@ class Watch:
         step = self._training.step
         if step == self._saved_step:
             return
-        folder = checkpoint.save(
-            self._checkpoints,
-            modules=self._training.modules,
-            training={
-                "step": step,
-                "best": self._best,
-                "best_step": self._best_step,
-                "optimiser": self._training.optimiser.state_dict(),
-            },
-            tokenizer=self._tokenizer,
+        state = {
+            "step": step,
+            "best": self._best,
+            "best_step": self._best_step,
+            "optimiser": self._training.optimiser.state_dict(),
+        }
+        folder = self._written(
+            lambda: checkpoint.save(
+                self._checkpoints, modules=self._training.modules, training=state, tokenizer=self._tokenizer
+            )
         )
         self._log.checkpoint(step, folder, best=step == self._best_step)
         self._saved_step = step
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
         crashes.point("checkpoint.registered")
+            crashes.point("checkpoint.pruned")
             self._log.drop_checkpoint(gone)
 
-            crashes.point("checkpoint.pruned")
+    def _written(self, write: Callable[[], _Written]) -> _Written:
+        """Writes what must not be lost; while the disk is full the run is paused."""
+        waited = self._room.waited
+        written = self._room.until_written(write)
+        if self._room.waited > waited:
+            self._sitting = _Sitting(self._training.step)
+        return written
+
     def _ring(self, changes: list[Change]) -> None:
         """Writes what is wrong, or no longer, where the person looks: the run's row and its log."""
         for change in changes:
@@ -203,7 +219,8 @@ class Watch:
         }
         if self._training.method.inv_tau is not None:
             values["train/inv_tau"] = self._training.method.inv_tau
-        self._log.scalars(step, values | machine.load(self._training.device))
+        values |= machine.load(self._training.device)
+        self._written(lambda: self._log.scalars(step, values))
 
     def _diverged(self, update: Update) -> FitError:
         what = "The loss" if not math.isfinite(update.loss) else "The gradient"
@@ -239,7 +256,7 @@ class Watch:
                 self._snapshot(heldout, embedded)
         if self._batch is not None and step in self._snapshot_steps:
             self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device))
-        self._log.scalars(step, found)
+        self._written(lambda: self._log.scalars(step, found))
         line = _alone_line if alone else _line
         self._speech.say(line(step, self._training.total_steps, found))
         return self._judge(found.get(self._headline, math.nan))
@@ -256,7 +273,8 @@ class Watch:
         pairs, step = heldout.pairs, self._training.step
         folder = self._log.folder / "snapshots" / snapshot_name(dataset=pairs.name, split=pairs.split, step=step)
         n = len(pairs)
-        write_snapshot(
+        write = functools.partial(
+            write_snapshot,
             folder,
             image=embedded.image,
             text=embedded.text,
@@ -276,9 +294,17 @@ def _limits(objective: config.Objective) -> tuple[float, float] | None:
     most = getattr(objective, "inv_tau_max", None)
     learned = getattr(objective, "learn_inv_tau", True)
     return (1.0, most) if most is not None and learned else None
+        need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
+        self._written(lambda: self._whole_snapshot(folder, need, write))
 
 
 def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
+    def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
+        with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
+            # Not its parents: a run's folder that is gone must not come back as an empty one.
+            folder.parent.mkdir(exist_ok=True)
+            write()
+
     """The evaluation as a person reads it in the log."""
     line = (
         f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}  image to text "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,10 +13,13 @@ from typing import Final
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
+from trainer.store import disk
 from trainer.store.rows import DatabaseBusy, StoreError
 from trainer.store.upgrade import prepare
 
 BUSY_MS: Final = 10_000
+_A_CHANGE: Final = 2**18
+"""Bytes that a change of a row and its `run.json` take at most, about."""
 
 
 class Database:
@@ -107,6 +111,9 @@ def sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        found = disk.trouble(error, "The run's row", path, _A_CHANGE)
+        if found is not None and found.full:
+            raise found from error
         where, why = error.filename or path, error.strerror or error
         raise StoreError(f"{where} cannot be used: {why}. Check the disk and its rights, then try again.") from error
     except (DBAPIError, sqlite3.Error) as error:
@@ -121,8 +128,9 @@ def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return DatabaseBusy(f"{path} is in use by another program. Close what holds it, or try again in a moment.")
+    if code == sqlite3.SQLITE_FULL:
+        return disk.trouble(OSError(errno.ENOSPC, "full"), "The database", path, _A_CHANGE)
     texts = {
-        sqlite3.SQLITE_FULL: f"The disk of {path} is full. Free some space and try again; nothing was lost.",
         sqlite3.SQLITE_READONLY: f"{path} may not be written. Allow writing, or choose another --workspace.",
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened. Check that its folder exists and may be written.",
         sqlite3.SQLITE_IOERR: f"The disk of {path} does not answer ({cause}). Check that it is connected.",

@@ -6,15 +6,18 @@ that JSON lacks are the strings "nan", "inf" and "-inf". A torn last line, left 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from trainer.store import disk
 from trainer.store.files import write_atomically
-from trainer.store.rows import StoreError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +42,36 @@ class Journal:
         """The entry is with the operating system when this returns: it outlives the process.
 
         Raises:
-            StoreError: The disk is full or gone.
+            DiskTrouble: The disk is full or gone; then nothing of the entry is there.
         """
         line = (_to_line(entry) + "\n").encode("utf-8")
-        try:
-            written = self._file.write(line)
-        except OSError as error:
-            raise StoreError(
-                f"{self._path} cannot be written: {error.strerror}. Free some space, then resume."
-            ) from error
-        if written != len(line):
-            raise StoreError(f"{self._path} cannot be written: the disk is full. Free some space, then resume.")
+        with disk.writing("The curves", self._path, len(line)):
+            if self._file.closed:
+                self._file = self._path.open("ab", buffering=0)
+            # A journal that was moved or removed takes lines that nobody will find.
+            if os.fstat(self._file.fileno()).st_ino != self._path.stat().st_ino:
+                self._file.close()
+                raise FileNotFoundError(errno.ENOENT, "moved away")
+            end = self._file.seek(0, os.SEEK_END)
+            try:
+                if self._file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, "full")
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(end)
+                    self._file.close()
+                raise
 
     def rewind(self, step: int) -> None:
-        """Drops every entry past `step`."""
+        """Drops every entry past `step`.
+
+        Raises:
+            DiskTrouble: The disk is full or gone; then every entry is still there.
+        """
         self._file.close()
         kept = "".join(_to_line(entry) + "\n" for entry in read_journal(self._path) if entry.step <= step)
-        write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None)
+        with disk.writing("The curves", self._path, 2 * len(kept)):
+            write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None)
         self._file = self._path.open("ab", buffering=0)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from trainer.store import schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
 from trainer.store.journal import number_to_json, read_journal
-from trainer.store.life import identity, is_held
+from trainer.store.life import Identity, identity, is_held
 from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_number, write_run_file
 from trainer.store.run_table import RunTable
@@ -38,6 +38,9 @@ def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
     for row in runs.active():
         folder = runs.folder / row["folder"]
         if row["status"] == "queued" or is_held(folder / "alive.lock") or not _given_up(row):
+            continue
+        # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
+        if not folder.is_dir() and row["pid"] and identity(row["pid"]) == _claimed(row):
             continue
         if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder)):
             workspace.catch_up(row["id"])
@@ -88,6 +91,10 @@ def rebuild(database: Database, facts: Facts, runs_folder: Path) -> int:
         facts.add_entries(document["id"], read_journal(folder / "metrics.jsonl"))
         count += 1
     return count
+
+
+def _claimed(row: Mapping[str, Any]) -> Identity:
+    return Identity(row["pid"], row["start_ticks"], row["boot_id"])
 
 
 def _given_up(row: Mapping[str, Any]) -> bool:

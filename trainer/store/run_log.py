@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -12,7 +13,8 @@ from types import TracebackType
 from typing import Any, Final
 
 from trainer.store import crashes
-from trainer.store.files import sweep_drafts
+from trainer.store.disk import DiskTrouble
+from trainer.store.files import sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal
 from trainer.store.life import AliveLock, identity
 from trainer.store.rows import ENDED, RunRow, StoreError
@@ -27,6 +29,10 @@ _STEP_WAIT_MS: Final = 50
 _RETRY_S: Final = 5.0
 _PATIENCE_S: Final = 120.0
 """How long the end of a run waits for a locked database."""
+_FULL_S: Final = 2.0
+"""How long it waits for a full disk: who can, pauses the run instead."""
+RESERVE: Final = ".tmp-reserve"
+RESERVE_BYTES: Final = 2**20
 _MOMENTARY: Final = ("save", "evaluate")
 
 
@@ -53,6 +59,8 @@ class RunLog:
         self._rows = 0
         self._flushed_at = self._beat_at = self._asked_at = float("-inf")
         self._progress: dict[str, Any] = {}
+        self._trouble: StoreError | None = None
+        self._reserve = run.folder / RESERVE
         self._asked = ""
         self._ended = False
         self.memory: Callable[[], dict[str, float]] = dict
@@ -103,6 +111,7 @@ class RunLog:
         for name in ("", "checkpoints", "snapshots"):
             sweep_drafts(row.folder / name)
         log = cls(workspace, workspace.run(row.id), lock)
+        log.take_reserve()
         workspace.catch_up(row.id)
         return log
 
@@ -115,7 +124,7 @@ class RunLog:
         """Logs numbers of one step: in the journal when this returns, in the database within 0.25 s of calls.
 
         Raises:
-            StoreError: The disk is full or gone.
+            DiskTrouble: The disk is full or gone; then nothing is logged.
         """
         plain = {name: float(value) for name, value in values.items()}
         if not plain:
@@ -154,6 +163,25 @@ class RunLog:
         except StoreError:
             self._asked = ""
         return self._asked
+
+    def tell(self, phase: str) -> None:
+        """Shows another phase at the same step."""
+        known = {"step": self.run.step, "total_steps": self.run.total_steps, **self._progress}
+        self.progress(**{**known, "phase": phase})
+
+    def said(self, name: str, otherwise: float) -> float:
+        """What `progress` was told last."""
+        return self._progress.get(name, otherwise)
+
+    def take_reserve(self) -> None:
+        """Keeps a little room on the disk, so that a run can still say that it is full."""
+        with contextlib.suppress(OSError):
+            write_atomically(self._reserve, lambda draft: draft.write_bytes(os.urandom(RESERVE_BYTES)) and None)
+
+    def give_reserve(self) -> None:
+        """Gives that room to whatever is said next."""
+        with contextlib.suppress(OSError):
+            self._reserve.unlink(missing_ok=True)
 
     def status(self, status: str, reason: str = "") -> None:
         """Sets the run's status; an ended one is final for this log, and waits for a locked database."""
@@ -227,8 +255,19 @@ class RunLog:
         while not self._settle():
             if time.monotonic() >= deadline:
                 return False
+            if isinstance(self._trouble, DiskTrouble) and time.monotonic() >= deadline - patience_s + _FULL_S:
+                return False
             time.sleep(0.05)
         return True
+
+    def settle(self) -> None:
+        """Brings everything said so far into the database, if others do not hold it for minutes.
+
+        Raises:
+            DiskTrouble: Its disk is full or gone.
+        """
+        if not self.flush(patience_s=_PATIENCE_S) and isinstance(self._trouble, DiskTrouble):
+            raise self._trouble
 
     def close(self) -> None:
         """Marks a run that said nothing of its end as interrupted, stores the rest, and lets the lock go."""
@@ -238,6 +277,7 @@ class RunLog:
             elif self._buffer or self._waiting:
                 self.flush(patience_s=1.0)
         finally:
+            self.give_reserve()
             self._workspace.close()
             self._journal.close()
             self._lock.release()
@@ -278,7 +318,8 @@ class RunLog:
             while self._waiting:
                 self._waiting[0]()
                 self._waiting.popleft()
-        except StoreError:
+        except StoreError as error:
+            self._trouble = error
             # Training goes on without its database: the journal holds the curves, and the next try is a while away.
             self._retry_at = time.monotonic() + _RETRY_S
             return False

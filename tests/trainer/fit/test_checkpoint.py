@@ -8,6 +8,7 @@ from torch import nn
 
 from trainer import checkpoint
 from trainer.checkpoint import CheckpointError
+from trainer.store.disk import DiskTrouble
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_a_failing_disk_leaves_the_older_checkpoint_and_no_rubbish(saved, tmp_pa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("trainer.checkpoint.torch.save", full)
-    with pytest.raises(CheckpointError, match=r"step 2 cannot be written.*MiB are free"):
+    with pytest.raises(DiskTrouble, match=r"is full: the checkpoint of step 2 needs 1,\d+ KiB and .* are free"):
         saved(2)
     assert [path.name for path in tmp_path.iterdir()] == ["step_000001"]
     assert checkpoint.load(tmp_path / "step_000001").step == 1

@@ -1,0 +1,207 @@
+"""Promises 4 and 19: a run whose disk is full, read-only or gone waits, says so, and goes on by itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainer.store import Workspace
+
+pytestmark = pytest.mark.faults
+
+FILLS = (
+    *("checkpoints.begun:3", "journal.appended:4", "run.json.begun:9", "said:3", "snapshots.begun:4"),
+    *("checkpoints.begun:1", "scalars.stored:2", "metrics.jsonl.begun:1", "snapshots.begun:1", "checkpoints.begun:5"),
+    *("journal.appended:1", "run.json.begun:3", "said:5", "snapshots.begun:9", "scalars.stored:1"),
+    *("checkpoints.begun:2", "journal.appended:12", "run.json.begun:20", "tokenizer.json.begun:1", "said:4"),
+)
+"""When the disk is filled to its last byte: before a checkpoint, the curves, a row, a line of the log, embeddings."""
+KINDS = {"read-only": errno.EROFS, "permission denied": errno.EACCES, "drive unplugged": errno.EIO, "folder gone": 0}
+MOMENTS = (
+    "checkpoints.begun:2",
+    "snapshots.begun:4",
+    "checkpoints.begun:4",
+    "checkpoints.begun:1",
+    "snapshots.begun:1",
+)
+
+QUICK = """
+from trainer import room
+from trainer.speech import Speech
+from trainer.store import crashes, run_log
+room.RETRY_S = run_log._RETRY_S = 0.3
+def at(moment, act):
+    where, count = moment.split(":")
+    seen = [0]
+    def point(name):
+        if name == where:
+            seen[0] += 1
+            act(seen[0] - int(count))
+    crashes.point = point
+    if where == "said":
+        say = Speech.say
+        def saying(self, line):
+            point("said")
+            say(self, line)
+        Speech.say = saying
+"""
+FILL = """
+import os
+def fill(turn):
+    if turn == 0:
+        with open({ballast!r}, "wb", buffering=0) as file:
+            try:
+                while file.write(bytes(2**16)):
+                    pass
+            except OSError:
+                pass
+at({moment!r}, fill)
+"""
+BREAK = """
+import os
+def refuse(turn):
+    if turn < 0 or os.path.exists({mended!r}):
+        return
+    if not {number}:
+        if turn == 0:
+            os.rename({folder!r}, {aside!r})
+        return
+    raise OSError({number}, os.strerror({number}), "somewhere")
+at({moment!r}, refuse)
+"""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A disk of its own, 100 MB: the smallest that takes the images of a run."""
+    folder = tmp_path_factory.mktemp("disk")
+    command = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
+    try:
+        made = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        made = False
+    if not made:
+        pytest.skip("only root may mount the small disk that is filled")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def on_disk(disk: Path) -> Iterator[Workspace]:
+    workspace = Workspace(disk / "space")
+    yield workspace
+    workspace.close()
+
+
+@pytest.fixture(scope="module")
+def unhurt(on_disk, small, zygote, straight):
+    """The same run on the small disk, whose files it fills once."""
+    run = small(on_disk)
+    assert zygote.start(on_disk, run).ended() == 0
+    return straight.of(on_disk, run)
+
+
+def until_paused(workspace: Workspace, run: int) -> str:
+    """The reason why it waits; empty when it never did."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        row = workspace.run(run)
+        if row.status == "paused" and "disk" in row.alerts:
+            return row.reason
+        time.sleep(0.05)
+    return ""
+
+
+def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults):
+    tried, good = faults.times(20), 0
+    assert len(FILLS) == 20
+    ballast = disk / "ballast"
+    for moment in FILLS[:tried]:
+        run = small(on_disk)
+        trainer = zygote.start(on_disk, run, before=QUICK + FILL.format(ballast=str(ballast), moment=moment))
+        reason = until_paused(on_disk, run)
+        ballast.unlink()
+        ended = trainer.ended()
+        row = on_disk.run(run)
+        said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
+        went_on = ended == 0 and row.status == "finished" and not row.reason and "disk" not in row.alerts
+        log = (row.folder / "log.txt").read_text(encoding="utf-8")
+        heard = "is full" in log and "going on" in log
+        good += said and went_on and heard and unhurt.same_as(unhurt.of(on_disk, run))
+        on_disk.purge(run)
+    words = "paused, named disk, need and free, went on by itself, bit-identical"
+    faults.row(4, "disk filled to the last byte while training", words, tried, good)
+    assert good == tried
+
+
+def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk, small, zygote, unhurt):
+    ballast = disk / "ballast"
+    run = small(on_disk)
+    before = QUICK + FILL.format(ballast=str(ballast), moment="checkpoints.begun:3")
+    trainer = zygote.start(on_disk, run, before=before)
+    assert until_paused(on_disk, run)
+    os.kill(trainer.pid, 15)
+    assert trainer.ended() == 0
+    ballast.unlink()
+    assert on_disk.run(run).status == "stopped"
+    assert "is full" in on_disk.run(run).reason
+    assert zygote.start(on_disk, run).ended() == 0
+    assert unhurt.same_as(unhurt.of(on_disk, run))
+
+
+def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small, zygote, straight, tmp_path, faults):
+    tried, good = faults.times(20), 0
+    cases = [(kind, moment) for moment in MOMENTS for kind in KINDS]
+    assert len(cases) == 20
+    chosen = cases if tried == 20 else [cases[1], cases[7]]
+    assert len(chosen) == tried
+    for number, (kind, moment) in enumerate(chosen):
+        run = small()
+        folder, mended = space.run(run).folder, tmp_path / f"mended-{number}"
+        aside = folder.with_name(f"unplugged-{folder.name}")
+        places = {"mended": str(mended), "folder": str(folder), "aside": str(aside)}
+        before = QUICK + BREAK.format(number=KINDS[kind], moment=moment, **places)
+        trainer = zygote.start(space, run, before=before)
+        reason = until_paused(space, run)
+        assert not [row.id for row in space.reconcile() if row.id == run], "a living run was taken for dead"
+        mended.touch()
+        if aside.exists():
+            aside.rename(folder)
+        ended = trainer.ended()
+        said = "cannot be written" in reason and "Check the disk" in reason
+        row = space.run(run)
+        good += said and ended == 0 and row.status == "finished" and straight.same_as(straight.of(space, run))
+    words = "paused, named, went on by itself, bit-identical"
+    faults.row(19, "disk read-only, forbidden, unplugged, or the run's folder gone", words, tried, good)
+    assert good == tried
+
+
+def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
+    from trainer.figures.files import FigureError, Rows, write_figure
+
+    tried, good = faults.times(20), 0
+    ballast = disk / "ballast"
+    for number in range(tried):
+        file = disk / f"old-{number}.{('csv', 'parquet')[number % 2]}"
+        file.write_text("old")
+        with ballast.open("wb", buffering=0) as filled:
+            try:
+                while filled.write(bytes(2**16)):
+                    pass
+            except OSError:
+                pass
+        table = Rows(("a", "b"), [(i, os.urandom(8).hex()) for i in range(20_000)])
+        try:
+            write_figure([file], figure=lambda: None, rows=lambda table=table: table, command="")
+        except FigureError as error:
+            left = [path.name for path in disk.iterdir() if path.name.startswith(".tmp")]
+            good += file.read_text() == "old" and str(file) in str(error) and not left
+        ballast.unlink()
+    faults.row(4, "export to a full disk", "named; the old file whole, no half file", tried, good)
+    assert good == tried
