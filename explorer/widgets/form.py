@@ -209,6 +209,7 @@ class Row(QWidget):
         elif isinstance(self.editor, Switch):
             self.editor.setChecked(value)
         elif isinstance(self.editor, QComboBox) and self._choosable:
+            self.editor.setCurrentIndex(self.editor.findText(value))
             self.editor.setEditText(value)
         elif isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(self.editor.findData(value))
@@ -222,6 +223,8 @@ class Row(QWidget):
         with QSignalBlocker(self.editor):
             self.editor.clear()
             self.editor.addItems(list(choices))
+            # At none of them while it is none of them: Down then goes to the first.
+            self.editor.setCurrentIndex(self.editor.findText(now))
             self.editor.setEditText(now)
 
     def set_problem(self, sentence: str) -> None:

@@ -246,3 +246,19 @@ def test_pairs_of_a_table_are_its_lines(tmp_path: Path):
     assert count_pairs(config.Table(path=str(table), heldout_share=0.5)) == 1
     assert count_pairs(config.Table(path=str(tmp_path / "none.csv"))) is None
     assert count_pairs(config.Scenes(train_pairs=99)) == 99
+
+
+def test_a_choosable_text_offers_what_there_is_and_takes_anything(dressed, qtbot) -> None:
+    form = Form(config.Table, choosable=frozenset({"caption_column"}))
+    qtbot.addWidget(form)
+    form.set_choices("caption_column", ["one", "two"])
+    assert form.value().caption_column == "title", "offering changes nothing"
+    editor = form.editor("caption_column")
+    with qtbot.waitSignal(form.changed):
+        qtbot.keyClick(editor, Qt.Key.Key_Down)
+    assert form.value().caption_column == "one"
+    editor.setEditText("three")
+    assert form.value().caption_column == "three"
+    form.set_value(config.Table(caption_column="two"))
+    qtbot.keyClick(editor, Qt.Key.Key_Up)
+    assert form.value().caption_column == "one"
