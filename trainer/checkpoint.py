@@ -30,9 +30,9 @@ _WEIGHTS: Final = "model.safetensors"
 _TRAINING: Final = "training.pt"
 _TOKENIZER: Final = "tokenizer.json"
 _MANIFEST: Final = "manifest.json"
-_NAME: Final = re.compile(r"step_(\d{6,})")
 _SPARE: Final = 2**20
 """Bytes that a checkpoint takes beside its tensors, at most."""
+_NAME: Final = re.compile(r"step_(\d{6,})")
 
 
 class CheckpointError(Problem):
@@ -90,7 +90,6 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
     return folder
 
 
-def load(folder: Path, *, training: bool = True) -> Checkpoint:
 def _bytes_of(value: Any) -> Iterator[int]:
     if isinstance(value, Tensor):
         yield value.nbytes
@@ -99,6 +98,7 @@ def _bytes_of(value: Any) -> Iterator[int]:
             yield from _bytes_of(part)
 
 
+def load(folder: Path, *, training: bool = True) -> Checkpoint:
     """The checkpoint in `folder`, every byte compared with its manifest first.
 
     Args:

@@ -15,8 +15,8 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.models import has_batch_norm
 from trainer.pretrained import read_architecture
 from trainer.problem import Problem
-from trainer.speech import Speech
 from trainer.room import Room, StoppedWaiting
+from trainer.speech import Speech
 from trainer.store import RunLog, Workspace, disk, write_atomically
 from trainer.training import FitError, Training
 from trainer.watch import Watch
@@ -33,8 +33,8 @@ def fit(workspace: Workspace, run: int) -> None:
     """
     with RunLog.claim(workspace, run) as log, Wishes(log) as wishes:
         speech = Speech(log.folder / "log.txt")
-        try:
         room = Room(log, wishes, speech)
+        try:
             status, reason = _train(workspace, log, wishes, speech, room)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
@@ -100,8 +100,6 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
 
 class _Stopped(Exception):
     """Raised out of the preparation of the data by the wish to stop."""
-        for sentence in training.news():
-            speech.say(sentence)
 
 
 def _telling(log: RunLog, wishes: Wishes) -> Callable[[float, str], None]:

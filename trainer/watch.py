@@ -19,21 +19,21 @@ from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
 from trainer.metrics import headline, metric
+from trainer.room import Room
 from trainer.speech import Speech
 from trainer.store import Items, RunLog, crashes, disk, snapshot_name, write_snapshot
-from trainer.room import Room
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
 
 TRAINING: Final = "training"
 """Phase of a run that makes updates; before it come the phases of preparing the data."""
 
-REST_S: Final = 0.2
-"""How soon a paused run notices that it may go on."""
 _SPARE: Final = 2**20
 """Bytes that a snapshot takes beside its embeddings, about."""
 _Written = TypeVar("_Written")
 
+REST_S: Final = 0.2
+"""How soon a paused run notices that it may go on."""
 
 
 @dataclass
@@ -67,9 +67,9 @@ class Watch:
 
     def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech, room: Room) -> None:
         self._log = log
+        self._room = room
         self._run = run
         self._training = training
-        self._room = room
         self._speech = speech
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
@@ -167,9 +167,9 @@ class Watch:
             )
         )
         self._log.checkpoint(step, folder, best=step == self._best_step)
+        crashes.point("checkpoint.registered")
         self._saved_step = step
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
-        crashes.point("checkpoint.registered")
             crashes.point("checkpoint.pruned")
             self._log.drop_checkpoint(gone)
 
@@ -285,8 +285,16 @@ class Watch:
             model=self._log.run.name,
             fingerprint=pairs.fingerprint,
         )
+        need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
+        self._written(lambda: self._whole_snapshot(folder, need, write))
         width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
         self._log.snapshot(step, pairs.name, pairs.split, folder, n, width)
+
+    def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
+        with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
+            # Not its parents: a run's folder that is gone must not come back as an empty one.
+            folder.parent.mkdir(exist_ok=True)
+            write()
 
 
 def _limits(objective: config.Objective) -> tuple[float, float] | None:
@@ -294,17 +302,9 @@ def _limits(objective: config.Objective) -> tuple[float, float] | None:
     most = getattr(objective, "inv_tau_max", None)
     learned = getattr(objective, "learn_inv_tau", True)
     return (1.0, most) if most is not None and learned else None
-        need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
-        self._written(lambda: self._whole_snapshot(folder, need, write))
 
 
 def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
-    def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
-        with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
-            # Not its parents: a run's folder that is gone must not come back as an empty one.
-            folder.parent.mkdir(exist_ok=True)
-            write()
-
     """The evaluation as a person reads it in the log."""
     line = (
         f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}  image to text "
