@@ -11,6 +11,7 @@ import torch
 from trainer import checkpoint, config, data, device, pretrained
 from trainer.data import DataSplits
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.models import has_batch_norm
 from trainer.pretrained import read_architecture
@@ -65,7 +66,13 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
         if found is not None:
             speech.say(found.origin)
         sizes = found.blueprint if found else read_architecture(run.model, log.folder)
-        splits = data.load(run.data, image_size=sizes.image_size, workspace_folder=workspace.folder, progress=progress)
+        splits = data.load(
+            run.data,
+            image_size=sizes.image_size,
+            workspace_folder=workspace.folder,
+            progress=progress,
+            loading=run.loading,
+        )
         tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
@@ -93,6 +100,8 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
         if wish == "evaluate":
             watch.evaluate()
         watch.saw(training.update())
+        for sentence in training.news():
+            speech.say(sentence)
 
     watch.save()
     return "finished", ""
@@ -172,6 +181,8 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
     speech.say(
         f"{len(pairs):,} training pairs, held out {held}; {parameters:,} parameters, {training.total_steps} steps"
     )
+    if isinstance(pairs.images, StreamedImages):
+        speech.say(f"images are decoded anew each epoch, because {pairs.images.why}")
     _warn_of_batch_norm(speech, training)
     for path, reason in splits.report.problems[:10]:
         speech.say(f"left out: {path}: {reason}")

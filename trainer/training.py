@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config, device, methods, models, optim, pretrained
@@ -19,6 +20,8 @@ from trainer.data.order import steps_per_epoch
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
+from trainer.data.stream import BatchStream
+from trainer.data.streamed import StreamedImages
 from trainer.problem import Problem
 
 
@@ -109,6 +112,15 @@ class Training:
         length = self.architecture.context_length
         self._texts = CaptionTokens(captions, tokenizer, length, seed=run.seed, sample=sample)
         self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
+        streamed = isinstance(pairs.images, StreamedImages) and self.method.reads_images
+        self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
+
+    def news(self) -> list[str]:
+        """Sentences about pictures that were found to be unreadable since this was last asked."""
+        if self._stream is None or not self._stream.news:
+            return []
+        news, self._stream.news = self._stream.news, []
+        return news
 
     @property
     def modules(self) -> dict[str, nn.Module]:
@@ -154,12 +166,25 @@ class Training:
             self._order = (epoch, list(drawn))
         # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
         rows = np.sort(self._order[1][place])
-        images, other = self._views(rows, epoch) if self.method.reads_images else (None, None)
+        images = other = None
+        if self.method.reads_images:
+            rows, pixels = (rows, self._pairs.images[rows]) if self._stream is None else self._stream.batch(self.step)
+            images, other = self._views(pixels, rows, epoch)
         tokens = self._texts.of(rows, epoch).to(self.device) if self.method.reads_texts else None
         return methods.Batch(images, tokens, torch.from_numpy(rows).to(self.device), other, self.step)
 
-    def _views(self, rows: Int[np.ndarray, " n"], epoch: int) -> tuple[Tensor, Tensor | None]:
-        images = torch.from_numpy(self._pairs.images[rows]).to(self.device)
+    def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
+        """Rows of every batch from a step on, sorted."""
+        while step < self.total_steps:
+            epoch, place = divmod(step, self._per_epoch)
+            drawn = list(self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch))
+            yield from map(np.sort, drawn[place:])
+            step += self._per_epoch - place
+
+    def _views(
+        self, pixels: UInt8[np.ndarray, "n s s 3"], rows: Int[np.ndarray, " n"], epoch: int
+    ) -> tuple[Tensor, Tensor | None]:
+        images = torch.from_numpy(pixels).to(self.device)
         seed, layout = self._run.seed, device.memory_format(self.device)
         if self.method.views == 1:
             crops = random_crops(images, rows, seed, epoch, self._run.optimiser.crop_scale)

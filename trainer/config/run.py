@@ -107,6 +107,20 @@ class Run:
     optimiser: Optimiser = field(default_factory=Optimiser)
     watching: Watching = field(default_factory=Watching)
 
+    loading: Literal["auto", "prepared", "streamed"] = option(
+        "auto",
+        "Images",
+        "prepared: decoded once and kept on the disk. streamed: decoded anew each epoch. auto: prepared where they fit.",
+        advanced=True,
+    )
+    workers: int = option(
+        0,
+        "Decoding processes",
+        "How many decode streamed images ahead of the training; 0: one for each core.",
+        low=0,
+        high=64,
+        advanced=True,
+    )
 
 def choices(section: Any) -> tuple[type, ...]:
     """The dataclasses a section (`Data`, `Model`, `Objective`) may be, in the order a form shows them."""

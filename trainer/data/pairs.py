@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,23 +9,14 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer.catalog import PromptSuite
+from trainer.data.problem import DataError
+from trainer.data.streamed import StreamedImages
 from trainer.pictures import Location
-from trainer.problem import Problem
+
+__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source"]
 
 BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
-
-
-class DataError(Problem):
-    """Data that cannot be trained on; the message names the cause and the next step.
-
-    Attributes:
-        problems: (path or line, reason) of every item that was looked at and cannot be used.
-    """
-
-    def __init__(self, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
-        super().__init__(message)
-        self.problems = list(problems)
 
 
 @dataclass(frozen=True)
@@ -63,8 +53,8 @@ class Pairs:
     name: str
     """Of the data set: "scenes", the folder's name, the table's stem."""
     split: str
-    images: UInt8[np.ndarray, "n size size 3"]
-    """Read-only memory map of the prepared cache."""
+    images: UInt8[np.ndarray, "n size size 3"] | StreamedImages
+    """Read-only memory map of the prepared cache; where that does not fit, decoded whenever rows are asked for."""
     captions: list[str]
     labels: list[str]
     """Class of each pair, "" where it has none."""

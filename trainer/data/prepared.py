@@ -1,4 +1,8 @@
-"""The prepared cache: every image of a split decoded once, then read as one memory map."""
+"""The prepared cache: every image of a split decoded once, then read as one memory map.
+
+Where it does not fit, images are decoded whenever they are asked for (`streamed`): the first time all of them are
+decoded as well, to know which ones can be read and what the pixels are, but only that is kept.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import UInt8
 
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
+from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
 from trainer.pictures import Decoder, Location, borrowed, file_of
 
@@ -36,14 +41,20 @@ _UNUSED_DAYS: Final = 30
 _SPARE: Final = 64 * 2**20
 """Bytes that are left on the disk for everything else."""
 
+_DIGESTS: Final = "digests.bin"
+
+_MOST_OF_FREE: Final = 0.8
+"""Share of the free space that a cache takes unasked; checkpoints and snapshots need some, too."""
+
 Progress = Callable[[float, str], None]
+Loading = Literal["auto", "prepared", "streamed"]
 
 
 @dataclass(frozen=True)
 class Prepared:
     """The decoded images of those sources that could be read."""
 
-    images: UInt8[np.ndarray, "n size size 3"]
+    images: UInt8[np.ndarray, "n size size 3"] | StreamedImages
     rows: list[int]
     """Position of each image among the sources."""
     problems: list[tuple[str, str]]
@@ -53,7 +64,9 @@ class Prepared:
     """Of the decoded images alone."""
 
 
-def prepare(sources: Sequence[Source], *, size: int, cache: Path, progress: Progress) -> Prepared:
+def prepare(
+    sources: Sequence[Source], *, size: int, cache: Path, progress: Progress, loading: Loading = "auto"
+) -> Prepared:
     """The images of `sources` at `size`, from the cache if the same files were decoded before.
 
     The cache is known by paths, sizes, times and captions, so a changed, added or removed file makes a new one. What
@@ -64,23 +77,46 @@ def prepare(sources: Sequence[Source], *, size: int, cache: Path, progress: Prog
         size: Side of the decoded square, in pixels.
         cache: Folder of all caches.
         progress: Told the share that is done.
+        loading: "prepared": from the cache. "streamed": decoded anew each time. "auto": streamed if the cache would
+            take most of the free space.
 
     Raises:
         DataError: The cache cannot be written, or there is no room for it.
     """
     folder = cache / f"{_fingerprint(sources)}-{size}"
+    why = _why_streamed(loading, folder, bytes_needed(len(sources), size))
+    if why and not folder.is_dir():
+        folder = folder.with_name(f"{folder.name}-streamed")
     written_once(
         folder,
-        lambda unfinished: _decode_all(sources, size, unfinished, progress),
+        lambda unfinished: _decode_all(sources, size, unfinished, progress, keep=not why),
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
         keep_unfinished=True,
     )
     os.utime(folder)
     _remove_unused(cache)
     facts = json.loads((folder / "prepared.json").read_text(encoding="utf-8"))
-    images = np.load(folder / "images.npy", mmap_mode="r")
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
+    if why:
+        places = [str(sources[row].path) for row in facts["rows"]]
+        images = StreamedImages(places, size, why, digests=_digests(folder / _DIGESTS, len(places)))
+    else:
+        images = np.load(folder / "images.npy", mmap_mode="r")
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
+
+
+def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
+    """Why the images are not kept, as a part of a sentence; empty if they are."""
+    if loading == "streamed":
+        return "that was chosen"
+    begun = folder.with_name(f".{folder.name}.unfinished") / "images.npy"  # has its room already
+    if loading == "prepared" or folder.is_dir() or begun.is_file():
+        return ""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder.parent).free
+    if needed <= min(_MOST_OF_FREE * free, free - _SPARE):
+        return ""
+    return f"prepared, they would need {needed / 2**20:,.0f} of the {free / 2**20:,.0f} MiB that are free"
 
 
 def bytes_needed(n: int, size: int) -> int:
@@ -121,9 +157,9 @@ def _remove_unused(cache: Path) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Images that one helper decodes into their rows of the shared file."""
+    """Images that one helper decodes into their rows of the shared file, or for their digests alone."""
 
-    file: Path
+    file: Path | None
     offset: int
     """Where the first one's pixels begin, in bytes."""
     first: int
@@ -150,7 +186,7 @@ class _Ended(Exception):
 def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
     """Fills the part's rows."""
     reasons, remarks, digests = {}, {}, []
-    told = decoder.decode(part.places, size=part.size, file=part.file, offset=part.offset, sync=True)
+    told = decoder.decode(part.places, size=part.size, file=part.file, offset=part.offset, sync=part.file is not None)
     for row, decoded in enumerate(told, part.first):
         if ended.is_set():
             told.close()
@@ -189,27 +225,27 @@ def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Progress) -> None:
-    file, journal = folder / "images.npy", folder / "decoded.jsonl"
-    finished = _begin(file, journal, len(sources), size)
-    start = np.load(file, mmap_mode="r").offset
+def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Progress, *, keep: bool) -> None:
+    file, journal = (folder / "images.npy" if keep else None), folder / "decoded.jsonl"
+    finished, start = _begin(file, journal, len(sources), size)
     parts = {
         first: _Part(file, start + bytes_needed(first, size), first, tuple(source.path for source in chunk), size)
         for first, chunk in ((first, sources[first : first + _CHUNK]) for first in range(0, len(sources), _CHUNK))
     }
     done = sum(part.count for part in finished)
     waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
+    doing = "Preparing images" if keep else "Looking at all images once"
     with journal.open("a", encoding="utf-8") as written:
         for part in _decoded(waiting):
             finished.append(part)
             written.write(json.dumps(asdict(part)) + "\n")
             written.flush()
             done += part.count
-            progress(done / len(sources), f"Preparing images: {done:,} of {len(sources):,}")
+            progress(done / len(sources), f"{doing}: {done:,} of {len(sources):,}")
     reasons = {int(row): words for part in finished for row, words in part.reasons.items()}
     remarks = {int(row): words for part in finished for row, words in part.remarks.items()}
     rows = [row for row in range(len(sources)) if row not in reasons]
-    if reasons:
+    if reasons and file is not None:
         _keep(file, rows)
     facts = {
         "rows": rows,
@@ -217,20 +253,23 @@ def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Pr
         "remarks": [(sources[row].relative, remarks[row]) for row in sorted(remarks)],
         "fingerprint": _content(finished, len(rows), size),
     }
+    (folder / _DIGESTS).write_bytes(b"".join(bytes.fromhex(part.digests) for part in _in_order(finished)))
     (folder / "prepared.json").write_text(json.dumps(facts), encoding="utf-8")
-    journal.unlink()
+    journal.unlink(missing_ok=True)
 
 
-def _begin(file: Path, journal: Path, n: int, size: int) -> list[_Done]:
-    """The parts that an interrupted process had decoded into the file; makes the file if there is none."""
-    shape = (n, size, size, 3)
+def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_Done], int]:
+    """The parts that an interrupted process had decoded, and where the pixels begin in the file, which is made."""
+    if file is None:
+        return list(_finished(journal)) if journal.exists() else [], 0
     with contextlib.suppress(OSError, ValueError):
-        if np.load(file, mmap_mode="r").shape == shape:
-            return list(_finished(journal))
+        images = np.load(file, mmap_mode="r")
+        if images.shape == (n, size, size, 3):
+            return list(_finished(journal)), images.offset
     journal.unlink(missing_ok=True)
     _check_room(file.parent, bytes_needed(n, size))
     _allocate(file, n, size)
-    return []
+    return [], np.load(file, mmap_mode="r").offset
 
 
 def _finished(journal: Path) -> Iterator[_Done]:
@@ -247,7 +286,7 @@ def _check_room(folder: Path, needed: int) -> None:
     if needed > free - _SPARE:
         raise DataError(
             f"The decoded images need {needed / 2**20:,.0f} MiB and {folder} has {free / 2**20:,.0f} MiB free. "
-            "Free some space, choose a smaller model.image_size, or another --workspace."
+            'Free some space, choose another --workspace, a smaller model.image_size, or loading = "streamed".'
         )
 
 
@@ -275,9 +314,22 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
 def _content(parts: Sequence[_Done], n: int, size: int) -> str:
     """Hash of all pixels, made of the digest of each image."""
     digest = hashlib.blake2b(repr((n, size, size, 3)).encode(), digest_size=16)
-    for part in sorted(parts, key=lambda part: part.first):
+    for part in _in_order(parts):
         digest.update(part.digests.encode())
     return digest.hexdigest()
+
+
+def _in_order(parts: Sequence[_Done]) -> list[_Done]:
+    return sorted(parts, key=lambda part: part.first)
+
+
+def _digests(file: Path, n: int) -> list[bytes]:
+    """One of each image; none of a cache that was made before they were kept."""
+    try:
+        found = np.fromfile(file, "V16")
+    except OSError:
+        return []
+    return [digest.tobytes() for digest in found] if len(found) == n else []
 
 
 def _slices(n: int) -> Iterator[slice]:

@@ -13,7 +13,8 @@ from trainer import config
 from trainer.data import scenes
 from trainer.data.listing import listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
-from trainer.data.prepared import prepare
+from trainer.data.prepared import Loading, prepare
+from trainer.data.streamed import StreamedImages
 
 Progress = Callable[[float, str], None]
 
@@ -21,7 +22,9 @@ _DRAWING: Final = 0.8
 """Share of the work on Scenes that is drawing, on data sets by name that is downloading; the rest is decoding."""
 
 
-def load(data: config.Data, *, image_size: int, workspace_folder: Path, progress: Progress) -> DataSplits:
+def load(
+    data: config.Data, *, image_size: int, workspace_folder: Path, progress: Progress, loading: Loading = "auto"
+) -> DataSplits:
     """The pairs of a data set, decoded at `image_size`; from the workspace's caches where these are up to date.
 
     Args:
@@ -29,6 +32,8 @@ def load(data: config.Data, *, image_size: int, workspace_folder: Path, progress
         image_size: Side of the images, in pixels.
         workspace_folder: Holds `data/` (Scenes) and `cache/` (decoded images).
         progress: Told the share done and a note for the person. May raise to stop; nothing half-written is kept.
+        loading: Whether the training images are kept decoded, as `prepare` says. Held-out ones, which are read over and
+            over, are wherever they fit.
 
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
@@ -44,7 +49,11 @@ def load(data: config.Data, *, image_size: int, workspace_folder: Path, progress
     for split, sources in parts.items():
         low, high = (start + (1 - start) * part / total for part in (done, done + len(sources)))
         prepared = prepare(
-            sources, size=image_size, cache=workspace_folder / "cache", progress=_within(progress, low, high)
+            sources,
+            size=image_size,
+            cache=workspace_folder / "cache",
+            progress=_within(progress, low, high),
+            loading=loading if split == "train" else "auto",
         )
         problems += prepared.problems
         remarks += prepared.remarks
@@ -84,7 +93,9 @@ def _place(relative: str) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
-def _pairs(name: str, split: str, sources: Sequence[Source], images: np.ndarray, content: str) -> Pairs:
+def _pairs(
+    name: str, split: str, sources: Sequence[Source], images: np.ndarray | StreamedImages, content: str
+) -> Pairs:
     digest = hashlib.blake2b(content.encode(), digest_size=16)
     for source in sources:
         digest.update(f"{source.caption}\0{source.label}\0".encode("utf-8", "replace"))

@@ -1,6 +1,14 @@
 """Foreign pictures: where they lie, and their pixels or the reason why there are none. Imports no torch, no Qt."""
 
-from trainer.pictures.decoder import Decoded, Decoder, HelperError, borrowed, read_picture, read_pictures
+from trainer.pictures.decoder import (
+    Decoded,
+    Decoder,
+    HelperError,
+    borrowed,
+    read_picture,
+    read_pictures,
+    scratch_file,
+)
 from trainer.pictures.decoding import FORMATS, SUFFIXES, UnreadableImage, open_image, read_image
 from trainer.pictures.location import Cell, Location, Member, file_of, location
 
@@ -21,4 +29,5 @@ __all__ = [
     "read_image",
     "read_picture",
     "read_pictures",
+    "scratch_file",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,9 @@ _TICK_S: Final = 0.2
 _START_S: Final = 60.0
 _LOOK_S: Final = 1.0
 """Of silence, after which it is counted how much of a core the helper gets."""
+
+_SHARE: Final = 64
+"""A scratch file lies in memory if so many of its size would."""
 
 _FEW_THREADS: Final = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -90,7 +94,7 @@ class Decoder:
         places: Sequence[Location | str],
         *,
         size: int,
-        file: Path,
+        file: Path | None,
         offset: int = 0,
         whole: bool = False,
         sync: bool = False,
@@ -103,7 +107,8 @@ class Decoder:
         Args:
             places: Where they lie.
             size: Side of the decoded square; with `whole`, the longer side at most.
-            file: Exists and has room: picture i is written at `offset + i * size * size * 3`.
+            file: Exists and has room: picture i is written at `offset + i * size * size * 3`. None: its pixels are not
+                wanted, only what became of it.
             offset: Of the first picture, in bytes.
             whole: The whole picture at its own shape instead of its middle square.
             sync: The file is on the disk when the last one has been told.
@@ -114,7 +119,7 @@ class Decoder:
         """
         done, suspect, finished = 0, -1, False
         room = size * size * 3
-        fixed = {"size": size, "file": str(file.absolute()), "whole": whole, "sync": sync}
+        fixed = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
         try:
             while done < len(places):
                 self._ask(fixed | {"places": list(map(_absolute, places[done:])), "offset": offset + done * room})
@@ -314,7 +319,7 @@ def read_pictures(
         HelperError: No helper can be started.
         OSError: There is no room for the pixels.
     """
-    with _scratch(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
+    with scratch_file(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
         told = list(decoder.decode(places, size=size, file=file))
         pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
     return pixels, told
@@ -328,7 +333,7 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
         HelperError: No helper can be started.
         OSError: There is no room for the pixels.
     """
-    with _scratch(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
+    with scratch_file(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
         (told,) = decoder.decode([place], size=edge, file=file, whole=True)
         if told.reason:
             raise UnreadableImage(told.reason)
@@ -337,13 +342,21 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
 
 
 @contextlib.contextmanager
-def _scratch(size: int) -> Iterator[Path]:
+def scratch_file(size: int) -> Iterator[Path]:
     """A file of so many zeros for as long as it is needed, in memory where the system has a folder for that."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    number, name = tempfile.mkstemp(prefix="pictures-", dir=memory)
+    number, name = tempfile.mkstemp(prefix="pictures-", dir=_memory_folder(size))
     os.close(number)
     try:
         os.truncate(name, size)
         yield Path(name)
     finally:
         os.unlink(name)
+
+
+def _memory_folder(size: int) -> str | None:
+    """A folder that is no disk, unless the file could fill it: containers have little of it."""
+    folder = "/dev/shm"
+    with contextlib.suppress(OSError):
+        if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > _SHARE * size:
+            return folder
+    return None

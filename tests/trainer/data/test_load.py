@@ -226,7 +226,13 @@ def test_a_cache_without_room_is_refused_before_it_is_begun(
     nearly_full = namedtuple("usage", "free")(prepared._SPARE + 1)
     monkeypatch.setattr(prepared.shutil, "disk_usage", lambda folder: nearly_full)
     with pytest.raises(DataError, match=r"need 0 MiB and .* 64 MiB free"):
-        read(config.Folder(path=str(folder), heldout_share=0.01), workspace)
+        load(
+            config.Folder(path=str(folder), heldout_share=0.01),
+            image_size=32,
+            workspace_folder=workspace,
+            progress=quiet,
+            loading="prepared",
+        )
 
 
 def test_caches_unused_for_a_month_go(folder: Path, workspace: Path) -> None:
