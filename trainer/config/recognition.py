@@ -97,9 +97,10 @@ def _columns(place: Path, separator: str) -> list[str]:
         with place.open("rb") as file:
             start = file.readline(1_000_000)
         wide = start.startswith((b"\xff\xfe", b"\xfe\xff"))
-        first = start.decode("utf-16" if wide else "utf-8-sig", "replace").partition("\r")[0].strip("\n")
+        first = start.decode("utf-16" if wide else "utf-8-sig", "replace").partition("\r")[0].strip("\n\ufffd")
         if place.suffix.lower() in (".jsonl", ".ndjson"):
-            return list(json.loads(first))
+            found = json.loads(first)
+            return list(found) if isinstance(found, dict) else []
         return next(csv.reader([first], delimiter=separator or max(",\t;", key=first.count)), [])
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []

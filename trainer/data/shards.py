@@ -159,11 +159,12 @@ class _Sample:
 def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
     """Runs of members with one key. A tar that ends early gives what it holds, and a problem."""
     sample: _Sample | None = None
-    whole, end = tar.stat().st_size, 0
+    whole, end, last = tar.stat().st_size, 0, "the beginning"
     with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
         try:
             for info in archive:
                 end = info.offset_data + info.size
+                last = info.name
                 if not info.isreg() or info.issparse():
                     continue
                 if end > whole:
@@ -177,6 +178,10 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
             # Two empty blocks end a tar; tarfile does not miss them.
             if whole - end < 2 * tarfile.BLOCKSIZE:
                 raise tarfile.ReadError("its end is missing")
+            # Nor does it tell of a damaged header: it takes it for the end, and what follows would be lost unseen.
+            file.seek(-(-end // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
+            if any(file.read(2 * tarfile.BLOCKSIZE)):
+                raise tarfile.ReadError(f"what follows {foreign.spelled(last)} is no member")
         except tarfile.ReadError as error:
             problems.append((name, f"The tar is damaged or cut short: {error}. What comes before is used."))
     if sample is not None:

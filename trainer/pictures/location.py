@@ -55,7 +55,7 @@ class NoFile(Exception):
 
 def location(text: str) -> Location:
     """The place that `str` of a location names."""
-    if "::" in text:
+    if "::" in text and not os.path.lexists(text):  # a file may be called so, too
         if found := _MEMBER.fullmatch(text):
             return Member(Path(found["file"]), int(found["offset"]), int(found["size"]), found["name"])
         if found := _CELL.fullmatch(text):

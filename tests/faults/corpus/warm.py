@@ -1,0 +1,202 @@
+"""A process that has loaded what opening needs, and forks a child with limits for each thing that is opened.
+
+Run as a script: the names of hostile files come in on standard input, one JSON line a result goes out. An order is
+`trainer` with the arguments of the command, or `call` with the name of a function in `ways` and its arguments. So the
+time of a trial is that of the opening alone, and a file that takes all memory or never ends takes only its child with
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CEILING = 3 << 30
+"""Bytes of address space a child may take on top of what it has: beyond the promise, below what hurts a machine."""
+PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of an order.
+
+    Attributes:
+        code: Exit status; 2 is a refusal in words, negative a signal.
+        words: What was said, both streams.
+        cpu_s: Processor time of the child and of its own children.
+        wall_s: From the order to the end; of little meaning on a busy machine.
+        peak_mib: Most memory at a time, above what the warm process has.
+    """
+
+    name: str
+    code: int
+    words: str
+    cpu_s: float
+    wall_s: float
+    peak_mib: float
+
+
+def trials(names: Sequence[str], folder: Path, canary: Path) -> list[Trial]:
+    """Makes hostile files and opens each in a child of its own, one after the other.
+
+    Args:
+        names: Of the cases of `hostile`.
+        folder: Where they are made and the children work.
+        canary: What code would touch that runs.
+    """
+    here = Path(__file__)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{here.parents[3]}:{here.parents[1]}"}
+    environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", "QT_QPA_PLATFORM": "offscreen", "HF_HUB_OFFLINE": "1"}
+    answer = subprocess.run(
+        [sys.executable, str(here)],
+        input=json.dumps([list(names), str(canary)]),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=True,
+    )
+    return [Trial(**json.loads(line)) for line in answer.stdout.splitlines()]
+
+
+def _main() -> None:
+    names, canary = json.load(sys.stdin)
+    _warm()
+    from corpus.hostile import CASES, Place
+
+    for number, name in enumerate(names):
+        place = Place(Path(f"{number:03}").absolute(), Path(canary))
+        place.folder.mkdir()
+        order = CASES[name](place) | {"name": name}
+        print(json.dumps(_tried(order, _resident())), flush=True)
+        shutil.rmtree(place.folder, ignore_errors=True)
+
+
+def _warm() -> None:
+    """Loads what opening loads; makes no thread, for a fork would lose it."""
+    import alembic.command
+    import corpus.hostile
+    import numpy as np
+    import open_clip
+    import pyarrow.csv
+    import pyarrow.parquet
+    import safetensors
+    import torch
+    from PIL import Image
+
+    import explorer.thumbnails
+    import explorer.window.drops
+    import trainer.__main__ as command
+    import trainer.config
+    import trainer.data
+    import trainer.fit
+    import trainer.project
+    from trainer.store import Workspace
+
+    torch.set_num_threads(1)
+    Image.init()
+    with tempfile.TemporaryDirectory() as folder:
+        Workspace(Path(folder)).runs()
+    command._parser(command._commands())
+    explorer_parts = (explorer.thumbnails, explorer.window.drops)
+    trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.fit, trainer.project)
+    assert all(
+        (alembic.command, np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts)
+    )
+
+
+def _tried(order: dict[str, Any], had: int) -> dict[str, Any]:
+    with tempfile.TemporaryFile() as said:
+        began = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _child(order, said.fileno())
+        code, usage = _waited(child, began + PATIENCE_S)
+        wall = time.monotonic() - began
+        said.seek(0)
+        words = said.read(20_000).decode("utf-8", "replace")
+    peak = max(0.0, usage.ru_maxrss / 1024 - had / 2**20)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Trial(order["name"], code, words, round(cpu, 3), round(wall, 3), round(peak, 1)).__dict__
+
+
+def _child(order: dict[str, Any], said: int) -> None:
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+        resource.setrlimit(resource.RLIMIT_AS, (_virtual() + CEILING,) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        code = _obeyed(order)
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _obeyed(order: dict[str, Any]) -> int:
+    from trainer import device
+    from trainer.problem import Problem
+
+    device.be_polite = lambda where: None
+    if "trainer" in order:
+        from trainer.__main__ import main
+
+        return main(order["trainer"])
+    from corpus import ways
+
+    name, *arguments = order["call"]
+    try:
+        getattr(ways, name)(*arguments)
+    except Problem as problem:
+        print(problem)
+        return 2
+    return 0
+
+
+def _waited(child: int, until: float) -> tuple[int, resource.struct_rusage]:
+    while True:
+        done, status, usage = os.wait4(child, os.WNOHANG)
+        if done:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # whatever it left behind
+            return os.waitstatus_to_exitcode(status), usage
+        if time.monotonic() > until:
+            os.killpg(child, signal.SIGKILL)
+            _, status, usage = os.wait4(child, 0)
+            return os.waitstatus_to_exitcode(status), usage
+        time.sleep(0.003)
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _virtual() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,70 @@
+"""Ways of opening that are no command: what the window does with a file that is dropped or shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer.problem import Problem
+
+
+class Refused(Problem):
+    """The sentence of a way that refuses without raising."""
+
+
+def drop(address: str) -> None:
+    """Drops an address or a path on the window."""
+    from PySide6.QtCore import QMimeData, QUrl
+
+    from explorer.window.drops import dropped
+
+    mime = QMimeData()
+    mime.setUrls([QUrl(address) if "://" in address else QUrl.fromLocalFile(address)])
+    found = dropped(mime)
+    if found.refused:
+        raise Refused(found.refused)
+    for path in found.paths:
+        thumbnail(str(path))
+    print("taken", found)
+
+
+def thumbnail(path: str) -> None:
+    """Shows a picture in a list."""
+    from explorer.thumbnails import thumbnail as small
+
+    small(path, 64)
+    print("shown")
+
+
+def coordinates(path: str) -> None:
+    """Takes the places of points from a file."""
+    from trainer.project.coordinates import read_coordinates
+
+    print("read", read_coordinates(Path(path)).shape)
+
+
+def vectors(path: str) -> None:
+    """Takes vectors of new images from a file."""
+    from trainer.project.coordinates import read_vectors
+
+    print("read", read_vectors(Path(path)).shape)
+
+
+def checkpoint(path: str) -> None:
+    """Opens a checkpoint that came with a workspace."""
+    from trainer.checkpoint import load
+
+    print("read", load(Path(path)).step)
+
+
+def snapshot(path: str) -> None:
+    """Opens embeddings that came with a workspace."""
+    from trainer.store import read_snapshot
+
+    print("read", read_snapshot(Path(path)).items.caption[0])
+
+
+def tokenizer(path: str) -> None:
+    """Takes a tokenizer from a file."""
+    from trainer.pretrained.tokenizers import tokenizer_by_name
+
+    print("read", tokenizer_by_name(path, cache=Path("cache"), progress=lambda share, note: None).size)

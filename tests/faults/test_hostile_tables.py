@@ -1,0 +1,57 @@
+"""Tables, tars and folders with something wrong: what is sound is used, the rest is named, nothing is swallowed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from corpus.tables import FAULTS, Faulty
+
+from trainer import config
+from trainer.data import DataError, load
+
+pytestmark = pytest.mark.faults
+
+
+def wrong(made: Faulty, workspace: Path) -> str:
+    """What of it is not as it should be; empty if all is."""
+    try:
+        data = replace(config.recognise(made.path), heldout_share=0.4)
+        splits = load(data, image_size=16, workspace_folder=workspace, progress=lambda share, note: None)
+    except (DataError, config.ConfigError) as error:
+        return "" if made.used == 0 and len(str(error)) > 20 else f"refused: {error}"
+    report = splits.report
+    if (report.used, len(report.problems)) != (made.used, made.reported):
+        return f"{report.used} used and {report.problems}, not {made.used} and {made.reported}"
+    if made.first and not report.problems[0][0].startswith(made.first):
+        return f"the first is said to be {report.problems[0]}, not {made.first}"
+    if not all(len(reason) > 10 and place for place, reason in report.problems):
+        return f"a reason is missing: {report.problems}"
+    pairs = [splits.train, *splits.heldout.values()]
+    try:
+        for part in pairs:
+            "".join((*part.captions, *part.paths, *part.labels)).encode()
+    except UnicodeEncodeError as error:
+        return f"cannot be stored: {error}"
+    return ""
+
+
+def test_what_is_sound_is_used_and_the_rest_is_named(faults, tmp_path: Path) -> None:
+    names = list(FAULTS) if faults.whole else list(FAULTS)[::10]
+    bad: dict[str, str] = {}
+    for number, name in enumerate(names):
+        folder = tmp_path / f"{number:03}"
+        folder.mkdir()
+        try:
+            said = wrong(FAULTS[name](folder, random.Random(name)), tmp_path / "workspace")
+        except Exception as error:
+            said = f"crashed: {error!r}"
+        if said:
+            bad[name] = said[:300]
+
+    told = "rows in = used + reported, the first bad one named by its line"
+    faults.row(11, "a table, tar or folder with something wrong", told, len(names), len(names) - len(bad))
+    assert len(FAULTS) >= 100
+    assert not bad, "\n".join(f"{name}: {said}" for name, said in bad.items())
