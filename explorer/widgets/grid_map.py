@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.widgets.cell_map import NOWHERE, CellMap
 from explorer.widgets.viridis import picture
 
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
@@ -39,65 +40,36 @@ class Heat:
     marked: int = -1
 
 
-class GridMap(QWidget):
+class GridMap(CellMap):
     """Paints a `Heat`.
 
     Signals:
-        pointed: Row and column under the pointer; -1, -1 for none.
         chosen: The row that was clicked, or moved to with the arrow keys.
     """
 
-    pointed = Signal(int, int)
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.heat: Heat | None = None
-        self._image = QImage()
-        self._at = (-1, -1)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(150, 150)
-        theme.theme().changed.connect(self.update)
 
     def show_heat(self, heat: Heat) -> None:
         """Draws this."""
-        self.heat = heat
-        self._image = picture(shares(heat))
-        self.update()
+        self.heat, pointed = heat, self._at
+        self.show_cells(heat.values, shares(heat))
+        # The next answer while a slider moves: the pointer is where it was.
+        self._at = pointed if pointed[0] < len(heat.values) and pointed[1] < heat.values.shape[1] else NOWHERE
 
     def sizeHint(self) -> QSize:
         return QSize(300, 260)
 
-    def frame(self) -> QRectF:
+    def room(self) -> QRectF:
         """Where the cells are, in pixels of the widget; square where there are as many rows as columns."""
         wide, high = max(self.width() - LEFT - RIGHT, 1), max(self.height() - TOP - BOTTOM, 1)
         if self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]:
             wide = high = min(wide, high)
         return QRectF(LEFT, TOP, wide, high)
-
-    def cell_at(self, place: QPointF) -> tuple[int, int]:
-        """Row and column at a place of the widget; -1, -1 outside."""
-        frame = self.frame()
-        if self.heat is None or not frame.contains(place):
-            return -1, -1
-        rows, columns = self.heat.values.shape
-        row = int((place.y() - frame.top()) / frame.height() * rows)
-        return min(row, rows - 1), min(int((place.x() - frame.left()) / frame.width() * columns), columns - 1)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        at = self.cell_at(event.position())
-        if at != self._at:
-            self._at = at
-            self.pointed.emit(*at)
-            self.update()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        super().leaveEvent(event)
-        self._at = (-1, -1)
-        self.pointed.emit(-1, -1)
-        self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         row, _ = self.cell_at(event.position())
@@ -116,7 +88,7 @@ class GridMap(QWidget):
         if self.heat is None:
             return
         painter = QPainter(self)
-        frame = self.frame()
+        frame = self.room()
         painter.drawImage(frame, self._image)
         self._paint_axes(painter, frame, self.heat)
         self._paint_bar(painter, frame, self.heat)
@@ -163,7 +135,7 @@ class GridMap(QWidget):
         row, column = self._at
         if row >= 0:
             painter.setPen(QPen(QColor(theme.LIGHT.surface), 1))
-            painter.drawRect(QRectF(frame.left() + column * wide, frame.top() + row * high, wide, high))
+            painter.drawRect(self.rect_of(row, column))
         if self.hasFocus():
             painter.setPen(QPen(theme.colour("focus"), 1))
             painter.drawRect(frame.adjusted(-1, -1, 1, 1))

@@ -7,12 +7,13 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.widgets.viridis import picture, shade
+from explorer.widgets.cell_map import CellMap, write_on
+from explorer.widgets.viridis import shade
 
 LEAST_CELL: Final = 14
 MOST_CELL: Final = 44
@@ -20,73 +21,37 @@ HEADS_PX: Final = 168
 """Greatest room for the upright names above."""
 
 
-class HeatMap(QWidget):
+class HeatMap(CellMap):
     """Cells in shades of one map, dark to bright.
 
     Signals:
-        pointed: Line and column under the pointer or the keyboard; -1, -1 for none.
         chosen: Line and column that were clicked, or Enter was pressed on.
     """
 
-    pointed = Signal(int, int)
     chosen = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None, *, name: str, words: str) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setAccessibleName(words)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._names: tuple[str, ...] = ()
         self._groups: tuple[int, ...] = ()
-        self._values: Float[np.ndarray, "n n"] = np.zeros((0, 0))
-        self._digits = 2
-        self._at = (-1, -1)
-        self._picture: QImage | None = None
-        theme.theme().changed.connect(self.update)
-
-    @property
-    def values(self) -> Float[np.ndarray, "n n"]:
-        """What is shown."""
-        return self._values
 
     def show_matrix(
         self, names: Sequence[str], values: Float[np.ndarray, "n n"], *, groups: Sequence[int] = ()
     ) -> None:
         """Shows the matrix; a hairline parts lines of different `groups`."""
-        self._names, self._values, self._groups = tuple(names), np.asarray(values, np.float64), tuple(groups)
-        self._at = (-1, -1)
-        self._picture = picture(self._values)
+        self._names, self._groups = tuple(names), tuple(groups)
+        known = np.asarray(values, np.float64)
+        self.show_cells(known, known)
         self.setAccessibleDescription(f"{len(names)} by {len(names)} cells")
         self.updateGeometry()
-        self.update()
-
-    def cell_at(self, place: QPointF) -> tuple[int, int]:
-        """Line and column at a place of the widget; -1, -1 outside."""
-        room, n = self._room(), len(self._names)
-        if not n or not room.contains(place):
-            return -1, -1
-        size = room.width() / n
-        return min(n - 1, int((place.y() - room.top()) / size)), min(n - 1, int((place.x() - room.left()) / size))
-
-    def centre_of(self, line: int, column: int) -> QPointF:
-        """The middle of a cell."""
-        room = self._room()
-        size = room.width() / max(1, len(self._names))
-        return QPointF(room.left() + (column + 0.5) * size, room.top() + (line + 0.5) * size)
 
     def sizeHint(self) -> QSize:
         return QSize(640, 560)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(320, 260)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._point(self.cell_at(event.position()))
-
-    def leaveEvent(self, _event: QEvent) -> None:
-        self._point((-1, -1))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         cell = self.cell_at(event.position())
@@ -98,23 +63,23 @@ class HeatMap(QWidget):
         n = len(self._names)
         if event.key() in moves and n:
             down, right = moves[Qt.Key(event.key())]
-            self._point((min(n - 1, max(0, self._at[0] + down)), min(n - 1, max(0, self._at[1] + right))))
+            self.point_at((min(n - 1, max(0, self._at[0] + down)), min(n - 1, max(0, self._at[1] + right))))
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._at[0] >= 0:
             self.chosen.emit(*self._at)
         else:
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        if self._picture is None or not self._names:
+        if self._image is None or not self._names:
             return
         painter = QPainter(self)
-        room, n = self._room(), len(self._names)
+        room, n = self.room(), len(self._names)
         size = room.width() / n
-        painter.drawImage(room, self._picture)
+        painter.drawImage(room, self._image)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         self._write_names(painter, room, size)
         if size >= 34:
-            self._write_values(painter, size)
+            self._write_values(painter)
         painter.setPen(QPen(theme.colour("surface"), 2))
         for place in range(1, n):
             if self._groups and self._groups[place] != self._groups[place - 1]:
@@ -124,8 +89,7 @@ class HeatMap(QWidget):
         if self._at[0] >= 0:
             painter.setPen(QPen(theme.colour("text"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            centre = self.centre_of(*self._at)
-            painter.drawRect(QRectF(centre.x() - size / 2, centre.y() - size / 2, size, size))
+            painter.drawRect(self.rect_of(*self._at))
 
     def _write_names(self, painter: QPainter, room: QRectF, size: float) -> None:
         metrics = painter.fontMetrics()
@@ -147,18 +111,14 @@ class HeatMap(QWidget):
             painter.drawText(QRectF(0, -10, room.top() - theme.INSIDE, 20), int(left), words)
             painter.restore()
 
-    def _write_values(self, painter: QPainter, size: float) -> None:
-        for (line, column), value in np.ndenumerate(self._values):
+    def _write_values(self, painter: QPainter) -> None:
+        for (line, column), value in np.ndenumerate(self._cells):
             if not np.isfinite(value):
                 continue
-            ground = shade(np.array([[value]]))[0, 0]
-            dark = float(ground @ np.array([0.299, 0.587, 0.114])) < 140
-            painter.setPen(QColor("white" if dark else "black"))
-            centre = self.centre_of(line, column)
-            at = QRectF(centre.x() - size / 2, centre.y() - size / 2, size, size)
-            painter.drawText(at, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}".replace("-", "−"))
+            ground = QColor(*shade(np.array([[value]]))[0, 0].tolist())
+            write_on(painter, self.rect_of(line, column), value, ground)
 
-    def _room(self) -> QRectF:
+    def room(self) -> QRectF:
         metrics = self.fontMetrics()
         longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0) + theme.BETWEEN
         left = min(longest, max(80, self.width() // 3))
@@ -166,10 +126,3 @@ class HeatMap(QWidget):
         n = max(1, len(self._names))
         side = max(n * 4.0, min(self.width() - left, self.height() - top, n * MOST_CELL))
         return QRectF(left, top, side, side)
-
-    def _point(self, cell: tuple[int, int]) -> None:
-        if cell != self._at:
-            self._at = cell
-            self.setCursor(Qt.CursorShape.PointingHandCursor if cell[0] >= 0 else Qt.CursorShape.ArrowCursor)
-            self.pointed.emit(*cell)
-            self.update()

@@ -18,10 +18,11 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPainterPath, QPen, QPixmap, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
+from explorer.widgets.picture import paint_square
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -193,7 +194,8 @@ class _Cell(QStyledItemDelegate):
         cell = option.rect.adjusted(2, 2, -2, -2)
         self._paint_ground(painter, QRectF(cell), option)
         square = QRect(cell.left() + PAD, cell.top() + PAD, PICTURE, PICTURE)
-        self._paint_picture(painter, square, item)
+        sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
+        paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
         words = QRect(square.left(), square.bottom() + 5, PICTURE, LINES * LINE)
@@ -215,21 +217,6 @@ class _Cell(QStyledItemDelegate):
         painter.setPen(QPen(theme.colour("focus"), 2) if focused else Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour("selection" if selected else "hover"))
         painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
-
-    def _paint_picture(self, painter: QPainter, square: QRect, item: StripItem) -> None:
-        clip = QPainterPath()
-        clip.addRoundedRect(QRectF(square), 4, 4)
-        painter.save()
-        painter.setClipPath(clip)
-        painter.fillRect(square, theme.colour("sunken"))
-        picture = self._picture(item.path)
-        if picture is not None:
-            painter.drawPixmap(square, picture, _middle(picture))
-        else:
-            sign = "triangle-alert" if item.problem else "image"
-            role = "bad" if item.problem else "disabled"
-            theme.icon(sign, 24, role).paint(painter, square)
-        painter.restore()
 
     def _paint_mark(self, painter: QPainter, square: QRect, mark: str) -> None:
         place = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
@@ -254,11 +241,6 @@ class _Cell(QStyledItemDelegate):
 def cell_size() -> QSize:
     """Of one picture with its words."""
     return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + LINES * LINE + 10)
-
-
-def _middle(picture: QPixmap) -> QRect:
-    side = min(picture.width(), picture.height())
-    return QRect((picture.width() - side) // 2, (picture.height() - side) // 2, side, side)
 
 
 def _words(item: StripItem) -> list[str]:

@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPai
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.widgets.cell_map import write_on
 from explorer.widgets.viridis import picture
 
 MARGIN: Final = 52
@@ -242,11 +243,7 @@ class MatrixMap(QWidget):
         for i in range(height):
             for j in range(width):
                 corners = (self.place_of(area.top + i + down, area.left + j + down) for down in (0, 1))
-                ground = self._image.pixelColor(j, i).name()
-                inks = (theme.LIGHT.surface, theme.LIGHT.text)
-                painter.setPen(QColor(max(inks, key=lambda ink, under=ground: theme.contrast(ink, under))))
-                words = f"{self._values[i, j]:.2f}".replace("-", "−")
-                painter.drawText(QRectF(*corners), Qt.AlignmentFlag.AlignCenter, words)
+                write_on(painter, QRectF(*corners), self._values[i, j], self._image.pixelColor(j, i))
 
     def _paint_mark(self, painter: QPainter) -> None:
         row, column = self._marked

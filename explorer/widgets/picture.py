@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize
+from PySide6.QtCore import QRect, QRectF, QSize
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -10,6 +10,24 @@ from explorer import theme
 
 MOST_ENLARGED = 4.0
 """Small pictures are drawn larger, but not until only blocks are seen."""
+
+
+def paint_square(
+    painter: QPainter, square: QRect, pixmap: QPixmap | None, *, sign: str = "image", role: str = "disabled"
+) -> None:
+    """The middle square of a picture with rounded corners; a sign where there is none."""
+    clip = QPainterPath()
+    clip.addRoundedRect(QRectF(square), 4, 4)
+    painter.save()
+    painter.setClipPath(clip)
+    painter.fillRect(square, theme.colour("sunken"))
+    if pixmap is None or pixmap.isNull():
+        theme.icon(sign, 24, role).paint(painter, square)
+    else:
+        edge = min(pixmap.width(), pixmap.height())
+        middle = QRect((pixmap.width() - edge) // 2, (pixmap.height() - edge) // 2, edge, edge)
+        painter.drawPixmap(square, pixmap, middle)
+    painter.restore()
 
 
 class Picture(QWidget):

@@ -15,7 +15,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPainterPath,
     QPaintEvent,
     QPen,
     QPixmap,
@@ -24,6 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
+from explorer.widgets.picture import paint_square
 
 LEAST_PX: Final = 84
 MOST_PX: Final = 132
@@ -157,19 +157,7 @@ class PictureRow(QWidget):
         painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), shown.caption)
 
     def _paint_picture(self, painter: QPainter, square: QRect, shown: Shown, focused: bool) -> None:
-        clip = QPainterPath()
-        clip.addRoundedRect(QRectF(square), 4, 4)
-        painter.save()
-        painter.setClipPath(clip)
-        painter.fillRect(square, theme.colour("sunken"))
-        picture = self._picture(shown.path)
-        if picture is None or picture.isNull():
-            theme.icon("image", 24, "disabled").paint(painter, square)
-        else:
-            edge = min(picture.width(), picture.height())
-            middle = QRect((picture.width() - edge) // 2, (picture.height() - edge) // 2, edge, edge)
-            painter.drawPixmap(square, picture, middle)
-        painter.restore()
+        paint_square(painter, square, self._picture(shown.path))
         if shown.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             colour = theme.colour("focus") if focused else QColor(theme.colour(self._colour))

@@ -65,7 +65,7 @@ def test_sliders_of_the_batch(qtbot, view: ExplainingView):
 def test_a_click_on_a_row_shows_its_negatives(qtbot, view: ExplainingView):
     go_to(qtbot, view, "batch")
     card = view.panes.cards["infoloob-1"]
-    frame = card.map.frame()
+    frame = card.map.room()
     rows = len(card.grid.values)
     place = QPointF(frame.center().x(), frame.top() + 6.5 / rows * frame.height())
     qtbot.mouseClick(card.map, Qt.MouseButton.LeftButton, pos=place.toPoint())

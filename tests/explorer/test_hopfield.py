@@ -131,7 +131,7 @@ def test_a_row_of_the_phase_diagram_asks(qtbot, view: HopfieldView):
     view.tabs.setCurrentIndex(PANELS.index("phase"))
     settle(qtbot, view)
     grid = view.panes.cards["phase-0"]
-    frame = grid.map.frame()
+    frame = grid.map.room()
     qtbot.mouseClick(grid.map, Qt.MouseButton.LeftButton, pos=QPointF(frame.center().x(), frame.top() + 2).toPoint())
     first = grid.grid.row_ids[0]
     settle(qtbot, view)
