@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,14 +31,17 @@ class Database:
     Args:
         path: The file; it is made when there is none.
         wait_ms: How long writers wait for each other.
+
+    Attributes:
+        wait_ms: The same; it may be changed.
     """
 
     def __init__(self, path: Path, *, wait_ms: int = BUSY_MS) -> None:
         self.path = path
-        self._wait_ms = wait_ms
+        self.wait_ms = wait_ms
         with sentences(path):
             prepare(path)
-        self._engine = _engine(path, wait_ms)
+        self._engine = _engine(path, lambda: self.wait_ms)
         self._watching: sqlite3.Connection | None = None
         self._watch_lock = threading.Lock()
 
@@ -86,19 +89,19 @@ class Database:
                 self._watching = None
 
 
-def _engine(path: Path, wait_ms: int) -> Engine:
+def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
         # Leave BEGIN to us: the driver's own habit splits schema changes from their transaction.
         connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout={wait_ms}")
         connection.execute("PRAGMA foreign_keys=ON")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
         options = connection.get_execution_options()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms()}")
         connection.exec_driver_sql(f"PRAGMA synchronous={options.get('store_sync', 'NORMAL')}")
         connection.exec_driver_sql(options.get("store_begin", "BEGIN"))
 

@@ -17,7 +17,7 @@ from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal
 from trainer.store.life import AliveLock, identity
-from trainer.store.rows import ENDED, RunRow, StoreError
+from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
 from trainer.store.workspace import Workspace
 
 FLUSH_ROWS: Final = 250
@@ -26,7 +26,10 @@ HEARTBEAT_S: Final = 2.0
 ASKED_S: Final = 0.1
 _STEP_WAIT_MS: Final = 50
 """How long a training step waits for a locked database: the journal has the curves, the rest is tried again."""
+_BUSY_RETRY_S: Final = 0.5
+"""How soon a locked database is tried again, without waiting for it."""
 _RETRY_S: Final = 5.0
+"""How soon one that does not answer is tried again."""
 _PATIENCE_S: Final = 120.0
 """How long the end of a run waits for a locked database."""
 _FULL_S: Final = 2.0
@@ -310,6 +313,8 @@ class RunLog:
     def _settle(self) -> bool:
         """Writes the buffered curves, then what else waits, in order; False when the database was not to be had."""
         self._flushed_at = time.monotonic()
+        # One wait for those who write at this moment; who holds it longer is not waited for again and again.
+        self._workspace.wait_at_most(0 if self._retry_at > float("-inf") else _STEP_WAIT_MS)
         try:
             if self._buffer:
                 self._workspace.add_entries(self.run.id, self._buffer)
@@ -321,7 +326,7 @@ class RunLog:
         except StoreError as error:
             self._trouble = error
             # Training goes on without its database: the journal holds the curves, and the next try is a while away.
-            self._retry_at = time.monotonic() + _RETRY_S
+            self._later(error)
             return False
         self._retry_at = float("-inf")
         return True
@@ -333,5 +338,8 @@ class RunLog:
         self._beat_at = now
         try:
             self._workspace.beat(self.run.id, self._progress | self.memory())
-        except StoreError:
-            self._retry_at = now + _RETRY_S
+        except StoreError as error:
+            self._later(error)
+
+    def _later(self, error: StoreError) -> None:
+        self._retry_at = time.monotonic() + (_BUSY_RETRY_S if isinstance(error, DatabaseBusy) else _RETRY_S)

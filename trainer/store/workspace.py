@@ -352,6 +352,13 @@ class Workspace:
             set_aside_if_damaged(self.database_file, self.runs_folder)
             return rebuild(self._database, self._facts, self.runs_folder)
 
+    def wait_at_most(self, wait_ms: int) -> None:
+        """How long a write waits for other processes from now on."""
+        self._wait_ms = wait_ms
+        with self._lock:
+            if self._tables is not None:
+                self._tables[0].wait_ms = wait_ms
+
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
         with self._lock:
