@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.models.pictures import Pictures
@@ -18,10 +29,13 @@ from trainer.charts.lab.pieces import Plot, Table
 
 PLOT_PX = 210
 COLUMN_PX = 92
+NARROW_COLUMN_PX = 68
+MOST_WIDE_COLUMNS = 5
+"""Tables of measures with more columns than this have narrow ones."""
 
 
 class BoardPane(QScrollArea):
-    """Shows a board; scrolls where it does not fit.
+    """Shows a board; pieces that do not fit beside each other stand one under the other, and the whole scrolls.
 
     Signals:
         row_chosen: Key of a heat map, and what its clicked row stands for.
@@ -39,6 +53,7 @@ class BoardPane(QScrollArea):
         self.board: Board | None = None
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
+        self._lines: list[QBoxLayout] = []
         self.notes = QLabel()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -54,6 +69,23 @@ class BoardPane(QScrollArea):
         for piece in board.pieces:
             self.cards[piece.key].show_piece(piece)
         self.notes.setText("\n".join(board.notes))
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # Before they are shown, which is after this event, cards have no size.
+        QTimer.singleShot(0, self, self._arrange)
+
+    def _arrange(self) -> None:
+        room = self.viewport().width() - theme.INSIDE
+        for line in self._lines:
+            widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
+            fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
+            line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
 
     def _new_notes(self) -> QLabel:
         self.notes = _label("small")
@@ -62,7 +94,7 @@ class BoardPane(QScrollArea):
         return self.notes
 
     def _rebuild(self, board: Board) -> None:
-        self.cards = {}
+        self.cards, self._lines = {}, []
         inside = QWidget()
         theme.set_role(inside, "surface")
         column = QVBoxLayout(inside)
@@ -71,6 +103,7 @@ class BoardPane(QScrollArea):
         for row in board.rows:
             line = QHBoxLayout()
             line.setSpacing(theme.AROUND)
+            self._lines.append(line)
             grows = False
             for piece in row:
                 card = self.cards[piece.key] = self._card(piece)
@@ -276,6 +309,8 @@ class NumbersCard(QFrame):
             item.widget().deleteLater()
         self._cells, self._heads = {}, []
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        many = len(piece.columns) > MOST_WIDE_COLUMNS
+        self._grid.setHorizontalSpacing(theme.INSIDE if many else theme.BETWEEN)
         for column in range(len(piece.columns)):
             head = ElidedLabel() if piece.badges else _label("small")
             if not piece.badges:
@@ -283,7 +318,7 @@ class NumbersCard(QFrame):
             theme.set_role(head, "small")
             head.setAlignment(right)
             # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.
-            self._grid.setColumnMinimumWidth(column + 1, COLUMN_PX)
+            self._grid.setColumnMinimumWidth(column + 1, NARROW_COLUMN_PX if many else COLUMN_PX)
             self._heads.append(head)
             self._grid.addWidget(head, 0, column + 1)
         self._grid.setColumnStretch(len(piece.columns) + 1, 1)

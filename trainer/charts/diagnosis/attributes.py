@@ -146,7 +146,8 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
     found = [(i, probed(workspace, run, row, progress)) for i, run, row in chosen]
     names = list(dict.fromkeys(name for _, each in found for name in (*each.images, *each.texts)))
     pieces: list[tuple[Piece, ...]] = []
-    both = [(i, each) for i, each in found if i < len(runs)]
+    # Two runs have a colour; the tables have all of them.
+    both = [(i, each) for i, each in found if i < min(len(runs), len(RUN_TONES))]
     if both:
         pieces.append(tuple(_attribute_plot(side, both, names) for side in ("images", "texts")))
     pieces.append(tuple(_attribute_table(side, found, names) for side in ("images", "texts")))

@@ -1,0 +1,35 @@
+"""A board on the screen keeps every piece readable, however narrow the window is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QPoint, Signal
+
+from explorer.views.board import BoardPane
+from trainer.charts.board import Board
+from trainer.charts.lab.pieces import Table
+
+
+class NoPictures(QObject):
+    """Of a board without pictures."""
+
+    arrived = Signal(str)
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1600, True), (620, False)])
+def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, width: int, beside: bool) -> None:
+    names = tuple(f"a run with a long name {place}" for place in range(3))
+    cells = {"values": np.ones((3, 6)), "digits": 1, "top": 1.0}
+    tables = tuple(Table(f"table-{side}", side, names, tuple("abcdef"), **cells) for side in ("left", "right"))
+    pane = BoardPane(NoPictures(), "test")
+    qtbot.addWidget(pane)
+    pane.show_board(Board("kind", "panel", "Title", (), (tables,)))
+    pane.resize(width, 500)
+    pane.show()
+    qtbot.wait(10)
+
+    left, right = (pane.cards[table.key] for table in tables)
+    ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
+    assert (left.y() == right.y()) is beside
+    assert max(ends) <= pane.viewport().width()
