@@ -108,7 +108,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     assert _drop(window, folder) == "Drop to import these pairs"
     sheet = _sheet(window)
     assert not sheet.start.isEnabled()
-    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=60_000)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     assert sheet.note.text() == "27 pairs found: 25 used, 1 of them odd, 2 not used."
     assert sheet.grid.pairs.rowCount() == 10
     captions = [sheet.grid.pairs.index(row).data() for row in range(10)]
@@ -149,7 +149,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
 def test_columns_are_chosen_by_keyboard_and_read_again(window: Window, qtbot: QtBot, table: Path) -> None:
     _drop(window, table)
     sheet = _sheet(window)
-    with qtbot.waitSignal(sheet.shown, timeout=30_000):
+    with qtbot.waitSignal(sheet.shown, timeout=90_000):
         pass
     assert "Which columns?" in _words(sheet)
     assert "'bild', 'satz'" in _words(sheet)
@@ -163,7 +163,7 @@ def test_columns_are_chosen_by_keyboard_and_read_again(window: Window, qtbot: Qt
         for _ in range(presses):
             qtbot.keyClick(editor, Qt.Key.Key_Down)
     assert (image.currentText(), caption.currentText()) == ("bild", "satz")
-    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=60_000)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     assert sheet.note.text() == "24 pairs found: 24 used, 0 not used."
     assert sheet.start.isEnabled()
     assert not image.property("invalid")
@@ -419,6 +419,37 @@ def test_much_data_is_opened_only_when_asked(open_sheet, qtbot: QtBot, folder: P
     sheet.cost.size_box.set_value(128)
     assert "1.2 MiB" in sheet.cost.words.text()
     assert sheet.start.isEnabled()
+
+
+def test_a_report_that_comes_too_late_is_not_shown(
+    open_sheet, qtbot: QtBot, folder: Path, table: Path, asker: FakeAsker
+) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    asker.waiting[0]()  # its report is still read when the next path is asked for
+    sheet.path.setText(str(table))
+    sheet.read_path()
+    qtbot.waitUntil(lambda: not sheet._background.busy)
+    assert sheet.reading is None
+    assert len(asker.asked) == 2
+    asker.waiting[1]()
+    qtbot.waitUntil(lambda: sheet.reading is not None)
+    assert isinstance(sheet.reading.data, config.Table)
+
+
+def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for split in ("train", "test"):
+        for number in range(12):
+            file = tmp_path / "kinds" / split / "ab"[number % 2] / f"{number}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
+    sheet = open_sheet(tmp_path / "kinds")
+    _opened(sheet, qtbot)
+    assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
+    note = sheet.options.form._rows["heldout_share"].help.text()
+    assert "a held-out part of their own" in note
 
 
 def test_data_can_be_dropped_on_the_sheet(open_sheet, qtbot: QtBot, folder: Path) -> None:

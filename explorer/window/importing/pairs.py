@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,11 +16,13 @@ from explorer.window.importing.read import Example
 
 Index = QModelIndex | QPersistentModelIndex
 
-PICTURE: Final = 72
-HEIGHT: Final = PICTURE + 3 * theme.SPACE
+LOWEST, HIGHEST = 84, 132
+"""Of a cell, in pixels: as high as all pairs have room for."""
+PAD: Final = theme.SPACE
 NARROWEST: Final = 340
 """A cell is not narrower; from twice that on there are two columns, and so on."""
 LINE: Final = 18
+EXAMPLES: Final = 10
 
 
 class PairModel(QAbstractListModel):
@@ -95,7 +97,9 @@ class PairGrid(QListView):
         # With the scroll bar or without, the columns are the same: else they could flicker between two layouts.
         wide = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent) - theme.SPACE
         columns = max(1, wide // NARROWEST)
-        self.setGridSize(QSize(wide // columns, HEIGHT))
+        rows = -(-EXAMPLES // columns)
+        high = (self.height() - theme.SPACE) // rows
+        self.setGridSize(QSize(wide // columns, min(HIGHEST, max(LOWEST, high))))
         super().resizeEvent(event)
 
 
@@ -109,10 +113,11 @@ class _Cell(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         cell = option.rect.adjusted(0, 0, -theme.SPACE, -theme.SPACE)
         self._paint_ground(painter, QRectF(cell), option)
-        square = QRect(cell.left() + theme.SPACE, cell.top() + theme.SPACE, PICTURE, PICTURE)
+        side = cell.height() - 2 * PAD
+        square = QRect(cell.left() + PAD, cell.top() + PAD, side, side)
         self._paint_picture(painter, square, index)
         left = square.right() + theme.INSIDE + theme.SPACE
-        room = QRect(left, square.top(), cell.right() - left - theme.SPACE, PICTURE - LINE)
+        room = QRect(left, square.top(), cell.right() - left - theme.SPACE, side - LINE)
         painter.setFont(option.font)
         painter.setPen(theme.colour("text"))
         draw_lines(painter, room, pair.caption)
@@ -155,7 +160,9 @@ class _Cell(QStyledItemDelegate):
         else:
             broken = bool(index.model().problem(index.row()))
             sign = theme.icon("triangle-alert" if broken else "image", 24, "bad" if broken else "disabled")
-            sign.paint(painter, square.adjusted(24, 24, -24, -24))
+            middle = QRect(0, 0, 24, 24)
+            middle.moveCenter(square.center())
+            sign.paint(painter, middle)
         painter.restore()
 
 
@@ -180,5 +187,5 @@ def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
 
 
 def plain_tip(words: str) -> str:
-    """A tool tip that shows the words as they are: Qt would take a caption with tags for HTML."""
-    return f"<p style='white-space:pre-wrap'>{html.escape(words)}</p>"
+    """A tool tip in lines of a readable length; tips are plain texts, tags in a caption stay words."""
+    return "\n".join(textwrap.fill(line, 90) for line in words.splitlines())

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -16,12 +27,45 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.working import Working
 from explorer.window.importing import read
 from explorer.window.importing.read import KINDS, Kind
+from explorer.window.pages import refuse_drops
 from trainer import config
 
 IMAGE_SIZE: Final = 64
 SMALLEST, LARGEST = 16, 1_024
 _ORDERED: Final = ("image_column", "caption_column")
+_FILES: Final = "Tables and tars (*.csv *.tsv *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
 _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
+
+
+class PathLine(QLineEdit):
+    """Where the data lie: typed, or chosen with one of two buttons inside.
+
+    Signals:
+        chosen: A folder or file was chosen, and is in the line.
+    """
+
+    chosen = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="import-path", accessibleName="Data")
+        self.setPlaceholderText("A folder, a table, or tars such as shards/{000..150}.tar")
+        browse = (("folder", "folder-open", "Choose a folder"), ("file", "box", "Choose a table or tar"))
+        for what, icon, words in browse:
+            action = QAction(words, self)
+            theme.keep_icon(action, icon, role="secondary")
+            action.setObjectName(f"browse-{what}")
+            action.triggered.connect(partial(self.choose, what))
+            self.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
+
+    def choose(self, what: str, _checked: bool = False) -> None:
+        """Asks for a `folder` or a `file`."""
+        if what == "folder":
+            found = QFileDialog.getExistingDirectory(self.window(), "Choose a folder", self.text())
+        else:
+            found = QFileDialog.getOpenFileName(self.window(), "Choose a table or tar", self.text(), _FILES)[0]
+        if found:
+            self.setText(found)
+            self.chosen.emit()
 
 
 class Options(QWidget):
@@ -84,6 +128,12 @@ class Options(QWidget):
         for name in [*wrong][:1]:
             self.form.editor(name).setFocus()
 
+    def tell_own_split(self, own: bool) -> None:
+        """Says beside the share that is held out that the data bring a held-out part of their own."""
+        if hasattr(self.form.value(), "heldout_share"):
+            words = "Of no use here: the data have a held-out part of their own." if own else ""
+            self.form.set_note("heldout_share", words)
+
     def _make(self, kind: type) -> Form:
         names = {field.name for field in dataclasses.fields(kind)}
         form = Form(
@@ -94,6 +144,7 @@ class Options(QWidget):
             parent=self,
         )
         form.changed.connect(self.changed)
+        refuse_drops(form)
         self._column.addWidget(form)
         self._forms[kind] = form
         return form
@@ -126,6 +177,9 @@ class Cost(QWidget):
         self.open_all.setToolTip("Prepare them now, as a run would, and report every one that cannot be read or is odd")
         self.open_all.clicked.connect(self.opened)
         self.working = Working("import-working", self)
+        # The sheet has a Cancel of its own, which closes it.
+        self.working.button.setText("Stop")
+        self.working.button.setAccessibleName("Stop reading")
         self._about = (before, self.size_box, self.words)
         line = row(*self._about, (self.working, 1))
         line.setSpacing(theme.INSIDE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,10 +10,8 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
-    QFileDialog,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QPushButton,
     QStackedWidget,
     QTabWidget,
@@ -32,10 +29,10 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.working import Ticket
 from explorer.window import drops
-from explorer.window.importing import read
+from explorer.window.importing import read, words
 from explorer.window.importing.pairs import PairGrid
-from explorer.window.importing.parts import Cost, Options, labelled, row
-from explorer.window.importing.read import NOT_USED, Reading
+from explorer.window.importing.parts import Cost, Options, PathLine, labelled, row
+from explorer.window.importing.read import Reading
 from explorer.window.importing.report import Line, ReportPane
 from explorer.window.pages import refuse_drops
 from trainer import config
@@ -44,7 +41,6 @@ from trainer.messages import Failure, ReadData
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
 MOST_WIDE, MOST_HIGH = 1_240, 900
-_TABLES: Final = "Tables and tars (*.csv *.tsv *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
 _WELCOME: Final = (
     "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
     "WebDataset tars. Drop it here, or choose it. Your files stay as they are."
@@ -84,8 +80,8 @@ class ImportData(QDialog):
         self._read_path = ""
         self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
         self._actions = {
-            "folder": self._action("Choose a folder…", partial(self._choose, "folder")),
-            "file": self._action("Choose a table or tar…", partial(self._choose, "file")),
+            "folder": self._action("Choose a folder…", lambda: self.path.choose("folder")),
+            "file": self._action("Choose a table or tar…", lambda: self.path.choose("file")),
             "again": self._action("Read again", self.read_again),
             "classify": self._action("Classify these pictures", self._classify),
         }
@@ -170,6 +166,7 @@ class ImportData(QDialog):
     def _ask(self, question: ReadData) -> None:
         self._stop()
         ticket = self.working.start()
+        ticket(0.0, "starting")
         self._question = self._asker.ask(
             question,
             done=partial(self._take, ticket, question),
@@ -183,6 +180,7 @@ class ImportData(QDialog):
         """Ends the question that is open, if any; nothing comes of it."""
         question, self._question = self._question, None
         self.working.end()
+        self._background.forget(self, "report")
         if question is not None:
             self._asker.cancel(question)
 
@@ -204,16 +202,14 @@ class ImportData(QDialog):
         if not question.data:
             self.options.show_data(reading.data)
         self._background.run(
-            self, read.read_report, Path(reading.report), done=partial(self._take_report, reading), key="report"
+            self, read.with_report, reading, self.reading, done=lambda both: self._take_report(*both), key="report"
         )
 
     def _take_report(self, reading: Reading, lines: list[Line]) -> None:
-        before = self.reading
-        if before is not None and reading.opened and before.data == reading.data:
-            unused = {item for item, what, _ in lines if what == NOT_USED}
-            reading = dataclasses.replace(reading, examples=read.merged(before.examples, reading.examples, unused))
         self.reading, self._lines = reading, lines
         self.options.offer_columns(reading.columns)
+        if not reading.opened:
+            self.options.tell_own_split(reading.has_own_split)
         self._show()
         self.shown.emit()
         if not reading.opened and not reading.trouble and reading.is_small:
@@ -225,7 +221,7 @@ class ImportData(QDialog):
         self._question = None
         self.working.end()
         if self.reading is None or not self.reading.used:
-            self.reading = None
+            self.reading, self._lines = None, []
             self._show()
             name = Path(self._read_path).name or self._read_path
             self._explain("triangle-alert", f"{name} cannot be read", _sentences(failure), "again")
@@ -255,7 +251,7 @@ class ImportData(QDialog):
         data = self.chosen()
         if data is None:
             return
-        wrong = read.wrong_fields(data)
+        wrong = words.wrong_fields(data)
         self.options.form.set_problems(wrong)
         if not wrong:
             self.read_again()
@@ -287,7 +283,7 @@ class ImportData(QDialog):
         elif reading is None:
             self._show_waiting(asked)
         else:
-            self._show_trouble(reading, only_pictures)
+            self._explain(*words.of_trouble(reading, self._lines))
         self._show_report()
 
     def _show_waiting(self, asked: bool) -> None:
@@ -296,39 +292,20 @@ class ImportData(QDialog):
         elif not self._read_path:
             self._explain("folder-open", "Which pairs?", _WELCOME, "folder", "file")
 
-    def _show_trouble(self, reading: Reading, only_pictures: bool) -> None:
-        if only_pictures and isinstance(reading.data, config.Folder) and reading.not_used:
-            self._explain(
-                "image",
-                "Pictures without captions",
-                "A run learns from pairs: each picture needs a .txt of the same name beside it, folders named after "
-                f"classes, or a table. Without captions they can be classified. {self._first_line()}",
-                "classify",
-                "again",
-            )
-        elif reading.columns and read.names_column(reading):
-            columns = ", ".join(repr(name) for name in reading.columns[:20])
-            name = Path(self._read_path).name
-            words = f"{name} has {columns}. Choose above which holds the pictures and which the captions."
-            self._explain("list", "Which columns?", words)
-        else:
-            words = read.in_labels(reading.trouble, reading.data)
-            self._explain("triangle-alert", "Nothing to train on", words, "again")
-
-    def _first_line(self) -> str:
-        return f"The first: {self._lines[0][0]}. {self._lines[0][2]}" if self._lines else ""
-
     def _show_counts(self, reading: Reading | None) -> None:
-        self._say(read.counted(reading) if reading and reading.found else "")
-        self.about.setText(read.described(reading) if reading else "")
+        self._say(words.counted(reading) if reading and reading.found else "")
+        self.about.setText(words.described(reading) if reading else "")
         for label in (self.note, self.about):
             label.setVisible(bool(label.text()))
 
     def _show_cost(self, reading: Reading | None, asked: bool) -> None:
-        words = read.cost(reading, self.image_size) if reading and reading.used else ""
-        self.cost.show_cost(words, can_open=bool(words and reading and not reading.opened and not asked))
+        used = reading is not None and reading.used > 0
+        cost = words.cost(reading, self.image_size) if reading and used else ""
+        self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not asked))
 
     def _show_report(self) -> None:
+        examples = len(self.reading.examples) if self.reading else 0
+        self.tabs.setTabText(0, "Ten pairs" if examples in (0, 10) else f"{examples} pairs")
         self.tabs.setTabText(1, f"Import report ({len(self._lines):,})")
         self.tabs.setTabEnabled(1, bool(self._lines))
         self.tabs.tabBar().setVisible(self.reading is not None)
@@ -338,21 +315,12 @@ class ImportData(QDialog):
         self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
         self.pairs_page.setCurrentWidget(self.empty)
 
-    def _say(self, words: str, *, wrong: bool = False) -> None:
-        self.note.setText(words)
+    def _say(self, text: str, *, wrong: bool = False) -> None:
+        self.note.setText(text)
         theme.set_role(self.note, "bad" if wrong else "strong")
-        self.note.setVisible(bool(words))
+        self.note.setVisible(bool(text))
 
     # -- little things a person can do -------------------------------------------------------------------------
-
-    def _choose(self, what: str) -> None:
-        if what == "folder":
-            chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self.path.text())
-        else:
-            chosen = QFileDialog.getOpenFileName(self, "Choose a table or tar", self.path.text(), _TABLES)[0]
-        if chosen:
-            self.path.setText(chosen)
-            self.read_path()
 
     def _classify(self) -> None:
         pictures = [Path(picture) for picture in self.reading.pictures] if self.reading else []
@@ -373,7 +341,11 @@ class ImportData(QDialog):
         column = QVBoxLayout()
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.BETWEEN)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(self._path_row())
+        self.path = PathLine(self)
+        self.path.chosen.connect(self.read_path)
+        self.path.returnPressed.connect(self.read_path)
+        self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
+        column.addLayout(row(labelled("Data", self.path), self.path))
         self.options = Options(self)
         self.options.kind_chosen.connect(self._kind_chosen)
         self.options.changed.connect(self._option_changed)
@@ -399,22 +371,6 @@ class ImportData(QDialog):
         layout.addLayout(column, 1)
         layout.addWidget(hairline())
         layout.addLayout(self._foot())
-
-    def _path_row(self) -> QHBoxLayout:
-        self.path = QLineEdit(self, objectName="import-path", accessibleName="Data")
-        self.path.setPlaceholderText("A folder, a table, or tars such as shards/{000..150}.tar")
-        for what, icon, words in (
-            ("folder", "folder-open", "Choose a folder"),
-            ("file", "box", "Choose a table or tar"),
-        ):
-            action = QAction(words, self.path)
-            theme.keep_icon(action, icon, role="secondary")
-            action.setObjectName(f"browse-{what}")
-            action.triggered.connect(partial(self._choose, what))
-            self.path.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
-        self.path.returnPressed.connect(self.read_path)
-        self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
-        return row(labelled("Data", self.path), self.path)
 
     def _tabs(self) -> QTabWidget:
         pictures = Pictures(self._background, self)
@@ -445,8 +401,8 @@ class ImportData(QDialog):
             foot.addWidget(button)
         return foot
 
-    def _action(self, words: str, does: Any) -> QAction:
-        action = QAction(words, self)
+    def _action(self, text: str, does: Any) -> QAction:
+        action = QAction(text, self)
         action.triggered.connect(lambda _checked=False: does())
         return action
 
