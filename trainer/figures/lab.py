@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LETTERS: Final = 120
+"""About as many stand beside each other on a page, in the size of a legend."""
+
 TONES: Final = {
     "first": OKABE_ITO[2],
     "second": OKABE_ITO[3],
@@ -151,6 +154,8 @@ def draw_plot(axes: Axes, plot: Plot, *, columns: int = 4) -> None:
             axes.text(place, height, f"{height:.3f}", ha="center", va="bottom", fontsize=6.5, color=QUIET)
     if plot.names:
         axes.set_xticks(range(len(plot.names)), plot.names)
+        if sum(map(len, plot.names)) > LETTERS * columns / 4 / 2:
+            axes.tick_params(axis="x", labelsize=6)
     _draw_dots(axes, plot)
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
@@ -164,6 +169,8 @@ def _legend(axes: Axes, columns: int) -> int:
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
         return 0
+    # A legend wider than its axes would push them together.
+    columns = max(1, min(columns, int(LETTERS * columns / 4 / (max(map(len, names)) + 6))))
     place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "labelspacing": 0.2}
     drawn = axes.legend(handles, names, ncols=columns, columnspacing=1.2, **place)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
