@@ -13,6 +13,7 @@ from torch import Tensor
 from trainer.data.augment import normalised
 from trainer.device import autocast, memory_format
 from trainer.models import TwoTowers
+from trainer.models.backbone import backbone
 
 AT_ONCE: Final = 256
 """Rows embedded together: enough to keep the device busy, few enough to keep memory flat."""
@@ -28,6 +29,23 @@ def embed_images(
         for part in _parts(images):
             pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
             rows.append(towers.encode_image(pixels))
+    return _joined(rows)
+
+
+@torch.inference_mode()
+def embed_features(
+    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+) -> Float[np.ndarray, "n w"] | None:
+    """Float32 features before the projection, of any length; None for a tower whose projection is not known."""
+    tower = None if towers.visual is None else backbone(towers.visual)
+    if tower is None:
+        return None
+    rows = []
+    with autocast(where):
+        for part in _parts(images):
+            pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
+            found = tower(pixels if towers.colours is None else towers.colours(pixels))
+            rows.append(found[0] if isinstance(found, tuple) else found)
     return _joined(rows)
 
 

@@ -137,8 +137,13 @@ def _tasks() -> dict[str, Metric]:
     shares["zero_shot_ece"] = ("Calibration error", "down")
     shares["zero_shot_ece_fitted"] = ("Calibration error, tau fitted", "down")
     shares["linear_probe_acc1"] = ("Linear probe", "up")
+    shares["linear_probe_acc5"] = ("Linear probe, top-5", "up")
     shares["linear_probe_mean_per_class"] = ("Linear probe, mean per class", "up")
     shares |= {f"few_shot_{k}_acc1": (f"Linear probe, {k} a class", "up") for k in (1, 2, 4, 8, 16)}
+    for share in (1, 10):
+        for key, words in (("fine_tune", "Fine-tuned"), ("fine_tune_linear", "Linear probe")):
+            shares[f"{key}_{share}pct_acc1"] = (f"{words}, {share} % of labels", "up")
+            shares[f"{key}_{share}pct_acc5"] = (f"{words}, {share} % of labels, top-5", "up")
     shares["robust_clean"] = ("Clean, as robustness measures", "up")
     for kind in ("noise", "blur", "contrast", "jpeg", "occlusion"):
         words = "JPEG" if kind == "jpeg" else kind

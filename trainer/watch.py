@@ -18,6 +18,8 @@ from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, Reference, measure
+from trainer.evaluation.word_answers import word_logits, word_numbers
+from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
 from trainer.room import Room
 from trainer.speech import Speech
@@ -242,9 +244,15 @@ class Watch:
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
         neighbours = alone or step == self._training.total_steps
         stored = self._reference.embed(self._training.towers, self._training.device) if neighbours else None
+        keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
-            embedded = heldout.embed(self._training.towers, self._training.device)
+            embedded = heldout.embed(self._training.towers, self._training.device, features=keeps)
             numbers = measure(heldout, embedded, self._training.method, batch_size=self._run.optimiser.batch_size)
+            if isinstance(self._training.method, BagOfWords):
+                scores = word_logits(
+                    self._training.towers, self._training.method, heldout.pairs.images, self._training.device
+                )
+                numbers |= word_numbers(scores, self._training.method.words, heldout.classes, heldout.labels)
             near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
             logged = numbers | near if alone else numbers
             found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
@@ -284,6 +292,7 @@ class Watch:
             split=pairs.split,
             model=self._log.run.name,
             fingerprint=pairs.fingerprint,
+            features=embedded.features,
         )
         need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
         self._written(lambda: self._whole_snapshot(folder, need, write))

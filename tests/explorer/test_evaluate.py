@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
+from trainer import config, queue
 from trainer.__main__ import main
+from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate, Failure
 from trainer.store import Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
@@ -63,6 +65,7 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
         right = predicted == label
         bins = {"edges": [0, 0.5, 1], "counts": [20, 40], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
         details = {"classes": list(CLASSES), "reliability": {"own": {"inv_tau": 30.0, "ece": 0.1, **bins}}}
+        details |= {"suite": "toys", "templates": ["{}", "a {}"]}
         arrays = {"path": paths, "label": label, "predicted": predicted, "right": right, "rank": 2 - right}
         metrics = {"zero_shot_acc1": float(right.mean()), "zero_shot_acc5": 1.0}
         record = TaskRecord("zero_shot", metrics, N, 100, details, arrays)
@@ -99,9 +102,9 @@ def view(context: Context, qtbot: QtBot) -> EvaluateView:
 
 
 def measured(view: EvaluateView, qtbot: QtBot) -> None:
-    view.data.setCurrentText("/some/GTSRB")
-    QTest.mouseClick(view.go, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.chart is not None)
+    view.controls.data.setCurrentText("/some/GTSRB")
+    QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
 
 
 def test_an_empty_view_says_what_to_do(view: EvaluateView):
@@ -115,7 +118,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
 
 
 def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):
-    view._task_menu.actions()[2].trigger()
+    view.controls.task_menu.actions()[2].trigger()
     measured(view, qtbot)
     question = view.context.asker.asked[0]
     assert question.runs == view.context.selection.runs
@@ -177,35 +180,96 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
 
 def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):
     view.context.asker.answering = False
-    QTest.mouseClick(view.go, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "good: robustness" in view.status.text())
     assert view.progress.value() == 40
-    assert not view.go.isEnabled()
+    assert not view.controls.go.isEnabled()
     QTest.mouseClick(view.cancel, Qt.MouseButton.LeftButton)
     assert view.context.asker.cancelled == [1]
-    assert view.go.isEnabled()
+    assert view.controls.go.isEnabled()
     assert not view.progress.isVisible()
     assert "Cancelled" in view.status.text()
 
 
 def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
     view.context.asker.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
-    view.data.setFocus()
-    QTest.keyClick(view.data.lineEdit(), Qt.Key.Key_Return)
+    view.controls.data.setFocus()
+    QTest.keyClick(view.controls.data.lineEdit(), Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: view.status.text() == "There is no such folder. Choose another.")
 
 
 def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monkeypatch: pytest.MonkeyPatch):
-    view.data.setCurrentText("/some/GTSRB")
+    view.controls.data.setCurrentText("/some/GTSRB")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "/other/style")
-    view._shift_action.trigger()
-    assert view._shift_action.text().endswith(": style")
+    view.controls.shift_action.trigger()
+    assert view.controls.shift_action.text().endswith(": style")
     view.copy_evaluation()
     words = QApplication.clipboard().text().split()
     assert words[:4] == ["trainer", "evaluate", *map(str, view.context.selection.runs)]
     assert words[words.index("--data") + 1] == "/some/GTSRB"
     assert words[words.index("--most") + 1] == "2000"
     assert words[words.index("--shift") + 1] == "/other/style"
+    assert not {"--split", "--suite", "--features"} & set(words)
+
+
+def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view: EvaluateView, qtbot: QtBot):
+    assert (view._question().split, view._question().suite, view._question().features) == ("", "", False)
+    view.controls.split.setFocus()
+    view.controls.split.lineEdit().selectAll()
+    QTest.keyClicks(view.controls.split.lineEdit(), "test_style")
+    place = view.controls.suite.findText("Suite cifar10")
+    view.controls.suite.setCurrentIndex(place)
+    view.controls.features_action.trigger()
+    measured(view, qtbot)
+    question = view.context.asker.asked[0]
+    assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
+    assert set(question.tasks) == set(TASK_WORDS)
+    assert view.about.text() == "GTSRB, split test. n = 60 of 100. Suite toys: 3 classes × 2 templates."
+    assert view.about.isVisible()
+    view.copy_evaluation()
+    words = QApplication.clipboard().text().split()
+    assert words[words.index("--split") + 1] == "test_style"
+    assert words[words.index("--suite") + 1] == "cifar10"
+    assert "--features" in words
+
+
+def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    workspace, folder = view.context.workspace, view.context.asker.folder
+    for place, run in enumerate(view.context.selection.runs):
+        right = np.arange(N) % 3 != 2 if place == 0 else np.ones(N, bool)
+        label = np.arange(N) % 3
+        places = {"fine_tune_1pct": np.where(right, 1, 3), "fine_tune_linear_1pct": np.full(N, 2)}
+        paths = np.array([str(folder / f"{i}.png") for i in range(N)])
+        shares = [{"share": 0.01, "labels": 12, "epochs": 30, "per_class": [4, 4, 4]}]
+        details = {"shares": shares, "left_out": {}, "whole": 1200, "seed": 0}
+        metrics = {f"{name}_acc1": float((value == 1).mean()) for name, value in places.items()}
+        record = TaskRecord("fine_tune", metrics, N, 100, details, {"path": paths, "label": label, **places})
+        write_task(evaluation_folder(workspace.run(run).folder, "GTSRB", "test", 20), record)
+    view.read(again=True)
+    qtbot.waitUntil(lambda: any(row[0].startswith("Fine-tuning") for row in view.table.texts()))
+    rows = {row[0]: row for row in view.table.texts()}
+    assert "Fine-tuning, 1 %: 12 labels" in rows
+    assert rows["Fine-tuned, 1 % of labels"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
+    assert rows["Linear probe, 1 % of labels"][2:4] == ["0.0 %", "0.0 %"]
+
+
+def test_the_table_is_exported_as_markdown_and_latex(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
+    measured(view, qtbot)
+    names = {action.objectName().rpartition("-")[2] for action in export_menu(view).actions()}
+    assert {"svg", "csv", "md", "tex"} <= names
+    for name in ("t.md", "t.tex"):
+        out = tmp_path / name
+        assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
+    text = (tmp_path / "t.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| Zero-shot accuracy"))
+    assert [cell.strip() for cell in row.split("|")][2:6] == ["60", "66.7 %", "**100.0 %**", "+33.3"]
+    assert r"\textbf{100.0 \%}" in (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert "Suite toys" in text
+
+
+def export_menu(view: EvaluateView) -> QMenu:
+    return view.findChild(QToolButton, "EvaluateView-export").menu()
 
 
 def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
@@ -231,3 +295,90 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
     QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
     assert "A test over seeds" not in view.seeds.told.text()
+
+
+@pytest.fixture
+def seeded_groups(view: EvaluateView) -> EvaluateView:
+    """Four seeds of each run, measured four times: the runs named bad learn faster."""
+    workspace = view.context.workspace
+    for name, gain in (("good", 0.1), ("bad", 0.2)):
+        for seed in range(1, 5):
+            run = workspace.create_run(config.Run(name=f"{name} seed {seed}", seed=seed))
+            for step in (0, 10, 20, 30):
+                value = 0.1 + gain * step / 10 + 0.004 * seed
+                workspace.add_evaluation(run, step, "toys", "val", {"zero_shot_acc1": value, "knn_acc1": 0.5, "n": 200})
+    return view
+
+
+def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
+    view = seeded_groups
+    view.tabs.setCurrentIndex(3)
+    assert view.command() is None
+    for edit, words in zip(view.seeds.patterns, ("good seed*", "bad seed*"), strict=True):
+        edit.setFocus()
+        edit.selectAll()
+        QTest.keyClicks(edit, words)
+    QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
+    rows = {row[0]: row for row in view.seeds.table.texts()}
+    assert rows["Zero-shot accuracy"] == ["Zero-shot accuracy", "41.0 ± 0.5 %", "71.0 ± 0.5 %", "< 0.001", "0.029"]
+    strong = [
+        view.seeds.table.item(row, column).text()
+        for row in range(view.seeds.table.rowCount())
+        for column in (1, 2)
+        if view.seeds.table.item(row, column) is not None and view.seeds.table.item(row, column).font().bold()
+    ]
+    assert strong == ["71.0 ± 0.5 %"]
+    # What is compared in one pane is what the other one draws.
+    assert [edit.text() for edit in view.efficiency.groups.patterns] == ["good seed*", "bad seed*"]
+    where = ["--workspace", str(view.context.workspace.folder)]
+    files = [tmp_path / name for name in ("g.md", "g.tex", "g.csv", "g.png")]
+    assert main([*view.command(), "--out", *map(str, files), *where]) == 0
+    assert "**71.0 ± 0.5 %**" in files[0].read_text(encoding="utf-8")
+    assert r"\textbf{71.0 $\pm$ 0.5 \%}" in files[1].read_text(encoding="utf-8")
+    assert "p_welch_holm" in files[2].read_text(encoding="utf-8")
+    assert files[3].stat().st_size > 5000
+
+
+def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
+    view = seeded_groups
+    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
+        edit.setText(words)
+    view.tabs.setCurrentIndex(4)
+    qtbot.waitUntil(lambda: view.efficiency.chart is not None)
+    assert not view.shown.isVisible()
+    curves = view.efficiency.plot.curves
+    assert [curve.index for curve in curves] == [0, 1]
+    assert curves[0].x == pytest.approx((0, 1.28, 2.56, 3.84))
+    assert curves[1].y == pytest.approx((11, 31, 51, 71))
+    assert len(curves[0].low) == 4
+    assert curves[0].high[0] > curves[0].y[0] > curves[0].low[0]
+    told = view.efficiency.told.text()
+    assert told.startswith("n = 200. Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
+    assert "updates x pairs in a batch" in told
+    assert "4 seeds, band: one deviation" in view.efficiency.heads[0].text()
+    measure = view.efficiency.measure
+    measure.setCurrentIndex(measure.findText("kNN accuracy of class"))
+    measure.activated.emit(measure.currentIndex())
+    qtbot.waitUntil(lambda: view.efficiency.chart is not None and view.efficiency.chart.name == "knn_acc1")
+    out = tmp_path / "e.csv"
+    assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
+    assert "pairs_seen" in out.read_text(encoding="utf-8")
+    view.efficiency.groups.patterns[0].setText("nobody*")
+    view.efficiency.groups.ask()
+    qtbot.waitUntil(lambda: view.efficiency.chart is None)
+    assert "No run is called nobody*" in view.efficiency.told.text()
+    assert view.command() is None
+
+
+def test_one_click_puts_the_group_into_the_real_queue(view: EvaluateView, qtbot: QtBot):
+    """Held, so that nothing trains: the rows stand in the queue with their seeds."""
+    workspace = view.context.workspace
+    queue.choose_slots(workspace, held=True)
+    view.tabs.setCurrentIndex(3)
+    view.seeds.seeds.setValue(2)
+    QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: sum(row.status == "queued" for row in workspace.runs()) == 2, timeout=10_000)
+    names = {row.name: workspace.config_of(row.id).seed for row in workspace.runs() if row.status == "queued"}
+    assert names == {"good seed 1": 1, "bad seed 1": 1}
+    assert "2 runs queued" in view.status.text()

@@ -41,14 +41,24 @@ class LinearProbe:
     """A probe's answers.
 
     Attributes:
-        predicted: Class of each tried row.
+        logits: Of each tried row for each class.
         decay: What the validation rows chose.
         fitted: Rows of the last fit.
     """
 
-    predicted: Int[np.ndarray, " m"]
+    logits: Float[np.ndarray, "m c"]
     decay: float
     fitted: int
+
+    @property
+    def predicted(self) -> Int[np.ndarray, " m"]:
+        """Class of each tried row; the first of equal ones."""
+        return self.logits.argmax(axis=1)
+
+    def places(self, label: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+        """Place (1 = best) of each tried row's own class; a tie counts against it."""
+        own = self.logits[np.arange(len(label)), label]
+        return (~(self.logits < own[:, None])).sum(axis=1)
 
 
 def fit_reading(
@@ -103,7 +113,7 @@ def linear_probe(
     decay = chosen_decay((train[fitted], targets[fitted]), (train[validated], targets[validated]), classes)
     _tell(progress, 0.8, "Fitting the probe")
     reading = fit_reading(train, targets, classes, decay=decay)
-    return LinearProbe(reading.predict(tried), decay, len(targets))
+    return LinearProbe(reading.logits(tried), decay, len(targets))
 
 
 def few_shot(
@@ -131,7 +141,7 @@ def few_shot(
     train = exact(train)
     decay = chosen_decay((train[at], targets[at]), (train[beside], targets[beside]), classes)
     reading = fit_reading(train[at], targets[at], classes, decay=decay)
-    return LinearProbe(reading.predict(tried), decay, len(at))
+    return LinearProbe(reading.logits(tried), decay, len(at))
 
 
 def _tell(progress: Progress | None, share: float, note: str) -> None:

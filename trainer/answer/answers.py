@@ -128,6 +128,7 @@ class Answers:
             most=question.most or None,
             shift=question.shift,
             step=question.step,
+            features=question.features,
         )
         done, left_out = evaluate_runs(self._models, question.runs, wanted, progress)
         found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from trainer.analysis.tiles import Progress
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.task_data import TaskData
+    from trainer.methods import BagOfWords
     from trainer.store import RunRow, Workspace
 
 MOST_TRAIN: Final = 5_000
 """Labelled pairs that probes and neighbours learn from, where nothing else is said."""
-PROBES: Final = ("linear_probe", "few_shot", "knn")
+PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Wanted:
         most_train: Pairs learned from at most.
         shift: A second data set, whose fall of accuracy is part of robustness.
         step: Of the checkpoint; None: the last.
+        features: Whether probes and neighbours read features before the projection; those of a snapshot are read
+            wherever they were kept.
     """
 
     data: str = ""
@@ -47,6 +50,21 @@ class Wanted:
     most_train: int | None = MOST_TRAIN
     shift: str = ""
     step: int | None = None
+    features: bool = False
+
+
+class _Stage:
+    """Progress within one of several tasks, told as progress of the whole."""
+
+    def __init__(self, tell: Progress) -> None:
+        self._tell, self._low, self._high = tell, 0.0, 1.0
+
+    def begin(self, low: float, high: float, note: str) -> None:
+        self._low, self._high = low, high
+        self._tell(low, note)
+
+    def __call__(self, share: float, note: str) -> None:
+        self._tell(self._low + (self._high - self._low) * min(max(share, 0.0), 1.0), note)
 
 
 @dataclass(frozen=True)
@@ -83,15 +101,16 @@ def evaluate_runs(
 
         tell(0.0, "opening the model")
         kept = models.get(row.id, wanted.step)
-        make = _of_snapshot if wanted.snapshot else _of_images
-        for share, task, evaluation in _planned(make(models.workspace, row, kept, wanted, loaded, tell), wanted):
+        make, stage = _of_snapshot if wanted.snapshot else _of_images, _Stage(tell)
+        evaluations = make(models.workspace, row, kept, wanted, loaded, stage)
+        for low, high, task, evaluation in _planned(evaluations, wanted):
             if reason := evaluation.possible()[task]:
                 if wanted.tasks:
                     words = task.replace("_", " ").capitalize()
                     raise AnswerError("bad_question", f"{words} of {row.name}: {reason}", "Choose another task.")
                 left_out[f"{row.name}: {task}"] = reason
                 continue
-            tell(share, task.replace("_", " "))
+            stage.begin(low, high, task.replace("_", " "))
             record = evaluation.run(task)
             step, data = kept.opened.step, evaluation.data
             store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
@@ -110,41 +129,11 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     workspace.add_evaluation(row.id, step, dataset, split, metrics)
 
 
-def clip_benchmark(done: Evaluated) -> dict[str, Any]:
-    """The task in the shape that CLIP_benchmark writes, with n and the split beside it."""
-    names = {
-        "zero_shot": ("zeroshot_classification", "zero_shot_"),
-        "retrieval": ("zeroshot_retrieval", ""),
-        "linear_probe": ("linear_probe", "linear_probe_"),
-    }
-    task, prefix = names.get(done.record.task, (done.record.task, ""))
-    metrics = {name.removeprefix(prefix): value for name, value in done.record.metrics.items()}
-    if "mean_per_class" in metrics:
-        metrics["mean_per_class_recall"] = metrics.pop("mean_per_class")
-    for ours, theirs in (("image_to_text", "text"), ("text_to_image", "image")):
-        metrics |= {
-            f"{theirs}_retrieval_recall@{k}": metrics.pop(f"{ours}_R@{k}")
-            for k in (1, 5, 10)
-            if f"{ours}_R@{k}" in metrics
-        }
-    if task == "linear_probe":
-        metrics = {f"lp_{name}": value for name, value in metrics.items()}
-    return {
-        "dataset": done.dataset,
-        "model": done.name,
-        "pretrained": f"step {done.step}",
-        "task": task,
-        "metrics": metrics,
-        "language": "en",
-        "split": done.split,
-        "n": done.record.n,
-        "whole": done.record.whole,
-    }
-
-
-def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, str, Evaluation]]:
+def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, float, str, Evaluation]]:
+    """Share of the progress at which each task begins and ends, its name, and what measures it."""
     names = [name for name in evaluations if name in wanted.tasks] if wanted.tasks else list(evaluations)
-    return [(0.1 + 0.9 * place / max(len(names), 1), name, evaluations[name]) for place, name in enumerate(names)]
+    edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
+    return [(edges[place], edges[place + 1], name, evaluations[name]) for place, name in enumerate(names)]
 
 
 def _of_images(
@@ -153,7 +142,7 @@ def _of_images(
     kept: KeptModel,
     wanted: Wanted,
     loaded: dict[tuple, TaskData],
-    tell: Progress,
+    stage: _Stage,
 ) -> dict[str, Evaluation]:
     from trainer.evaluation.benchmark import TASKS, Evaluation
     from trainer.evaluation.task_data import load_task_data
@@ -174,16 +163,19 @@ def _of_images(
                 most=wanted.most,
                 most_train=wanted.most_train,
                 learn=learn,
-                progress=lambda share, note: tell(0.1 * share, note),
+                progress=stage,
             )
         return loaded[key]
 
+    stage.begin(0.0, 0.1, "reading the data")
     data = load(wanted.data or workspace.config_of(row.id).data)
     shift = load(wanted.shift) if wanted.shift else None
     if shift is not None and shift.suite is not None and data.suite is not None and wanted.suite is None:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
-    evaluation = Evaluation(_subject(kept), data, shift=shift, progress=lambda _share, note: tell(0.5, note))
+    reads_words = not wanted.tasks or "zero_shot" in wanted.tasks
+    subject = _subject(kept, _word_scorer(workspace, row, kept, stage) if reads_words else None)
+    evaluation = Evaluation(subject, data, shift=shift, features=wanted.features, progress=stage)
     return dict.fromkeys(TASKS, evaluation)
 
 
@@ -198,7 +190,7 @@ def _of_snapshot(
     kept: KeptModel,
     wanted: Wanted,
     _loaded: dict[tuple, TaskData],
-    tell: Progress,
+    stage: _Stage,
 ) -> dict[str, Evaluation]:
     """Zero-shot and retrieval on every row of the snapshot, probes on a part of it after learning from the rest."""
     from trainer.charts.snapshots import choose_snapshot
@@ -208,21 +200,59 @@ def _of_snapshot(
 
     chosen = choose_snapshot(workspace, row, step=kept.opened.step, split=wanted.split)
     snapshot = read_snapshot(chosen.folder)
-    features_file = chosen.folder / "features.npy"
-    features = np.load(features_file, mmap_mode="r") if features_file.is_file() else snapshot.image
+    image, features = snapshot.image, snapshot.features
+    if features is None and wanted.features:
+        raise AnswerError(
+            "bad_question",
+            f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
+            "Train with watching.features = true, or measure images: leave out --snapshot.",
+        )
     whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite)
-    tell(0.1, "reading the snapshot")
-    about = {"progress": lambda _share, note: tell(0.5, note)}
+    stage.begin(0.05, 0.1, "reading the snapshot")
     subject = _subject(kept)
-    every = Stored(subject, whole, image=snapshot.image, text=snapshot.text, train=None, **about)
-    part = None if features is None else (features[tried], features[train])
-    probed = Stored(subject, parts, image=part and part[0], text=None, train=part and part[1], **about)
+    every = Stored(subject, whole, image=image, text=snapshot.text, train=None, progress=stage)
+    probed = Stored(
+        subject,
+        parts,
+        image=None if image is None else image[tried],
+        text=None,
+        train=None if image is None else image[train],
+        features=None if features is None else (features[tried], features[train]),
+        progress=stage,
+    )
     return {task: probed if task in PROBES else every for task in TASKS}
 
 
-def _subject(kept: KeptModel) -> Subject:
+def _subject(kept: KeptModel, words: BagOfWords | None = None) -> Subject:
     from trainer.evaluation.benchmark import Subject
 
     opened = kept.opened
     inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
-    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau)
+    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, words)
+
+
+def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | None:
+    """What scores words, of a run that learned captions as bags of words; its vocabulary is that of its own data.
+
+    Raises:
+        AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
+    """
+    from trainer import checkpoint, config, data, methods
+
+    run = workspace.config_of(row.id)
+    if not isinstance(run.objective, config.OneVsAll | config.Multiclass):
+        return None
+    opened = kept.opened
+    splits = data.load(run.data, image_size=opened.image_size, workspace_folder=workspace.folder, progress=stage)
+    material = methods.Material(run, splits.train, opened.tokenizer, opened.model)
+    method = methods.build(run.objective, material)
+    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+    try:
+        checkpoint.load_weights(found, {"method": method})
+    except checkpoint.CheckpointError as error:
+        raise AnswerError(
+            "unreadable",
+            f"The words that {row.name} learned cannot be told: the captions of {splits.train.name} have changed.",
+            "Evaluate it on other tasks, or train it again.",
+        ) from error
+    return method.to(opened.device).eval()

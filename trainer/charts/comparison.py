@@ -24,6 +24,7 @@ COMPARED: Final = (
     "zero_shot_ece",
     "linear_probe_acc1",
     *(f"few_shot_{k}_acc1" for k in (1, 2, 4, 8, 16)),
+    *(f"{key}_{share}pct_acc1" for share in (1, 10) for key in ("fine_tune_linear", "fine_tune")),
     "robust_mean",
     "robust_kept",
     "shift",

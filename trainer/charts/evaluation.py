@@ -181,8 +181,11 @@ def answers(record: TaskRecord, name: str) -> np.ndarray | None:
     arrays = record.arrays
     if name in ("zero_shot_acc1", "linear_probe_acc1", "knn_acc1", "robust_clean"):
         return arrays.get("right")
-    if name == "zero_shot_acc5":
-        return arrays["rank"] <= 5
+    if name in ("zero_shot_acc5", "linear_probe_acc5"):
+        return arrays["rank"] <= 5 if "rank" in arrays else None
+    kind, _, top = name.rpartition("_acc")
+    if record.task == "fine_tune" and kind in arrays:
+        return arrays[kind] <= int(top)
     direction, _, k = name.partition("_R@")
     if k and direction in arrays:
         return arrays[direction] <= int(k)
@@ -196,7 +199,7 @@ def answers(record: TaskRecord, name: str) -> np.ndarray | None:
 
 def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
     names: dict[tuple[str, str], None] = {}
-    for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness"):
+    for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness"):
         for run in runs:
             names |= {(task, name): None for name in (run.tasks[task].metrics if task in run.tasks else ())}
     made = [_line(runs, task, name) for task, name in names]

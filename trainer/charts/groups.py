@@ -62,13 +62,8 @@ def group_table(workspace: Workspace, patterns: Sequence[str]) -> GroupTable:
     Raises:
         ChartError: A pattern names no run, or nothing has been evaluated.
     """
-    rows = [row for row in workspace.runs() if row.deleted_at is None]
     groups, members = [], []
-    for pattern in patterns:
-        found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
-        if not found:
-            names = ", ".join(row.name for row in rows) or "none"
-            raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
+    for pattern, found in runs_of_groups(workspace, patterns):
         groups.append(RunGroup(pattern, tuple(row.name for row in found)))
         members.append([_newest(workspace, row) for row in found])
     keys = dict.fromkeys(key for group in members for run in group for key in run)
@@ -77,6 +72,22 @@ def group_table(workspace: Workspace, patterns: Sequence[str]) -> GroupTable:
         raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
     adjusted = holm(np.array([line.test.welch if line.test else math.nan for line in lines], np.float64))
     return GroupTable(tuple(groups), tuple(_judged(line, float(p)) for line, p in zip(lines, adjusted, strict=True)))
+
+
+def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[str, list[RunRow]]]:
+    """Each pattern (`clip-*`) and the runs that it names.
+
+    Raises:
+        ChartError: A pattern names no run.
+    """
+    rows, groups = [row for row in workspace.runs() if row.deleted_at is None], []
+    for pattern in patterns:
+        found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
+        if not found:
+            names = ", ".join(row.name for row in rows) or "none"
+            raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
+        groups.append((pattern, found))
+    return groups
 
 
 def _newest(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], dict[str, float]]:

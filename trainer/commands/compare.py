@@ -11,7 +11,6 @@ from trainer.problem import Problem
 
 if TYPE_CHECKING:
     from trainer.charts.comparison import Comparison
-    from trainer.charts.groups import GroupTable
     from trainer.figures.files import Rows
 
 GROUP = "Look"
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         table = comparison(args.workspace, args.runs)
         forms = (figure.as_rows, figure.as_markdown, figure.as_latex)
     for file in args.out:
-        _write(file, table, *forms)
+        write_table_file(file, table, *forms)
     print(json_text(figure.as_values(table)) if args.json else figure.as_text(table))
     return 0
 
@@ -69,16 +68,21 @@ def write_table(file: Path, table: Comparison) -> None:
     """
     from trainer.figures import comparison as figure
 
-    _write(file, table, figure.as_rows, figure.as_markdown, figure.as_latex)
+    write_table_file(file, table, figure.as_rows, figure.as_markdown, figure.as_latex)
 
 
-def _write(
+def write_table_file(
     file: Path,
-    table: Comparison | GroupTable,
+    table: Any,
     as_rows: Callable[[Any], Rows],
     as_markdown: Callable[[Any], str],
     as_latex: Callable[[Any], str],
 ) -> None:
+    """Writes any table in the form that the file's ending asks for.
+
+    Raises:
+        CompareError: The place cannot be written.
+    """
     from trainer.figures.files import write_csv
     from trainer.store import write_atomically
 

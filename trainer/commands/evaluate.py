@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from trainer.answer.open_models import KeptModel
     from trainer.data import DataSplits
     from trainer.store import RunRow, Workspace
+    from trainer.store.evaluation_files import TaskRecord
 
-TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness")
+TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 """As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
 
 GROUP = "Look"
@@ -43,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument("--suite", help="class names and templates (those of the data)")
     tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all)")
     tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
+    tasks.add_argument(
+        "--features", action="store_true", help="probes and neighbours read features before the projection"
+    )
     tasks.add_argument("--shift", default="", metavar="PATH", help="a second data set; its fall is part of robustness")
 
 
@@ -66,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_tasks(args: argparse.Namespace) -> int:
     from trainer.answer import OpenModels
-    from trainer.answer.evaluating import Wanted, clip_benchmark, evaluate_runs
+    from trainer.answer.clip_benchmark import clip_benchmark
+    from trainer.answer.evaluating import Wanted, evaluate_runs
     from trainer.figures.files import json_text
 
     wanted = Wanted(
@@ -79,10 +84,11 @@ def _run_tasks(args: argparse.Namespace) -> int:
         most_train=args.most_train,
         shift=args.shift,
         step=args.step,
+        features=args.features,
     )
     done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, _tell)
     if args.json:
-        print(json_text([clip_benchmark(one) for one in done], indent=1))
+        print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
     else:
         print("\n".join([*map(_task_text, done), *(f"{what}: not measured. {why}" for what, why in left_out.items())]))
     return 0
@@ -94,11 +100,27 @@ def _task_text(done: Evaluated) -> str:
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
     head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset} {done.split}"
-    lines = [f"{head}, n = {record.n:,}{drawn}"]
+    lines = [f"{head}, n = {record.n:,}{drawn}", *(f"  {words}" for words in told(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
         lines.append(f"  {known.label:<36}{known.text(value):>12}")
     return "\n".join([*lines, ""])
+
+
+def told(record: TaskRecord) -> list[str]:
+    """How a task was measured, where that is not said by its name: the classes asked for, labels, what probes read."""
+    details = record.details
+    words = []
+    if details.get("suite") and record.task == "zero_shot":
+        by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
+        words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
+        if silent := details.get("classes_without_a_word"):
+            words.append(f"never answered, for it learned no word of their names: {', '.join(silent)}")
+    if details.get("of") == "features":
+        words.append("on features before the projection")
+    for one in details.get("shares", ()):
+        words.append(f"{100 * one['share']:g} % of the labels: {one['labels']:,} images, {one['epochs']} epochs")
+    return [*words, *details.get("left_out", {}).values()] if record.task == "fine_tune" else words
 
 
 def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:

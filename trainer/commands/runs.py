@@ -138,13 +138,30 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     for label, found in (("Checkpoints", workspace.checkpoints(row.id)), ("Snapshots", workspace.snapshots(row.id))):
         steps = sorted({item.step for item in found})
         lines.append(f"{label}: {', '.join(map(str, steps)) or 'none'}")
+    lines += [f"  {name}" for name in _snapshot_sizes(workspace, row)]
     lines.append("Configuration")
     lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.config_of(row.id)).items()]
     return "\n".join(lines)
 
 
+def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
+    """What the snapshots take on the disk, and what of it their features take, where there are any."""
+    from trainer.store.snapshot_files import snapshot_bytes
+
+    sizes = [snapshot_bytes(one.folder) for one in workspace.snapshots(row.id)]
+    if not sizes:
+        return []
+    whole, features = (
+        sum(sum(one.values()) for one in sizes),
+        [one["features.npy"] for one in sizes if "features.npy" in one],
+    )
+    told = f", {sum(features) / 2**20:.1f} MiB of it features of {len(features)}" if features else ""
+    return [f"on the disk {whole / 2**20:.1f} MiB{told}"]
+
+
 def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     from trainer import config
+    from trainer.store.snapshot_files import snapshot_bytes
 
     return {
         **_plain(row),
@@ -156,6 +173,7 @@ def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
         ],
         "snapshots": [
             {"step": s.step, "dataset": s.dataset, "split": s.split, "folder": str(s.folder), "n": s.n, "d": s.d}
+            | {"bytes": snapshot_bytes(s.folder)}
             for s in workspace.snapshots(row.id)
         ],
         "evaluations": [

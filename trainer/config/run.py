@@ -92,6 +92,12 @@ class Watching:
     checkpoint_every: int = option(
         200, "Checkpoint every", "Steps between two checkpoints.", low=1, high=1_000_000, unit="steps"
     )
+    features: bool = option(
+        False,
+        "Keep features",
+        "Keep what the image tower makes before its projection with every snapshot, for linear probes.",
+        advanced=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +107,6 @@ class Run:
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Of the initial weights, the order and the crops.", low=0)
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
-    data: Data = field(default_factory=Scenes)
-    model: Model = field(default_factory=TinyTowers)
-    objective: Objective = field(default_factory=Clip)
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    watching: Watching = field(default_factory=Watching)
-
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",
         "Images",
@@ -121,6 +121,12 @@ class Run:
         high=64,
         advanced=True,
     )
+    data: Data = field(default_factory=Scenes)
+    model: Model = field(default_factory=TinyTowers)
+    objective: Objective = field(default_factory=Clip)
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    watching: Watching = field(default_factory=Watching)
+
 
 def choices(section: Any) -> tuple[type, ...]:
     """The dataclasses a section (`Data`, `Model`, `Objective`) may be, in the order a form shows them."""

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
 from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
 from trainer.analysis.retrieval import groups_of, ranks
 from trainer.analysis.tiles import Progress
+from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
-from trainer.embedding import embed_images, embed_tokens
+from trainer.embedding import embed_features, embed_images, embed_tokens
 from trainer.evaluation import tasks
+from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
 from trainer.evaluation.task_data import Part, TaskData
+from trainer.evaluation.word_answers import word_logits
+from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
+from trainer.models.backbone import backbone
 from trainer.store.evaluation_files import TaskRecord
 
-TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "knn", "robustness")
+TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 AT_ONCE: Final = 256
 
 
@@ -33,6 +38,7 @@ class Subject:
 
     Attributes:
         inv_tau: Its own inverse temperature; NaN where it has none.
+        words: What scores words for images, of a model that learned captions as bags of words.
     """
 
     towers: TwoTowers
@@ -40,15 +46,30 @@ class Subject:
     context_length: int
     device: torch.device
     inv_tau: float
+    words: BagOfWords | None = None
 
 
 class Evaluation:
-    """One model on one data set. Embeddings are kept from task to task."""
+    """One model on one data set. Embeddings are kept from task to task.
+
+    Attributes:
+        of: What probes and neighbours read: `embeddings`, or `features` before the projection.
+    """
 
     def __init__(
-        self, subject: Subject, data: TaskData, *, shift: TaskData | None = None, progress: Progress | None = None
+        self,
+        subject: Subject,
+        data: TaskData,
+        *,
+        shift: TaskData | None = None,
+        features: bool = False,
+        progress: Progress | None = None,
     ) -> None:
+        """Embeds nothing yet; `features` asks for probes on features, which a tower without known projection lacks."""
         self.subject, self.data, self._shift = subject, data, shift
+        visual = subject.towers.visual
+        known = features and visual is not None and backbone(visual) is not None
+        self.of: Literal["embeddings", "features"] = "features" if known else "embeddings"
         self._progress = progress or (lambda _share, _note: None)
         self._kept: dict[str, np.ndarray] = {}
         label = data.numbers_of(data.tried.labels)
@@ -67,10 +88,11 @@ class Evaluation:
         no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labelled pairs to learn from."
         learned = no_image or no_class or no_train
         return {
-            "zero_shot": no_image or no_text or no_class,
+            "zero_shot": no_image or no_class or (self._no_words() if self.subject.words else no_text),
             "retrieval": no_image or no_text or self._no_captions(),
             "linear_probe": learned,
             "few_shot": learned,
+            "fine_tune": learned,
             "knn": learned,
             "robustness": no_image or (learned if no_text else ""),
         }
@@ -82,6 +104,11 @@ class Evaluation:
         if len(made) == 1 and all(tried.labels):
             return "Its captions are made of its classes."
         return ""
+
+    def _no_words(self) -> str:
+        """A bag of words can name a class only if it learned a word of its name."""
+        names = self.data.suite.classes if self.data.suite else ()
+        return "" if class_words(names, self.subject.words.words).any() else "It has learned no word of any class."
 
     def run(self, task: str) -> TaskRecord:
         """One task.
@@ -96,10 +123,13 @@ class Evaluation:
     # -- the tasks ---------------------------------------------------------------------------------------------
 
     def _zero_shot(self) -> TaskRecord:
-        prompts = self._prompts()
-        found = tasks.zero_shot(self._tried()[self._known], prompts, self._label, inv_tau=self.subject.inv_tau)
         suite = self.data.suite
         about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
+        if self.subject.words is not None:
+            scores = self._word_scores()[self._known]
+            found = tasks.word_zero_shot(scores, self.subject.words.words, suite.classes, self._label)
+            return self._record("zero_shot", found, **about | {"templates": []})
+        found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, inv_tau=self.subject.inv_tau)
         return self._record("zero_shot", found, **about)
 
     def _retrieval(self) -> TaskRecord:
@@ -109,22 +139,39 @@ class Evaluation:
         return tasks.record("retrieval", found, paths=tried.paths, whole=tried.whole)
 
     def _linear_probe(self) -> TaskRecord:
-        about = {"progress": self._progress}
-        found = tasks.probe(
-            self._train(), self._targets, self._tried()[self._known], self._label, self._classes(), **about
-        )
-        return self._record("linear_probe", found, classes=list(self.data.suite.classes))
+        train, tried = self._probe_rows()
+        found = tasks.probe(train, self._targets, tried, self._label, self._classes(), progress=self._progress)
+        return self._record("linear_probe", found, **self._about_classes(), of=self.of)
 
     def _few_shot(self) -> TaskRecord:
-        about = {"progress": self._progress}
-        found = tasks.few_shots(
-            self._train(), self._targets, self._tried()[self._known], self._label, self._classes(), **about
-        )
-        return self._record("few_shot", found)
+        train, tried = self._probe_rows()
+        found = tasks.few_shots(train, self._targets, tried, self._label, self._classes(), progress=self._progress)
+        return self._record("few_shot", found, of=self.of)
+
+    def _fine_tune(self) -> TaskRecord:
+        shares = len(SHARES)
+        done = iter(range(shares))
+
+        def learn(rows: Int[np.ndarray, " k"], epochs: int) -> FineTuned:
+            number = next(done)
+            return fine_tune(
+                self.subject.towers,
+                Some(self.data.train.images, self._train_rows[rows]),
+                self._targets[rows],
+                Some(self.data.tried.images, self._known),
+                self._classes(),
+                where=self.subject.device,
+                epochs=epochs,
+                progress=lambda share, note: self._progress((number + share) / shares, note),
+            )
+
+        found = tasks.fine_tuning(learn, self._targets, self._label, whole=self.data.train.whole)
+        return self._record("fine_tune", found, suite=self.data.suite.name)
 
     def _knn(self) -> TaskRecord:
-        found = tasks.knn(self._train(), self._targets, self._tried()[self._known], self._label)
-        return self._record("knn", found, classes=list(self.data.suite.classes))
+        train, tried = self._probe_rows(unit=True)
+        found = tasks.knn(train, self._targets, tried, self._label)
+        return self._record("knn", found, **self._about_classes(), of=self.of)
 
     def _robustness(self) -> TaskRecord:
         """Accuracy under corruption, and on the second data set: zero-shot where there are classes, else recall."""
@@ -156,7 +203,7 @@ class Evaluation:
 
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
         """Which images are read rightly, and by what measure."""
-        if not self.possible()["zero_shot"]:
+        if self.subject.towers.text is not None and not self.possible()["zero_shot"]:
             weights = class_weights(self._prompts())
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
@@ -169,6 +216,9 @@ class Evaluation:
         paths = [tried.paths[row] for row in self._known.tolist()]
         return tasks.record(task, found, paths=paths, whole=tried.whole, **details)
 
+    def _about_classes(self) -> dict[str, Any]:
+        return {"classes": list(self.data.suite.classes), "suite": self.data.suite.name}
+
     # -- embeddings --------------------------------------------------------------------------------------------
 
     def _classes(self) -> int:
@@ -180,6 +230,26 @@ class Evaluation:
     def _train(self) -> Float[np.ndarray, "n d"]:
         note = "Embedding images to learn from"
         return self._once("train", lambda: self._embedded(self.data.train.images, note=note)[self._train_rows])
+
+    def _probe_rows(self, *, unit: bool = False) -> tuple[Float[np.ndarray, "n w"], Float[np.ndarray, "m w"]]:
+        """What probes learn from and what they are tried on; with `unit`, rows of length 1."""
+        if self.of == "embeddings":
+            return self._train(), self._tried()[self._known]
+        found = self._train_features(), self._tried_features()[self._known]
+        return tuple(_unit(rows) for rows in found) if unit else found
+
+    def _tried_features(self) -> Float[np.ndarray, "n w"]:
+        note = "Embedding images before the projection"
+        return self._once("tried features", lambda: self._embedded(self.data.tried.images, note=note, features=True))
+
+    def _train_features(self) -> Float[np.ndarray, "n w"]:
+        note = "Embedding images to learn from, before the projection"
+        images = self.data.train.images
+        return self._once("train features", lambda: self._embedded(images, note=note, features=True)[self._train_rows])
+
+    def _word_scores(self) -> Float[np.ndarray, "n k"]:
+        subject, images = self.subject, self.data.tried.images
+        return self._once("words", lambda: word_logits(subject.towers, subject.words, images, subject.device))
 
     def _texts(self) -> Float[np.ndarray, "n d"]:
         return self._once("texts", lambda: self._sentences(self.data.tried.captions, "Embedding captions"))
@@ -196,16 +266,22 @@ class Evaluation:
         return self._kept[name]
 
     def _embedded(
-        self, images: UInt8[np.ndarray, "n s s 3"], *, kind: str = "", severity: int = 0, note: str = ""
+        self,
+        images: UInt8[np.ndarray, "n s s 3"],
+        *,
+        kind: str = "",
+        severity: int = 0,
+        note: str = "",
+        features: bool = False,
     ) -> Float[np.ndarray, "n d"]:
-        rows = []
+        embed, rows = embed_features if features else embed_images, []
         for start in range(0, len(images), AT_ONCE):
             part = np.asarray(images[start : start + AT_ONCE])
             if kind:
                 part = corruptions.corrupt(part, kind, severity, first=start)
             else:
                 self._progress(start / len(images), f"{note}: {start:,} of {len(images):,}")
-            rows.append(embed_images(self.subject.towers, part, self.subject.device))
+            rows.append(embed(self.subject.towers, part, self.subject.device))
         return np.concatenate(rows)
 
     def _sentences(self, sentences: Sequence[str], note: str) -> Float[np.ndarray, "n d"]:
@@ -230,17 +306,30 @@ class Stored(Evaluation):
         image: Float[np.ndarray, "n d"] | None,
         text: Float[np.ndarray, "n d"] | None,
         train: Float[np.ndarray, "m d"] | None,
+        features: tuple[Float[np.ndarray, "n w"], Float[np.ndarray, "m w"]] | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """Takes what the snapshot holds; with `features`, of tried rows and of those to learn from, probes read them.
+
+        `train` and the second of `features` have a row for every pair to learn from.
+        """
         super().__init__(subject, data, progress=progress)
         given = {"tried": image, "texts": text, "train": None if train is None else train[self._train_rows]}
+        if features is not None:
+            self.of = "features"
+            given |= {"tried features": features[0], "train features": features[1][self._train_rows]}
         self._kept |= {name: np.asarray(rows, np.float32) for name, rows in given.items() if rows is not None}
 
     def possible(self) -> dict[str, str]:
-        """As of an evaluation on images, but for robustness."""
+        """As of an evaluation on images, but for what needs the images themselves."""
         absent = "" if "tried" in self._kept else "The snapshot has no image embeddings."
         found = {task: absent or reason for task, reason in super().possible().items()}
+        found["fine_tune"] = "A snapshot holds embeddings, no images that a tower could learn from."
         return found | {"robustness": "A snapshot holds embeddings, no images that could be corrupted."}
+
+
+def _unit(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 __all__ = ["TASKS", "Evaluation", "Part", "Stored", "Subject"]

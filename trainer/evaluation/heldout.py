@@ -12,7 +12,7 @@ from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.embedding import embed_images, embed_tokens
+from trainer.embedding import embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
 
 
@@ -24,11 +24,13 @@ class Embedded:
         image: Row i is image i; None for a model without an image tower.
         text: Row i is its caption; None for a model without a text tower.
         prompts: Of each class of the zero-shot task in each template; None without a task.
+        features: Of image i before the projection, of any length; None where they were not asked for.
     """
 
     image: Float[np.ndarray, "n d"] | None
     text: Float[np.ndarray, "n d"] | None
     prompts: Float[np.ndarray, "c t d"] | None
+    features: Float[np.ndarray, "n w"] | None = None
 
 
 class HeldOut:
@@ -39,6 +41,7 @@ class HeldOut:
         prefix: Of its logged numbers: `val`, or the split's name.
         groups: Equal where captions are equal: these are right answers to each other.
         labels: Class of each pair, -1 where it has none of the suite's.
+        classes: Names of the suite's classes; none without a suite.
     """
 
     def __init__(
@@ -48,13 +51,20 @@ class HeldOut:
         self.prefix = prefix
         self.groups: Int[np.ndarray, " n"] = groups_of(pairs.captions)
         self.labels: Int[np.ndarray, " n"] = _labels(pairs, suite)
+        self.classes: tuple[str, ...] = tuple(suite.classes) if suite else ()
         self._tokens = tokenizer.encode(pairs.captions, context_length)
         self._shape = (len(suite.classes), len(suite.templates)) if suite and (self.labels >= 0).any() else None
         prompts = [t.replace("{}", c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
         self._prompts = tokenizer.encode(prompts, context_length)
 
-    def embed(self, towers: TwoTowers, where: torch.device) -> Embedded:
-        """The split as the towers see it now; they come back in training mode if they were in it."""
+    def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False) -> Embedded:
+        """The split as the towers see it now; they come back in training mode if they were in it.
+
+        Args:
+            towers: The model.
+            where: Its device.
+            features: Whether what the image tower makes before its projection is wanted, too.
+        """
         training = towers.training
         towers.eval()
         try:
@@ -63,7 +73,8 @@ class HeldOut:
             prompts = None
             if self._shape and image is not None and text is not None:
                 prompts = embed_tokens(towers, self._prompts, where).reshape(*self._shape, -1)
-            return Embedded(image, text, prompts)
+            kept = embed_features(towers, self.pairs.images, where) if features and image is not None else None
+            return Embedded(image, text, prompts, kept)
         finally:
             towers.train(training)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,11 +11,15 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.calibration import Reliability, fitted_inv_tau, reliability, top_confidence
 from trainer.analysis.intervals import wilson
+from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
 from trainer.analysis.retrieval import groups_of, median_rank, ranks, recall_at
 from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
+from trainer.evaluation.fine_tuning import SHARES, FineTuned
+from trainer.evaluation.word_answers import places_of
 from trainer.store.evaluation_files import TaskRecord
 
 RECALLS: Final = (1, 5, 10)
@@ -93,9 +98,13 @@ def probe(
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """The linear probe on all labels."""
     found = linear_probe(train, targets, tried, classes, progress=progress)
-    right = found.predicted == label
-    metrics = {"linear_probe_acc1": float(right.mean()), "linear_probe_mean_per_class": mean_per_class(right, label)}
-    arrays = {"label": label, "predicted": found.predicted, "right": right}
+    right, places = found.predicted == label, found.places(label)
+    metrics = {
+        "linear_probe_acc1": float(right.mean()),
+        "linear_probe_acc5": recall_at(places, 5),
+        "linear_probe_mean_per_class": mean_per_class(right, label),
+    }
+    arrays = {"label": label, "predicted": found.predicted, "right": right, "rank": places}
     return metrics, {"decay": found.decay, "fitted": found.fitted}, arrays
 
 
@@ -116,17 +125,19 @@ def few_shots(
     renamed = np.full(classes, -1)
     renamed[there] = np.arange(len(there))
     counted = renamed[label] >= 0
-    curve, metrics, arrays = [], {}, {"label": label}
+    curve, others, metrics, arrays = [], [], {}, {"label": label}
     for number, shots in enumerate(SHOTS):
         if progress is not None:
             progress(number / len(SHOTS), f"Few-shot probes: {shots} labels a class")
-        accuracies = []
+        accuracies, beside = [], []
         for seed in range(DRAWS):
             found = few_shot(train, renamed[targets], tried[counted], len(there), shots=shots, seed=seed)
             if found is None:
                 break
-            right = found.predicted == renamed[label[counted]]
+            own = renamed[label[counted]]
+            right = found.predicted == own
             accuracies.append(float(right.mean()))
+            beside.append((recall_at(found.places(own), 5), mean_per_class(right, own)))
             if seed == 0:
                 whole = np.zeros(len(label), bool)
                 whole[counted] = right
@@ -134,7 +145,63 @@ def few_shots(
         if len(accuracies) == DRAWS:
             metrics[f"few_shot_{shots}_acc1"] = float(np.mean(accuracies))
             curve.append([shots, float(np.mean(accuracies)), float(np.std(accuracies, ddof=1))])
-    return metrics, {"curve": curve, "draws": DRAWS, "classes": len(there), "n": int(counted.sum())}, arrays
+            others.append([shots, *np.mean(beside, axis=0).tolist()])
+    about = {"curve": curve, "top5_and_mean_per_class": others, "draws": DRAWS}
+    return metrics, about | {"classes": len(there), "n": int(counted.sum())}, arrays
+
+
+def word_zero_shot(
+    logits: Float[np.ndarray, "n k"], words: list[str], classes: tuple[str, ...], label: Int[np.ndarray, " n"]
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Zero-shot by the scores of the words of the classes' names; there are no cosines that could be calibrated."""
+    weights = class_words(classes, words)
+    scores = class_scores(logits, weights)
+    places, predicted = places_of(scores, label), scores.argmax(axis=1)
+    right = places == 1
+    metrics = {
+        "zero_shot_acc1": recall_at(places, 1),
+        "zero_shot_acc5": recall_at(places, 5),
+        "zero_shot_mean_per_class": mean_per_class(right, label),
+    }
+    silent = [name for name, known in zip(classes, answerable(weights), strict=True) if not known]
+    details = {"reliability": {}, "by": "words", "vocabulary": len(words), "classes_without_a_word": silent}
+    return metrics, details, {"label": label, "predicted": predicted, "rank": places, "right": right}
+
+
+def fine_tuning(
+    learn: Callable[[Int[np.ndarray, " k"], int], FineTuned],
+    targets: Int[np.ndarray, " n"],
+    label: Int[np.ndarray, " m"],
+    *,
+    whole: int,
+    seed: int = 0,
+    shares: Mapping[float, int] = SHARES,
+) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
+    """Fine-tuning on a share of each class's labels, and the linear probe on the same labels.
+
+    Args:
+        learn: Fine-tunes on rows of the labelled images, for so many epochs.
+        targets: Classes of the labelled images.
+        label: Of the tried images.
+        whole: Images of the labelled split, of which these may be a sample: the share is one of the whole.
+        seed: Of the labels drawn.
+        shares: Share -> epochs.
+    """
+    metrics, arrays, used, left_out = {}, {"label": label}, [], {}
+    for share, epochs in shares.items():
+        name = f"{100 * share:g}pct"
+        counts = labels_of_share(targets, share, whole=whole)
+        if counts is None:
+            left_out[name] = f"{100 * share:g} % of {whole:,} labels are more than the {len(targets):,} that were read."
+            continue
+        rows = stratified(targets, counts, seed=seed)
+        found = learn(rows, epochs)
+        for kind, logits in (("fine_tune", found.tuned), ("fine_tune_linear", found.linear)):
+            places = places_of(logits, label)
+            metrics |= {f"{kind}_{name}_acc1": recall_at(places, 1), f"{kind}_{name}_acc5": recall_at(places, 5)}
+            arrays[f"{kind}_{name}"] = places
+        used.append({"share": share, "labels": len(rows), "epochs": found.epochs, "per_class": counts.tolist()})
+    return metrics, {"shares": used, "left_out": left_out, "whole": whole, "seed": seed}, arrays
 
 
 def knn(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts.groups import GroupLine, GroupTable
 from trainer.figures.files import Rows
+from trainer.figures.style import footnote, heading, in_style, new_figure, run_colour
+from trainer.inert import markdown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NOTE: Final = (
     "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs, adjusted for "
@@ -36,13 +41,13 @@ def as_text(table: GroupTable) -> str:
 
 def as_markdown(table: GroupTable) -> str:
     """For GitHub."""
-    heads = ["", *(f"{_plain(g.pattern)} (n = {len(g.runs)})" for g in table.groups), "p, Welch", "p, permutation"]
+    heads = ["", *(f"{markdown(g.pattern)} (n = {len(g.runs)})" for g in table.groups), "p, Welch", "p, permutation"]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     for title, members in _sections(table):
-        lines.append(f"| **{_plain(title)}** |" + " |" * (len(heads) - 1))
+        lines.append(f"| **{markdown(title)}** |" + " |" * (len(heads) - 1))
         for line in members:
             cells = [f"**{cell(line, i)}**" if line.best == i else cell(line, i) for i in range(len(table.groups))]
-            lines.append("| " + " | ".join([_plain(line.metric.label), *cells, *_p_values(line)]) + " |")
+            lines.append("| " + " | ".join([markdown(line.metric.label), *cells, *_p_values(line)]) + " |")
     return "\n".join([*lines, "", NOTE.replace(" (or *)", ""), ""])
 
 
@@ -57,6 +62,41 @@ def as_latex(table: GroupTable) -> str:
             cells = [rf"\textbf{{{text}}}" if line.best == i else text for i, text in enumerate(cells)]
             lines.append(" & ".join([latex(line.metric.label), *cells, *map(latex, _p_values(line))]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {NOTE}", ""])
+
+
+@in_style
+def draw(table: GroupTable) -> Figure:
+    """Every share of the table on one axis: a dot a run, mean and deviation of a group, a star where it is better."""
+    shown = [line for line in table.lines if line.metric.percent]
+    figure = new_figure(6.4, 1.2 + 0.3 * max(len(shown), 1))
+    axes = figure.subplots()
+    gap = 0.5 / len(table.groups)
+    for place, line in enumerate(reversed(shown)):
+        for number, values in enumerate(line.values):
+            y = place + gap * ((len(table.groups) - 1) / 2 - number)
+            numbers, colour = 100 * np.array(values), run_colour(number)
+            if not len(numbers):
+                continue
+            axes.plot(numbers, [y] * len(numbers), "o", color=colour, alpha=0.35, markersize=2.4, markeredgewidth=0)
+            spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
+            axes.errorbar(numbers.mean(), y, xerr=spread, fmt="D", color=colour, markersize=3.2, linewidth=1)
+            if line.best == number:
+                axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
+    several = len({(line.dataset, line.split) for line in shown}) > 1
+    names = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
+    axes.set_yticks(range(len(shown)), names[::-1])
+    axes.set_xlabel("%")
+    axes.grid(axis="x")
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=run_colour(i), marker="D", markersize=3.2) for i in range(len(table.groups))]
+    figure.legend(
+        handles, [f"{g.pattern} (n = {len(g.runs)})" for g in table.groups], loc="outside upper left", ncols=4
+    )
+    if shown and not several:
+        heading(axes, f"{shown[0].dataset} {shown[0].split}", "mean ± deviation over runs, dots: runs")
+    footnote(figure, "*: Welch's t-test over runs, adjusted for all lines (Holm), has p < 0.05.")
+    return figure
 
 
 def as_rows(table: GroupTable) -> Rows:
@@ -130,7 +170,3 @@ def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
             facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
             after = (None if np.isnan(line.p) else line.p, test.permutation if test else None)
             yield *facts, *tested, *after, int(line.best == place)
-
-
-def _plain(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\|*_`<[" else c for c in text)

@@ -24,7 +24,7 @@ from trainer.methods.pcl import PclViews
 from trainer.methods.two_views import ByolViews, SimClrViews, SimSiamViews
 from trainer.methods.words import BagOfWords, Word2VecTokens
 
-__all__ = ["METHODS", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
+__all__ = ["METHODS", "BagOfWords", "Batch", "ImageText", "Material", "Method", "MethodError", "backward", "build"]
 
 METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.Clip: ClipPairs,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ class TaskRecord:
     """One task of one run on one split.
 
     Attributes:
-        task: `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `knn` or `robustness`.
+        task: `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `fine_tune`, `knn` or `robustness`.
         metrics: Name -> value, by the names of `trainer.metrics` without a prefix.
         n: Samples.
         whole: Samples of the split the `n` were drawn from.
@@ -69,7 +71,7 @@ def read_tasks(folder: Path) -> dict[str, TaskRecord]:
             record = TaskRecord(
                 str(plain["task"]), metrics, int(plain["n"]), int(plain["whole"]), plain["details"], arrays
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
             continue
         found[record.task] = record
     return found

@@ -1,6 +1,7 @@
 """Snapshots on disk: the embeddings of one split at one step, as plain arrays beside a table of the items.
 
-Row i of `image.npy` and of `text.npy` is pair i, and row i of `items.parquet` describes it.
+Row i of `image.npy` and of `text.npy` is pair i, and row i of `items.parquet` describes it. Where the run keeps them,
+row i of `features.npy` is what the image tower makes of image i before it projects it: what linear probes read.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from trainer.store import manifests
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
 _METADATA_PREFIX: Final = "meta."
+VERIFIED_BYTES: Final = 32 * 2**20
+"""Up to which size a snapshot is compared with its manifest when it is read; `trainer doctor --check` reads all."""
+_VERIFIED: Final[dict[Path, tuple[tuple[int, int, int], ...]]] = {}
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Snapshot:
         text: Text embeddings; None for a model without texts.
         sampled: Whether it holds a sample of its split rather than the whole.
         fingerprint: Of the dataset; empty where unknown.
+        features: Of the images before the projection, of any length; None where they were not kept.
     """
 
     folder: Path
@@ -70,6 +76,7 @@ class Snapshot:
     items: Items
     sampled: bool
     fingerprint: str = ""
+    features: Float[np.ndarray, "n w"] | None = None
 
 
 def snapshot_name(*, dataset: str, split: str, step: int) -> str:
@@ -89,6 +96,7 @@ def write_snapshot(
     model: str,
     sampled: bool = False,
     fingerprint: str = "",
+    features: Float[np.ndarray, "n w"] | None = None,
 ) -> None:
     """Makes the snapshot appear at `folder`, whole; one that is already there is replaced.
 
@@ -100,6 +108,9 @@ def write_snapshot(
     dtype = str(next(iter(arrays.values())).dtype)
     card = {"format": 1, "model": model, "step": step, "dataset": dataset, "split": split, "n": n, "d": d}
     card |= {"dtype": dtype, "arrays": sorted(arrays), "sampled": sampled, "fingerprint": fingerprint}
+    if features is not None:
+        arrays["features"] = _checked_features(folder, features, n)
+        card |= {"features": int(arrays["features"].shape[1])}
 
     def write(draft: Path) -> None:
         draft.mkdir()
@@ -107,6 +118,7 @@ def write_snapshot(
             np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
         _write_items(draft / "items.parquet", items)
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        manifests.write_manifest(draft, {})
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(folder, write)
@@ -123,9 +135,12 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
         StoreError: A file is missing or damaged, or the shapes contradict `snapshot.json`.
     """
     try:
+        _verify(folder)
         card = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
         n, d = int(card["n"]), int(card["d"])
         arrays = {name: _read_array(folder / f"{name}.npy", n, d) for name in card["arrays"]}
+        width = int(card.get("features", 0))
+        features = _read_array(folder / "features.npy", n, width) if width else None
         items = _read_items(folder / "items.parquet") if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
@@ -142,10 +157,27 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
             items=items,
             sampled=bool(card["sampled"]),
             fingerprint=str(card.get("fingerprint", "")),
+            features=features,
         )
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         # pyarrow's own errors derive from ValueError and OSError.
         raise StoreError(f"The snapshot {folder} cannot be used: {error}. Embed the run's step again.") from error
+
+
+def _verify(folder: Path) -> None:
+    """Compares a snapshot with its manifest, once while it stays as it is; a large one only when it is asked for.
+
+    Raises:
+        ValueError: A file is not what was written; the message names it.
+    """
+    if not (folder / manifests.NAME).exists():
+        return  # of an older version
+    files = [file.stat() for file in sorted(folder.iterdir())]
+    state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in files)
+    if _VERIFIED.get(folder) == state or sum(stat.st_size for stat in files) > VERIFIED_BYTES:
+        return
+    manifests.verified(folder)
+    _VERIFIED[folder] = state
 
 
 def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tuple[int, int]:
@@ -166,6 +198,19 @@ def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tupl
     if problem:
         raise StoreError(f"The snapshot {folder.name} {problem}.")
     return next(iter(shapes))
+
+
+def _checked_features(folder: Path, features: np.ndarray, n: int) -> np.ndarray:
+    rows = np.asarray(features)
+    if rows.ndim != 2 or len(rows) != n or not rows.shape[1] or rows.dtype not in (np.float16, np.float32):
+        told = f"{rows.dtype} {rows.shape}"
+        raise StoreError(f"The snapshot {folder.name} takes a row of float16 or float32 features a pair, not {told}.")
+    return rows
+
+
+def snapshot_bytes(folder: Path) -> dict[str, int]:
+    """Size of each file of a snapshot, in bytes, by name; empty where there is none."""
+    return {file.name: file.stat().st_size for file in sorted(folder.glob("*")) if file.is_file()}
 
 
 def _read_array(path: Path, n: int, d: int) -> np.ndarray:

@@ -15,7 +15,18 @@ fitted on a half of the images and measured on the other half.
 Linear probe: logistic regression (L-BFGS) on image embeddings, directions scaled alike; the regularisation is \
 chosen on a fifth of the labelled images, then it is fitted on all of them. Few-shot: 1 to 16 labels a class, mean \
 of 3 draws, the regularisation chosen on up to 4 further labels a class. kNN: votes of 20 neighbours (Wu et al. \
-2018).
+2018). Probes read the unit embeddings, or, if asked, the features before the last layer of the image tower, as most \
+papers do; the table says which.
+
+Fine-tuning: the image tower and a linear head learn from 1 % or 10 % of the labels of each class (Chen et al. 2020, \
+SimCLR), at least one of each; the linear probe on the very same labels and features stands beside it. SGD with \
+Nesterov momentum, learning rate 0.05 x batch / 256, crops alone, 30 and 10 epochs. Other than in the paper the head \
+begins as the probe and batch norms keep their statistics. The share is one of the whole training split.
+
+Data efficiency: the score over the pairs seen, which are updates times the pairs of a batch, repetitions counted. The \
+level is the worst of the groups' best means; how many pairs a group needed for it is read between two measurements. \
+A model that predicts bags of words (Joulin et al. 2016) has no prompts: a class scores the mean of the logits of the \
+words of its name, and a class none of whose words it learned is never answered.
 
 Robustness: Gaussian noise, contrast and JPEG as ImageNet-C (Hendrycks and Dietterich 2019), blur scaled to the \
 image's side, and a covered square; five severities. Both runs see the same corrupted images.

@@ -27,7 +27,11 @@ _PENS: Final = (
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: `index` is the run's place (colour), `style` that of its kind (dashes), `name` is for readers."""
+    """One line: `index` is the run's place (colour), `style` that of its kind (dashes), `name` is for readers.
+
+    Attributes:
+        low, high: Edges of a band around it; empty for none.
+    """
 
     index: int
     style: int
@@ -35,6 +39,8 @@ class Curve:
     y: tuple[float, ...]
     name: str
     hollow: bool = False
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
 
 class CurvePlot(Plot):
@@ -43,6 +49,7 @@ class CurvePlot(Plot):
     def __init__(self, name: str, words: str, *, x_label: str, y_label: str) -> None:
         self._curves: tuple[Curve, ...] = ()
         self._diagonal = False
+        self._level: float | None = None
         super().__init__(x_label=x_label, y_label=y_label)
         self.setObjectName(name)
         self.setAccessibleName(words)
@@ -61,9 +68,14 @@ class CurvePlot(Plot):
         if diagonal:
             item.setRange(xRange=(0, 1), yRange=(0, 1), padding=0.03)
         else:
-            top = max((max(curve.y) for curve in shown if curve.y), default=1.0)
+            top = max((max(curve.high or curve.y) for curve in shown if curve.y), default=1.0)
             xs = [x for curve in shown for x in curve.x] or [0.0, 1.0]
             item.setRange(xRange=(min(xs), max(xs)), yRange=(0, max(top * 1.12, 1e-3)), padding=0.04)
+        self.recolour()
+
+    def show_level(self, level: float | None) -> None:
+        """Marks a height with a dotted line, or none."""
+        self._level = level
         self.recolour()
 
     def show_ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
@@ -77,8 +89,12 @@ class CurvePlot(Plot):
         if self._diagonal:
             pen = pg.mkPen(theme.colour("secondary"), width=1, style=Qt.PenStyle.DashLine)
             item.plot([0, 1], [0, 1], pen=pen)
+        if self._level is not None:
+            item.addItem(pg.InfiniteLine(self._level, angle=0, pen=pg.mkPen(theme.colour("secondary"), style=_PENS[2])))
         for curve in self._curves:
             colour = QColor(theme.run_colour(curve.index))
+            if curve.low:
+                _band(item, curve, colour)
             pen = pg.mkPen(colour, width=1.6, style=_PENS[curve.style % len(_PENS)])
             ground = theme.colour("surface") if curve.hollow else colour
             item.plot(
@@ -90,6 +106,16 @@ class CurvePlot(Plot):
                 symbolPen=pg.mkPen(colour),
                 symbolBrush=ground,
             )
+
+
+def _band(item: pg.PlotItem, curve: Curve, colour: QColor) -> None:
+    """Fills what lies between the edges of the curve's band."""
+    pale = QColor(colour)
+    pale.setAlphaF(0.18)
+    edges = [pg.PlotDataItem(np.array(curve.x), np.array(values), pen=None) for values in (curve.low, curve.high)]
+    for edge in edges:
+        item.addItem(edge)
+    item.addItem(pg.FillBetweenItem(*edges, brush=pale))
 
 
 class CurvesPane(QWidget):

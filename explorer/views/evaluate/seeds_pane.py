@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.evaluate.tables import NumberTable, show_groups
 from trainer import config
 from trainer.charts.groups import GroupTable, group_table
@@ -34,33 +35,31 @@ class SeedsPane(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.patterns = [QLineEdit(objectName=f"evaluate-group-{name}") for name in "ab"]
+        self.groups = GroupBar("evaluate", "Compare")
+        self.patterns, self.compare = self.groups.patterns, self.groups.compare
+        self.found: GroupTable | None = None
         self.seeds = QSpinBox(objectName="evaluate-seeds", accessibleName="Seeds of each group")
         self.seeds.setRange(2, 20)
         self.seeds.setValue(SEEDS)
         self.launch = QPushButton("Train both over seeds", objectName="evaluate-launch")
-        self.compare = QPushButton("Compare", objectName="evaluate-compare")
         self.told = QLabel(TOLD)
         self.told.setTextFormat(Qt.TextFormat.PlainText)
         self.told.setWordWrap(True)
         theme.set_role(self.told, "small")
         self.table = NumberTable("evaluate-groups", "Groups of runs over seeds")
-        for place, edit in enumerate(self.patterns):
-            edit.setAccessibleName(f"Names of the runs of group {'AB'[place]}")
-            edit.setPlaceholderText("clip-*" if place == 0 else "cloob-*")
-            edit.returnPressed.connect(self._ask)
-        self.compare.clicked.connect(self._ask)
+        self.groups.wanted.connect(self.wanted)
         self.launch.clicked.connect(lambda: self.launch_asked.emit(self.seeds.value()))
         self._lay_out()
 
-    def propose(self, a: str, b: str) -> None:
-        """Fills in patterns where a person has written none."""
-        for edit, name in zip(self.patterns, (a, b), strict=True):
-            if not edit.isModified():
-                edit.setText(group_pattern(name) if name else "")
+    def command(self) -> list[str] | None:
+        """What to write after `trainer` for the same table; None where there is none."""
+        if self.found is None:
+            return None
+        return ["export", "groups", *(word for group in self.found.groups for word in ("--group", group.pattern))]
 
     def show_groups(self, found: GroupTable | str) -> None:
         """Shows the table, or why there is none."""
+        self.found = None if isinstance(found, str) else found
         if isinstance(found, str):
             self.told.setText(found)
             self.table.show_cells((), ())
@@ -70,21 +69,8 @@ class SeedsPane(QWidget):
         self.told.setText(told + TOLD)
         show_groups(self.table, found)
 
-    def _ask(self) -> None:
-        names = [edit.text().strip() for edit in self.patterns]
-        if all(names):
-            self.wanted.emit(*names)
-
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.SPACE)
-        for place, edit in enumerate(self.patterns):
-            label = QLabel(f"Group {'AB'[place]}")
-            label.setBuddy(edit)
-            theme.set_role(label, "secondary")
-            bar.addWidget(label)
-            bar.addWidget(edit, 1)
-        bar.addWidget(self.compare)
+        bar = self.groups.row
         bar.addSpacing(theme.BETWEEN)
         label = QLabel("Seeds")
         label.setBuddy(self.seeds)
@@ -94,7 +80,7 @@ class SeedsPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
-        column.addLayout(bar)
+        column.addWidget(self.groups)
         column.addWidget(self.told)
         column.addWidget(self.table, 1)
 

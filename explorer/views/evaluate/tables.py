@@ -9,9 +9,10 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from explorer import theme
-from trainer.charts.evaluation import EvaluationChart, EvaluationLine
+from trainer.charts.evaluation import EvaluationChart
 from trainer.charts.groups import GroupTable
 from trainer.charts.reference import Reference
+from trainer.figures import evaluation_table
 from trainer.figures.groups import cell, p_text
 
 
@@ -80,24 +81,9 @@ class NumberTable(QTableWidget):
 
 def show_evaluation(table: NumberTable, chart: EvaluationChart) -> None:
     """A, B, their difference with its interval, and p; the better one is strong where the difference is real."""
-    both = len(chart.runs) > 1
-    heads = ["Measure", "n", *("AB"[run.index] for run in chart.runs)]
-    heads += ["B − A", "95 % interval", "p"] if both else ["95 % interval"]
-    rows: list[list[str]] = []
-    tips: list[str] = []
-    strong: list[tuple[int, int]] = []
-    for task in dict.fromkeys(line.task for line in chart.lines):
-        rows.append([TASK_WORDS[task]])
-        tips.append("")
-        for line in (one for one in chart.lines if one.task == task):
-            row = [line.metric.label, f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
-            row += _difference(line) if both else [_interval(line.intervals[0])]
-            if (winner := _winner(line)) >= 0:
-                strong.append((len(rows), 2 + winner))
-            rows.append(row)
-            tips.append(_tip(line))
-    table.show_cells(heads, rows, tips=tips)
-    for place, column in strong:
+    made = evaluation_table.table(chart)
+    table.show_cells(made.heads, made.rows, tips=made.tips)
+    for place, column in sorted(made.strong):
         table.strengthen(place, column)
 
 
@@ -128,42 +114,3 @@ def show_groups(table: NumberTable, groups: GroupTable) -> None:
     table.show_cells([*heads, "p permutation"], rows)
     for place, column in strong:
         table.strengthen(place, column)
-
-
-TASK_WORDS = {
-    "zero_shot": "Zero-shot",
-    "retrieval": "Retrieval",
-    "linear_probe": "Linear probe",
-    "few_shot": "Few-shot",
-    "knn": "Neighbours",
-    "robustness": "Robustness",
-}
-
-
-def _difference(line: EvaluationLine) -> list[str]:
-    if line.difference is None:
-        return ["–", "", ""]
-    gap = line.difference.paired
-    points = f"{100 * gap.difference:+.1f}".replace("-", "−")
-    return [points, _interval((gap.low, gap.high)), p_text(line.difference.p)]
-
-
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}".replace("-", "−")
-
-
-def _winner(line: EvaluationLine) -> int:
-    """Place of the better run where the difference is real, else -1."""
-    if line.difference is None or not line.difference.real or line.metric.better == "none":
-        return -1
-    return int((line.difference.paired.difference > 0) == (line.metric.better == "up"))
-
-
-def _tip(line: EvaluationLine) -> str:
-    words = [
-        f"{'AB'[place]}: 95 % interval {_interval(ends)} %" for place, ends in enumerate(line.intervals[:2]) if ends
-    ]
-    if line.difference is not None and line.difference.mcnemar is not None:
-        test = line.difference.mcnemar
-        words.append(f"Right in A alone: {test.only_a:,}; in B alone: {test.only_b:,}. McNemar p = {p_text(test.p)}")
-    return "\n".join(words)

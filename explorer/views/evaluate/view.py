@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QComboBox,
-    QFileDialog,
+    QApplication,
     QHBoxLayout,
     QLabel,
-    QMenu,
     QProgressBar,
     QPushButton,
-    QSpinBox,
     QStackedWidget,
     QTabBar,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -28,27 +23,34 @@ from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.evaluate.asking import Asking
 from explorer.views.evaluate.confusion_pane import ConfusionPane
+from explorer.views.evaluate.controls import Controls, command_of
+from explorer.views.evaluate.efficiency_pane import EfficiencyPane, efficiency_of
 from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.plots import CurvesPane
-from explorer.views.evaluate.seeds_pane import SeedsPane, groups_of, seeded
-from explorer.views.evaluate.tables import TASK_WORDS, NumberTable, show_evaluation, show_published
-from explorer.views.view import Context, View
+from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
+from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
+from explorer.views.view import EXPORTS, Context, View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.pickers import Choice, Picker
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.reference import references
+from trainer.figures.evaluation_table import asked
 from trainer.messages import Evaluate
 from trainer.problem import Problem
 from trainer.store import Workspace
 
 NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked the same questions."
-OWN_DATA: Final = "The runs' own data"
-NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
-"""Data sets that torchvision knows and that are classified by name."""
-MOST: Final = 2_000
-KEPT: Final = 12
-TABS: Final = (("table", "Numbers"), ("confusion", "Confusion"), ("curves", "Curves"), ("seeds", "Over seeds"))
+TABS: Final = (
+    ("table", "Numbers"),
+    ("confusion", "Confusion"),
+    ("curves", "Curves"),
+    ("seeds", "Over seeds"),
+    ("efficiency", "Data efficiency"),
+)
+SEEDS_TAB: Final = 3
+EFFICIENCY_TAB: Final = 4
+TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 NOTHING: Final = "Choose data and tasks, then press Evaluate. The runs answer in a process of their own."
 
 
@@ -59,6 +61,7 @@ class EvaluateView(View):
     question = "How good are the runs at the tasks of the field, and is their difference real?"
     icon = "list-checks"
     method = METHOD
+    exports = (*EXPORTS, *TABLE_EXPORTS)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -66,15 +69,7 @@ class EvaluateView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
-        self._shift = ""
-        self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
-        self.data.setEditable(True)
-        self.data.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
-        self.browse = QPushButton("Folder…", objectName="evaluate-browse")
-        self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
-        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Images to try at most")
-        self.go = QPushButton("Evaluate", objectName="evaluate-go")
+        self.controls = Controls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
         self.status = ElidedLabel(NOTHING)
@@ -86,6 +81,8 @@ class EvaluateView(View):
         self.confusion = ConfusionPane(self.pictures)
         self.curves = CurvesPane()
         self.seeds = SeedsPane()
+        self.efficiency = EfficiencyPane()
+        self.about = ElidedLabel()
         self._lay_out()
         self._restore()
         self._connect()
@@ -93,8 +90,8 @@ class EvaluateView(View):
     # -- what the window asks ----------------------------------------------------------------------------------
 
     def command(self) -> list[str] | None:
-        if self.tabs.currentIndex() == 3:
-            return None
+        if self.tabs.currentIndex() in (SEEDS_TAB, EFFICIENCY_TAB):
+            return (self.seeds if self.tabs.currentIndex() == SEEDS_TAB else self.efficiency).command()
         if self.chart is None:
             return None
         panel = "confusion" if self.tabs.currentIndex() == 1 else "curves"
@@ -117,10 +114,11 @@ class EvaluateView(View):
             self.show_no_run("list-checks", NO_RUN)
             return
         self.show_content()
-        self._fill_data()
+        self.controls.fill_data()
         self._propose()
         self._show()
         self.read()
+        self._draw_if_seen()
 
     def evaluate(self) -> None:
         """Asks for what the controls say."""
@@ -130,23 +128,12 @@ class EvaluateView(View):
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
-        self._keep_data(question.data)
+        self.controls.keep_data(question.data)
         self.asking.ask(question)
 
     def copy_evaluation(self) -> None:
         """Puts the command that measures the same on the clipboard."""
-        import shlex
-
-        from PySide6.QtWidgets import QApplication
-
-        question = self._question()
-        words = ["trainer", "evaluate", *map(str, question.runs), "--task", *question.tasks]
-        words += ["--data", question.data] if question.data else []
-        words += ["--most", str(question.most)] if question.most else []
-        words += ["--shift", question.shift] if question.shift else []
-        words += ["--step", str(question.step)] if question.step is not None else []
-        words += ["--workspace", str(self.context.workspace.folder)]
-        QApplication.clipboard().setText(shlex.join(words))
+        QApplication.clipboard().setText(command_of(self._question(), self.context.workspace.folder))
         self.status.setText("The command that measures this is on the clipboard.")
 
     def read(self, *, again: bool = False) -> None:
@@ -174,12 +161,14 @@ class EvaluateView(View):
             show_published(self.published, self.chart.published)
         else:
             self.table.show_cells((), ())
-            show_published(self.published, references(self._dataset_named()))
+            show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self.published):
             widget.setVisible(self.published.rowCount() > 0)
         self._nothing.setVisible(self.chart is None)
-        self.shown.setVisible(bool(there))
+        for widget in (self.shown, self.about):
+            widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
         self.table.setVisible(self.chart is not None)
+        self.about.setText(asked(self.chart) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self.curves.show_chart(self.chart)
 
@@ -187,7 +176,7 @@ class EvaluateView(View):
         busy = self.asking.busy
         for widget in (self.progress, self.cancel):
             widget.setVisible(busy)
-        self.go.setEnabled(not busy)
+        self.controls.go.setEnabled(not busy)
         if busy:
             self.progress.setRange(0, 100 if self.asking.progress else 0)
             self.progress.setValue(round(100 * self.asking.progress))
@@ -214,7 +203,19 @@ class EvaluateView(View):
     # -- seeds -------------------------------------------------------------------------------------------------
 
     def _propose(self) -> None:
-        self.seeds.propose(*(self._name(run) for run in (self.context.selection.run_a, self.context.selection.run_b)))
+        names = [self._name(run) for run in (self.context.selection.run_a, self.context.selection.run_b)]
+        patterns = [group_pattern(name) if name else "" for name in names]
+        for pane in (self.seeds, self.efficiency):
+            pane.groups.propose(*patterns)
+
+    def _draw_if_seen(self) -> None:
+        if self.tabs.currentIndex() == EFFICIENCY_TAB and self.efficiency.chart is None:
+            self.efficiency.groups.ask()
+
+    def _draw_efficiency(self, a: str, b: str, measure: str | None, data: tuple[str, str] | None) -> None:
+        args = (efficiency_of, self.context.workspace, a, b, measure, data)
+        done = self.efficiency.show_found
+        self.context.background.run(self, *args, done=done, failed=self._failed, key="efficiency")
 
     def _compare(self, a: str, b: str) -> None:
         args = (groups_of, self.context.workspace, a, b)
@@ -233,70 +234,16 @@ class EvaluateView(View):
         self.context.jobs.enqueue(runs)
         self.status.setText(f"{len(runs)} runs queued: {runs[0].name} to {runs[-1].name}. See Runs.")
 
-    # -- controls ----------------------------------------------------------------------------------------------
+    # -- the rest ----------------------------------------------------------------------------------------------
 
     def _question(self) -> Evaluate:
-        selection = self.context.selection
-        chosen = self._chosen_tasks()
-        text = self.data.currentText().strip()
-        data = "" if text == OWN_DATA else text
-        return Evaluate(
-            runs=selection.runs,
-            data=data,
-            tasks=chosen,
-            most=self.most.value(),
-            shift=self._shift if "robustness" in chosen else "",
-            step=selection.step,
-        )
-
-    def _dataset_named(self) -> str:
-        return Path(self.data.currentText().strip()).name
-
-    def _fill_data(self) -> None:
-        typed = self.data.currentText()
-        kept = [one for one in self.context.settings.value("evaluate/data", []) if isinstance(one, str)]
-        entries = list(dict.fromkeys([OWN_DATA, *kept, *NAMED]))
-        if [self.data.itemText(i) for i in range(self.data.count())] != entries:
-            self.data.blockSignals(True)
-            self.data.clear()
-            self.data.addItems(entries)
-            self.data.setCurrentText(typed or OWN_DATA)
-            self.data.blockSignals(False)
-
-    def _keep_data(self, data: str) -> None:
-        if data and data not in NAMED:
-            kept = [one for one in self.context.settings.value("evaluate/data", []) if isinstance(one, str)]
-            self.context.settings.set("evaluate/data", list(dict.fromkeys([data, *kept]))[:KEPT])
-        self._fill_data()
-
-    def _choose_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Data to evaluate on", self.data.currentText())
-        if folder:
-            self.data.setCurrentText(folder)
-
-    def _chosen_tasks(self) -> tuple[str, ...]:
-        return tuple(
-            action.data() for action in self._task_menu.actions() if action.isCheckable() and action.isChecked()
-        )
-
-    def _choose_shift(self) -> None:
-        """A second data set, how much worse the runs are on which is part of robustness; none takes it back."""
-        words = "Second data set: how much worse are the runs on it? Cancel for none"
-        self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
-        self._tell_shift()
-
-    def _tell_shift(self) -> None:
-        named = f": {Path(self._shift).name}" if self._shift else "…"
-        self._shift_action.setText(f"Shifted data for robustness{named}")
-
-    def _tasks_changed(self) -> None:
-        chosen = list(self._chosen_tasks())
-        self.context.settings.set("evaluate/tasks", chosen)
-        every = len(chosen) == len(TASK_WORDS)
-        self.tasks.setText("All tasks" if every else f"{len(chosen)} tasks" if len(chosen) != 1 else "1 task")
+        return self.controls.question(self.context.selection.runs, self.context.selection.step)
 
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)
+        for widget in (self.shown, self.about):
+            widget.setVisible(place not in (SEEDS_TAB, EFFICIENCY_TAB) and self.chart is not None)
+        self._draw_if_seen()
         self.context.settings.set("evaluate/tab", place)
 
     def _name(self, run: int | None) -> str:
@@ -310,13 +257,7 @@ class EvaluateView(View):
     # -- putting it together -----------------------------------------------------------------------------------
 
     def _restore(self) -> None:
-        settings = self.context.settings
-        chosen = settings.value("evaluate/tasks", list(TASK_WORDS))
-        for action in filter(QAction.isCheckable, self._task_menu.actions()):
-            action.setChecked(not isinstance(chosen, list) or action.data() in chosen)
-        self._tasks_changed()
-        most, tab = settings.value("evaluate/most", MOST), settings.value("evaluate/tab", 0)
-        self.most.setValue(most if isinstance(most, int) else MOST)
+        tab = self.context.settings.value("evaluate/tab", 0)
         self.tabs.setCurrentIndex(tab if tab in range(len(TABS)) else 0)
         self.stack.setCurrentIndex(self.tabs.currentIndex())
 
@@ -325,12 +266,8 @@ class EvaluateView(View):
         for signal in (selection.runs_changed, selection.step_changed):
             signal.connect(self._refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
-        self.browse.clicked.connect(self._choose_folder)
-        self.data.activated.connect(lambda _place: self.read(again=True) if self.chart is None else None)
-        self.data.lineEdit().returnPressed.connect(self.evaluate)
-        self.most.valueChanged.connect(lambda value: self.context.settings.set("evaluate/most", value))
-        self._task_menu.triggered.connect(lambda _action: self._tasks_changed())
-        self.go.clicked.connect(self.evaluate)
+        self.controls.wanted.connect(self.evaluate)
+        self.controls.data_picked.connect(lambda: self.read(again=True) if self.chart is None else None)
         self.cancel.clicked.connect(self._cancelled)
         self.asking.changed.connect(self._show)
         self.asking.done.connect(self._done)
@@ -338,59 +275,35 @@ class EvaluateView(View):
         self.shown.picked.connect(lambda _key: self.read())
         self.tabs.currentChanged.connect(self._on_tab)
         self.seeds.wanted.connect(self._compare)
+        self.efficiency.wanted.connect(self._draw_efficiency)
+        self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
+        self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
         self.seeds.launch_asked.connect(self._launch)
 
     def _lay_out(self) -> None:
-        theme.set_role(self.go, "primary")
         theme.set_role(self.status, "small")
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(140)
-        self.most.setRange(0, 1_000_000)
-        self.most.setSingleStep(500)
-        self.most.setSpecialValueText("all")
-        self._task_menu = QMenu(self.tasks)
-        for name, words in TASK_WORDS.items():
-            action = self._task_menu.addAction(words)
-            action.setObjectName(f"evaluate-task-{name}")
-            action.setCheckable(True)
-            action.setData(name)
-        self._task_menu.addSeparator()
-        self._shift_action = self._task_menu.addAction("")
-        self._shift_action.setObjectName("evaluate-shift")
-        self._shift_action.triggered.connect(self._choose_shift)
-        self._tell_shift()
-        self.tasks.setMenu(self._task_menu)
-        self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.tasks.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        theme.keep_icon(self.tasks, "list-checks", 16, "secondary")
-        most = QLabel("At most")
-        most.setBuddy(self.most)
-        theme.set_role(most, "secondary")
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.SPACE)
-        bar.addWidget(self.data, 1)
-        for widget in (self.browse, self.tasks, most, self.most, self.go):
-            bar.addWidget(widget)
-        tell = QHBoxLayout()
-        tell.setSpacing(theme.SPACE)
-        tell.addWidget(self.status, 1)
-        tell.addWidget(self.progress)
-        tell.addWidget(self.cancel)
+        self.controls.second.addWidget(self.status, 1)
+        for widget in (self.progress, self.cancel):
+            self.controls.second.addWidget(widget)
         for _, words in TABS:
             self.tabs.addTab(words)
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         ways = QHBoxLayout()
+        ways.setSpacing(theme.SPACE)
         ways.addWidget(self.tabs)
-        ways.addStretch(1)
+        theme.set_role(self.about, "small")
+        self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        ways.addWidget(self.about, 1)
         self.shown.setMaximumWidth(280)
         ways.addWidget(self.shown)
-        for pane in (self._numbers(), self.confusion, self.curves, self.seeds):
+        for pane in (self._numbers(), self.confusion, self.curves, self.seeds, self.efficiency):
             self.stack.addWidget(pane)
         column = QVBoxLayout()
         column.setSpacing(theme.SPACE)
-        column.addLayout(bar)
-        column.addLayout(tell)
+        column.addWidget(self.controls)
         column.addLayout(ways)
         column.addWidget(self.stack, 1)
         self.body.addLayout(column, 1)

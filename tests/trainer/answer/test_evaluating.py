@@ -12,7 +12,8 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis import corruptions
 from trainer.answer import OpenModels
-from trainer.answer.evaluating import Wanted, clip_benchmark, evaluate_runs
+from trainer.answer.clip_benchmark import clip_benchmark
+from trainer.answer.evaluating import Evaluated, Wanted, evaluate_runs
 from trainer.answer.open_models import AnswerError
 from trainer.charts.evaluation import answers, confusion_of, evaluation, images_of_cell
 from trainer.config import Scenes
@@ -78,6 +79,46 @@ def test_the_command_prints_the_shape_of_clip_benchmark(own: Workspace, capsys: 
     assert results[0]["metrics"]["acc1"] == pytest.approx(own.evaluations(1)[-1].metrics["zero_shot_acc1"], abs=0.05)
 
 
+THEIRS = {
+    "zeroshot_classification": {"acc1", "acc5", "mean_per_class_recall"},
+    "zeroshot_retrieval": {f"{way}_retrieval_recall@{k}" for way in ("image", "text") for k in (1, 5, 10)},
+    "linear_probe": {
+        "lp_acc1", "lp_acc5", "lp_mean_per_class_recall", "weight_decay", "epochs", "seed", "fewshot_k", "normalized",
+    },
+}  # fmt: skip
+"""Task -> every key of CLIP_benchmark's `metrics`, read off its `clip_benchmark/metrics/*.py`."""
+
+
+def test_every_key_of_clip_benchmark_is_there_and_its_build_command_can_read_it(own: Workspace):
+    tasks = ("zero_shot", "retrieval", "linear_probe", "few_shot")
+    done, _ = evaluate_runs(OpenModels(own), [1], Wanted(split="renderings", tasks=tasks), lambda _share, _note: None)
+    entries = [entry for one in done for entry in clip_benchmark(one)]
+    shots = [one["metrics"]["fewshot_k"] for one in entries if one["task"] == "linear_probe"]
+    assert shots[0] == -1
+    assert shots[1:] == [row[0] for row in done[3].record.details["curve"]]
+    for entry in entries:
+        assert list(entry)[:6] == ["dataset", "model", "pretrained", "task", "metrics", "language"]
+        assert THEIRS[entry["task"]] <= set(entry["metrics"])
+        # Its `build` command makes one row of both: a name must not mean two things.
+        assert not set(entry) & set(entry["metrics"])
+        assert all(value is None or isinstance(value, int | float) for value in entry["metrics"].values())
+    by_task = {entry["task"]: entry["metrics"] for entry in entries[::-1]}
+    stored = {one.record.task: one.record for one in done}
+    assert by_task["zeroshot_classification"]["acc1"] == stored["zero_shot"].metrics["zero_shot_acc1"]
+    # Their image retrieval finds images for texts.
+    assert by_task["zeroshot_retrieval"]["image_retrieval_recall@5"] == stored["retrieval"].metrics["text_to_image_R@5"]
+    assert by_task["linear_probe"]["weight_decay"] == stored["linear_probe"].details["decay"]
+    assert by_task["linear_probe"]["normalized"] is True
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+
+
+def test_top_5_of_fewer_than_five_classes_is_no_number():
+    metrics = {"zero_shot_acc1": 0.5, "zero_shot_acc5": 1.0, "zero_shot_mean_per_class": 0.4, "zero_shot_ece": 0.1}
+    record = TaskRecord("zero_shot", metrics, 2, 2, {"classes": ["a", "b"], "templates": ["{}"]})
+    (found,) = clip_benchmark(Evaluated(1, "run", 8, "toys", "test", record))
+    assert found["metrics"] == {"acc1": 0.5, "acc5": None, "mean_per_class_recall": 0.4, "ece": 0.1}
+
+
 def test_what_cannot_be_measured_is_said(own: Workspace):
     wanted = Wanted(snapshot=True, tasks=("robustness",))
     with pytest.raises(AnswerError, match="no images that could be corrupted"):
@@ -140,7 +181,7 @@ def test_clothing_end_to_end(own: Workspace, shared_data: Path):
     assert all("{}" in template for template in done[0].record.details["templates"])
     # Both runs were asked the same images.
     assert (done[0].record.arrays["path"] == done[2].record.arrays["path"]).all()
-    assert clip_benchmark(done[0])["task"] == "zeroshot_classification"
+    assert clip_benchmark(done[0])[0]["task"] == "zeroshot_classification"
     assert evaluation(own, [1, 2]).dataset == "clothing-cc0"
 
 

@@ -38,8 +38,8 @@ class View:
     split: str | None = None
 
 
-def add_file_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to write."""
+def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Where to write; `more` says what else than figures and numbers."""
     parser.add_argument(
         "--out",
         nargs="+",
@@ -47,7 +47,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="FILE",
-        help="files to write; .svg, .pdf, .png or .csv",
+        help=f"files to write; .svg, .pdf, .png or .csv{more}",
     )
 
 
@@ -91,15 +91,19 @@ def view_of(args: argparse.Namespace) -> View:
     return View(step=args.step, dataset=args.dataset, split=args.split)
 
 
-def check_arguments(args: argparse.Namespace) -> None:
+def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:
     """Before anything is computed: the files have suffixes that can be written, and there are runs if they are needed.
+
+    Args:
+        args: As parsed.
+        beside: Suffixes that this kind writes beside those of all.
 
     Raises:
         Problem: They have not, or there are none.
     """
     from trainer.figures.files import check_suffixes
 
-    check_suffixes(args.out)
+    check_suffixes(file for file in args.out if file.suffix.lower() not in beside)
     if "runs" in args and not args.runs:
         raise ExportError(f"Name the runs to draw: --runs 1 2. trainer runs list shows them; {args.kind} needs one.")
 

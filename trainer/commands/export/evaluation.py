@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trainer.commands.export import (
     View,
@@ -21,7 +21,9 @@ from trainer.commands.export import (
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
-HELP = "reliability, robustness and few-shot curves, or confusions, of stored evaluations"
+HELP = "reliability, robustness and few-shot curves, confusions or the table of stored evaluations"
+TABLES: Final = (".md", ".tex")
+"""Endings of files that hold the table, whatever the panel."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_view_arguments(parser)
     parser.add_argument("--panel", choices=("curves", "confusion"), default="curves", help="what the figure shows")
     parser.add_argument("--task", choices=("zero_shot", "linear_probe", "knn"), default="zero_shot", help="confused")
-    add_file_arguments(parser)
+    add_file_arguments(parser, ", or .md or .tex for the table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
-    check_arguments(args)
+    check_arguments(args, beside=TABLES)
     write(args.workspace, args.runs, args.out, view=view_of(args), panel=args.panel, task=args.task)
     print_files(args)
     return 0
@@ -50,16 +52,20 @@ def write(
     panel: str = "curves",
     task: str = "zero_shot",
 ) -> str:
-    """Writes the figure or its numbers; returns the command that does the same."""
+    """Writes the figure, its numbers or the table; returns the command that does the same."""
     from trainer.charts.evaluation import evaluation
+    from trainer.commands.compare import write_table_file
     from trainer.figures import evaluation as figure
+    from trainer.figures import evaluation_table
     from trainer.figures.files import write_figure
 
     chart = evaluation(workspace, runs, **vars(view))
     line = command_line("evaluation", runs, files, {**vars(view), "panel": panel, "task": task})
     title = f"Evaluation on {chart.dataset} {chart.split}"
+    for file in (one for one in files if one.suffix.lower() in TABLES):
+        write_table_file(file, chart, figure.rows, evaluation_table.as_markdown, evaluation_table.as_latex)
     write_figure(
-        files,
+        [file for file in files if file.suffix.lower() not in TABLES],
         figure=lambda: figure.draw(chart, panel, task),
         rows=lambda: figure.rows(chart),
         command=line,

@@ -1,0 +1,221 @@
+"""What is to be measured: data, split, classes, tasks, how many images."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSpinBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.settings import Settings
+from explorer.widgets.pickers import Choice, Picker
+from trainer.catalog import prompt_suites
+from trainer.figures.evaluation_table import TASK_WORDS
+from trainer.messages import Evaluate
+
+OWN_DATA: Final = "The runs' own data"
+NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
+"""Data sets that torchvision knows and that are classified by name."""
+OWN_SPLIT: Final = "Held-out split"
+SPLITS: Final = ("test", "val", "train", "renderings", "combinations")
+"""Names that splits usually have; any other may be written."""
+MOST: Final = 2_000
+KEPT: Final = 12
+
+
+class Controls(QWidget):
+    """Two rows of choices; the second has room for what is told about an evaluation.
+
+    Signals:
+        wanted: The runs are to be measured now.
+        data_picked: Data were chosen from the list.
+    """
+
+    wanted = Signal()
+    data_picked = Signal()
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._shift = ""
+        self.data = QComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
+        self.browse = QPushButton("Folder…", objectName="evaluate-browse")
+        self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
+        self.split = QComboBox(objectName="evaluate-split", accessibleName="Split to try")
+        self.suite = Picker(name="evaluate-suite", words="Class names and templates", width=170)
+        self.most = QSpinBox(objectName="evaluate-most", accessibleName="Images to try at most")
+        self.go = QPushButton("Evaluate", objectName="evaluate-go")
+        self.second = QHBoxLayout()
+        self.task_menu = self._menu()
+        self._dress()
+        self._lay_out()
+        self._restore()
+        self._connect()
+
+    def question(self, runs: tuple[int, ...], step: int | None) -> Evaluate:
+        """What the controls ask of these runs."""
+        chosen = self.chosen_tasks()
+        text, split = self.data.currentText().strip(), self.split.currentText().strip()
+        return Evaluate(
+            runs=runs,
+            data="" if text == OWN_DATA else text,
+            tasks=chosen,
+            split="" if split == OWN_SPLIT else split,
+            suite=self.suite.key or "",
+            features=self.features_action.isChecked(),
+            most=self.most.value(),
+            shift=self._shift if "robustness" in chosen else "",
+            step=step,
+        )
+
+    def chosen_tasks(self) -> tuple[str, ...]:
+        """Names of the tasks with a tick."""
+        return tuple(action.data() for action in self._task_actions() if action.isChecked())
+
+    def fill_data(self) -> None:
+        """Offers the runs' own data, what was evaluated on lately, and data sets by name."""
+        typed = self.data.currentText()
+        entries = list(dict.fromkeys([OWN_DATA, *self._kept(), *NAMED]))
+        if [self.data.itemText(i) for i in range(self.data.count())] != entries:
+            self.data.blockSignals(True)
+            self.data.clear()
+            self.data.addItems(entries)
+            self.data.setCurrentText(typed or OWN_DATA)
+            self.data.blockSignals(False)
+
+    def keep_data(self, data: str) -> None:
+        """Offers these data again next time."""
+        if data and data not in NAMED:
+            self._settings.set("evaluate/data", list(dict.fromkeys([data, *self._kept()]))[:KEPT])
+        self.fill_data()
+
+    def dataset_named(self) -> str:
+        """Name of the data, as far as the words say it."""
+        return Path(self.data.currentText().strip()).name
+
+    def _kept(self) -> list[str]:
+        return [one for one in self._settings.value("evaluate/data", []) if isinstance(one, str)]
+
+    def _task_actions(self) -> list[QAction]:
+        return [action for action in self.task_menu.actions() if action.data() in TASK_WORDS]
+
+    def _choose_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Data to evaluate on", self.data.currentText())
+        if folder:
+            self.data.setCurrentText(folder)
+
+    def _choose_shift(self) -> None:
+        """A second data set, how much worse the runs are on which is part of robustness; none takes it back."""
+        words = "Second data set: how much worse are the runs on it? Cancel for none"
+        self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
+        self._tell_shift()
+
+    def _tell_shift(self) -> None:
+        named = f": {Path(self._shift).name}" if self._shift else "…"
+        self.shift_action.setText(f"Shifted data for robustness{named}")
+
+    def _tasks_changed(self) -> None:
+        chosen = list(self.chosen_tasks())
+        self._settings.set("evaluate/tasks", chosen)
+        self._settings.set("evaluate/features", self.features_action.isChecked())
+        every = len(chosen) == len(TASK_WORDS)
+        self.tasks.setText("All tasks" if every else f"{len(chosen)} tasks" if len(chosen) != 1 else "1 task")
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self.tasks)
+        for name, words in TASK_WORDS.items():
+            action = menu.addAction(words)
+            action.setObjectName(f"evaluate-task-{name}")
+            action.setCheckable(True)
+            action.setData(name)
+        menu.addSeparator()
+        self.features_action = menu.addAction("Probes read features before the projection")
+        self.features_action.setObjectName("evaluate-features")
+        self.features_action.setCheckable(True)
+        self.shift_action = menu.addAction("")
+        self.shift_action.setObjectName("evaluate-shift")
+        return menu
+
+    def _restore(self) -> None:
+        chosen = self._settings.value("evaluate/tasks", list(TASK_WORDS))
+        for action in self._task_actions():
+            action.setChecked(not isinstance(chosen, list) or action.data() in chosen)
+        self.features_action.setChecked(self._settings.value("evaluate/features", False) is True)
+        self._tasks_changed()
+        most = self._settings.value("evaluate/most", MOST)
+        self.most.setValue(most if isinstance(most, int) else MOST)
+        self._tell_shift()
+
+    def _connect(self) -> None:
+        self.browse.clicked.connect(self._choose_folder)
+        self.data.activated.connect(lambda _place: self.data_picked.emit())
+        self.data.lineEdit().returnPressed.connect(self.wanted)
+        self.split.lineEdit().returnPressed.connect(self.wanted)
+        self.most.valueChanged.connect(lambda value: self._settings.set("evaluate/most", value))
+        self.task_menu.triggered.connect(lambda _action: self._tasks_changed())
+        self.shift_action.triggered.connect(self._choose_shift)
+        self.go.clicked.connect(self.wanted)
+
+    def _dress(self) -> None:
+        theme.set_role(self.go, "primary")
+        for box in (self.data, self.split):
+            box.setEditable(True)
+            box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
+        self.split.addItems([OWN_SPLIT, *SPLITS])
+        self.split.setToolTip("Split to try; any name that the data have may be written")
+        suites = [Choice("", "Classes of the data"), *(Choice(name, f"Suite {name}") for name in prompt_suites())]
+        self.suite.show_choices(suites, "")
+        for widget in (self.split, self.suite):
+            widget.setFixedWidth(180)
+        self.most.setRange(0, 1_000_000)
+        self.most.setSingleStep(500)
+        self.most.setSpecialValueText("all")
+        self.tasks.setMenu(self.task_menu)
+        self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.tasks.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        theme.keep_icon(self.tasks, "list-checks", 16, "secondary")
+
+    def _lay_out(self) -> None:
+        most = QLabel("At most")
+        most.setBuddy(self.most)
+        theme.set_role(most, "secondary")
+        first = QHBoxLayout()
+        first.setSpacing(theme.SPACE)
+        first.addWidget(self.data, 1)
+        for widget in (self.browse, self.tasks, most, self.most, self.go):
+            first.addWidget(widget)
+        self.second.setSpacing(theme.SPACE)
+        for widget in (self.split, self.suite):
+            self.second.addWidget(widget)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(first)
+        column.addLayout(self.second)
+
+
+def command_of(question: Evaluate, workspace: Path) -> str:
+    """The line for a shell that measures what the question asks."""
+    words = ["trainer", "evaluate", *map(str, question.runs), "--task", *question.tasks]
+    for name in ("data", "split", "suite", "shift"):
+        words += [f"--{name}", getattr(question, name)] if getattr(question, name) else []
+    words += ["--most", str(question.most)] if question.most else []
+    words += ["--features"] if question.features else []
+    words += ["--step", str(question.step)] if question.step is not None else []
+    return shlex.join([*words, "--workspace", str(workspace)])

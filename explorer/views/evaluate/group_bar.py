@@ -1,0 +1,64 @@
+"""Two groups of runs, named by patterns."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+
+from explorer import theme
+
+
+class GroupBar(QWidget):
+    """Patterns of group A and group B, and a button that compares them.
+
+    Signals:
+        wanted: Both patterns are to be compared.
+        edited: A person changed one of them.
+    """
+
+    wanted = Signal(str, str)
+    edited = Signal()
+
+    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
+        """`name` begins the object names; `words` are those of the button."""
+        super().__init__(parent)
+        self.patterns = [QLineEdit(objectName=f"{name}-group-{letter}") for letter in "ab"]
+        self.compare = QPushButton(words, objectName=f"{name}-compare")
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(0, 0, 0, 0)
+        self.row.setSpacing(theme.SPACE)
+        for place, edit in enumerate(self.patterns):
+            edit.setAccessibleName(f"Names of the runs of group {'AB'[place]}")
+            edit.setPlaceholderText("clip-*" if place == 0 else "cloob-*")
+            edit.returnPressed.connect(self.ask)
+            edit.textEdited.connect(lambda _text: self.edited.emit())
+            label = QLabel(f"Group {'AB'[place]}")
+            label.setBuddy(edit)
+            theme.set_role(label, "secondary")
+            self.row.addWidget(label)
+            self.row.addWidget(edit, 1)
+        self.row.addWidget(self.compare)
+        self.compare.clicked.connect(self.ask)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What was written; empty words are left out."""
+        return tuple(words for edit in self.patterns if (words := edit.text().strip()))
+
+    def propose(self, a: str, b: str) -> None:
+        """Fills in patterns where a person has written none."""
+        for edit, pattern in zip(self.patterns, (a, b), strict=True):
+            if not edit.isModified():
+                edit.setText(pattern)
+
+    def follow(self, other: GroupBar) -> None:
+        """Says what the other bar says."""
+        for edit, theirs in zip(self.patterns, other.patterns, strict=True):
+            if edit.text() != theirs.text():
+                edit.setText(theirs.text())
+            edit.setModified(theirs.isModified())
+
+    def ask(self) -> None:
+        """Compares, if there are two patterns."""
+        if len(self.named) == 2:
+            self.wanted.emit(*self.named)

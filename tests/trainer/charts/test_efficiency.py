@@ -1,0 +1,90 @@
+"""Data efficiency of groups: pairs seen are updates times the batch; the level, the budget and the files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.charts import ChartError
+from trainer.charts.efficiency import efficiency, measured_data
+from trainer.figures import efficiency as figure
+from trainer.store import Workspace
+
+STEPS = (0, 10, 20, 30)
+CLIP = np.array([[0.1, 0.40, 0.60, 0.70], [0.1, 0.44, 0.64, 0.74], [0.1, 0.42, 0.62, 0.72]])
+BAG = np.array([[0.1, 0.15, 0.30, 0.41], [0.1, 0.17, 0.30, 0.43], [0.1, 0.16, 0.30, 0.42]])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Three seeds of each; the bag of words learns in batches of 64, CLIP in batches of 32."""
+    workspace = Workspace(tmp_path_factory.mktemp("efficiency"))
+    for name, objective, values, batch in (("clip", config.Clip(), CLIP, 32), ("bag", config.Multiclass(), BAG, 64)):
+        for seed, curve in enumerate(values.tolist()):
+            choice = replace(config.Run().optimiser, batch_size=batch)
+            run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimiser=choice)
+            number = workspace.create_run(run)
+            for step, value in zip(STEPS, curve, strict=True):
+                workspace.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value, "n": 500})
+    lone = workspace.create_run(config.Run(name="other"))
+    workspace.add_evaluation(lone, 5, "elsewhere", "test", {"zero_shot_acc1": 0.5})
+    return workspace
+
+
+def test_pairs_seen_level_and_budget(trained: Workspace):
+    chart = efficiency(trained, ["clip*", "bag*"])
+    clip, bag = chart.groups
+    assert (chart.dataset, chart.split, chart.n, chart.words) == ("toys", "val", 500, True)
+    assert clip.band.pairs.tolist() == [0, 320, 640, 960]
+    assert bag.band.pairs.tolist() == [0, 640, 1280, 1920]
+    assert clip.band.mean == pytest.approx(CLIP.mean(0))
+    assert clip.band.std == pytest.approx(CLIP.std(0, ddof=1))
+    # The best mean of the bag is 42 %; CLIP has it after its second measurement.
+    assert chart.level == pytest.approx(0.42)
+    assert (clip.reached, bag.reached) == (pytest.approx(320), pytest.approx(1920))
+    assert chart.ratio == pytest.approx(6)
+    # Both were measured at 640 pairs: 20 updates of the one, 10 of the other.
+    assert chart.budget == 640
+    assert (chart.test.mean_a, chart.test.mean_b) == (pytest.approx(0.62), pytest.approx(0.16))
+    assert chart.test.welch < 1e-3
+    assert "42.0 % is reached by clip* after 320, bag* after 1,920 pairs (6.0 times as many)" in chart.sentence()
+
+
+def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    where = ["--workspace", str(trained.folder)]
+    groups = ["--group", "clip*", "--group", "bag*"]
+    files = [tmp_path / name for name in ("e.svg", "e.png", "e.csv")]
+    assert main(["export", "efficiency", *groups, "--out", *map(str, files), *where]) == 0
+    assert all(file.stat().st_size > 500 for file in files)
+    assert "Pairs seen" in files[0].read_text(encoding="utf-8")
+    rows = list(csv.DictReader(files[2].open(encoding="utf-8")))
+    means = [float(row["value"]) for row in rows if row["name"] == "mean" and row["group"] == "clip*"]
+    assert means == pytest.approx(CLIP.mean(0).tolist())
+    assert len(rows) == 24 + 8
+    capsys.readouterr()
+    assert main(["analyse", "efficiency", *groups, "--json", *where]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["groups"][1]["pairs"] == [0, 640, 1280, 1920]
+    assert "updates x pairs in a batch" in told["pairs_seen"]
+    assert main(["analyse", "efficiency", *groups, *where]) == 0
+    assert "42.0 ± 2.0 %" in capsys.readouterr().out
+
+
+def test_what_cannot_be_drawn_is_said(trained: Workspace):
+    with pytest.raises(ChartError, match="No run is called siglip"):
+        efficiency(trained, ["siglip*"])
+    with pytest.raises(ChartError, match="not measured of all groups on one data set"):
+        efficiency(trained, ["clip*", "other"])
+    with pytest.raises(ChartError, match="not measured of clip"):
+        efficiency(trained, ["clip*"], measure="knn_acc1")
+    assert measured_data(trained, ["clip*", "bag*"]) == {("toys", "val"): ["zero_shot_acc1"]}
+    alone = efficiency(trained, ["other"])
+    assert (alone.ratio, alone.test, len(alone.groups)) == (None, None, 1)
+    assert figure.values(alone)["groups"][0]["pairs"] == [5 * 128]

@@ -1,0 +1,43 @@
+"""Runs of a few steps that keep features, and one that learns captions as bags of words."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer import config
+from trainer.fit import fit
+from trainer.store import Workspace
+
+
+@pytest.fixture(scope="session")
+def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Runs 1 (CLIP, with features beside its snapshots) and 2 (bag of words), both measured twice."""
+    workspace = Workspace(tmp_path_factory.mktemp("keeping") / "workspace")
+    for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3))):
+        fit(workspace, workspace.create_run(short(name, objective)))
+    return workspace
+
+
+def short(name: str, objective: config.Objective, *, seed: int = 0) -> config.Run:
+    """A run of eight steps."""
+    return config.Run(
+        name=name,
+        seed=seed,
+        data=config.Scenes(train_pairs=64, heldout_pairs=24),
+        objective=objective,
+        model=config.TinyTowers(
+            image_tower="vit",
+            patch_size=8,
+            image_size=32,
+            image_width=32,
+            image_layers=1,
+            text_width=32,
+            text_heads=2,
+            text_layers=1,
+            context_length=64,
+            embed_dim=16,
+        ),
+        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        watching=config.Watching(evaluate_every=4, snapshots=2, checkpoint_every=8, features=True),
+        device="cpu",
+    )

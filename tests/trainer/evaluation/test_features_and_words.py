@@ -1,0 +1,131 @@
+"""Features kept with snapshots, probes on them, and bags of words asked for classes: from training to the table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+from trainer.analysis.linear_probe import linear_probe
+from trainer.analysis.word_scores import class_scores, class_words
+from trainer.answer import OpenModels
+from trainer.answer.evaluating import Wanted, evaluate_runs
+from trainer.answer.open_models import AnswerError
+from trainer.charts.efficiency import efficiency
+from trainer.charts.evaluation import evaluation
+from trainer.embedding import embed_features
+from trainer.evaluation.task_data import snapshot_data
+from trainer.figures.evaluation_table import as_markdown, asked, table
+from trainer.pictures import read_image
+from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
+from trainer.store.snapshot_files import snapshot_bytes
+
+
+def silent(_share: float, _note: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A copy that may be written to."""
+    folder = tmp_path_factory.mktemp("features") / "workspace"
+    shutil.copytree(keeping.folder, folder)
+    return Workspace(folder)
+
+
+def last_snapshot(workspace: Workspace, run: int) -> Path:
+    return next(one.folder for one in workspace.snapshots(run)[::-1] if one.split == "renderings")
+
+
+def test_features_are_those_of_the_model_and_go_with_their_snapshot(own: Workspace, tmp_path: Path, capsys):
+    snapshot = read_snapshot(last_snapshot(own, 1))
+    opened = OpenModels(own).get(1, snapshot.step).opened
+    images = np.stack([read_image(path, 32) for path in snapshot.items.path])
+    # The cache of decoded images is what the run saw; reading again may differ by a rounding.
+    assert snapshot.features == pytest.approx(embed_features(opened.model, images, opened.device), abs=0.05)
+    assert snapshot.features.shape == (24, 32)
+    assert not snapshot.features.flags.writeable
+    assert main(["runs", "show", "1", "--workspace", str(own.folder)]) == 0
+    assert "MiB of it features of 4" in capsys.readouterr().out
+    assert main(["runs", "show", "1", "--json", "--workspace", str(own.folder)]) == 0
+    listed = {one["folder"]: one["bytes"] for one in json.loads(capsys.readouterr().out)["snapshots"]}
+    sizes = listed[str(snapshot.folder)]
+    assert sizes["features.npy"] > 24 * 32 * 4 > sizes["image.npy"]
+
+    folder = tmp_path / "toy@000001"
+    about = {"items": snapshot.items, "step": 1, "dataset": "toy", "split": "val", "model": "m"}
+    arrays = {"image": np.asarray(snapshot.image), "text": np.asarray(snapshot.text)}
+    write_snapshot(folder, **arrays, **about, features=np.ones((24, 3), np.float16))
+    assert read_snapshot(folder).features.shape == (24, 3)
+    for wrong in (np.ones((23, 3), np.float32), np.ones((24, 3)), np.ones(24, np.float32)):
+        with pytest.raises(StoreError, match="a row of float16 or float32 features a pair"):
+            write_snapshot(folder, **arrays, **about, features=wrong)
+    (folder / "features.npy").unlink()
+    with pytest.raises(StoreError, match="cannot be used"):
+        read_snapshot(folder)
+    write_snapshot(folder, **arrays, **about)
+    assert read_snapshot(folder).features is None
+    assert "features.npy" not in snapshot_bytes(folder)
+
+
+def test_probes_read_the_features_of_the_snapshot(own: Workspace, capsys: pytest.CaptureFixture[str]):
+    argv = ["evaluate", "1", "--snapshot", "--split", "renderings", "--task", "linear_probe", "knn", "--json"]
+    assert main([*argv, "--workspace", str(own.folder)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["task"] for one in told] == ["linear_probe", "knn"]
+    assert told[0]["metrics"]["normalized"] is False
+    snapshot = read_snapshot(last_snapshot(own, 1))
+    _, parts, tried, train = snapshot_data(snapshot)
+    targets, label = parts.numbers_of(parts.train.labels), parts.numbers_of(parts.tried.labels)
+    expected = linear_probe(snapshot.features[train], targets, snapshot.features[tried], len(parts.suite.classes))
+    assert told[0]["metrics"]["lp_acc1"] == pytest.approx(np.mean(expected.predicted == label))
+    # kNN compares directions: features are brought to unit length.
+    unit = np.asarray(snapshot.features) / np.linalg.norm(snapshot.features, axis=1, keepdims=True)
+    near = (unit[tried] @ unit[train].T).argmax(1)
+    record = evaluation(own, [1], dataset="scenes").runs[0].tasks["knn"]
+    assert record.details["of"] == "features"
+    assert record.arrays["predicted"].shape == near.shape
+
+
+def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Workspace):
+    about = {"split": "combinations", "tasks": ("linear_probe",)}
+    evaluate_runs(OpenModels(own), [1], Wanted(**about, features=True), silent)
+    evaluate_runs(OpenModels(own), [2], Wanted(**about), silent)
+    chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
+    headings = [row[0] for row in table(chart).rows if len(row) == 1]
+    assert headings == ["Linear probe, A on features before the projection; B on embeddings"]
+    assert "split combinations" in asked(chart)
+    assert "suite scenes: 10 classes" in asked(chart).lower()
+    assert "| Linear probe |" in as_markdown(chart)
+
+
+def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own: Workspace):
+    logged = {one.step: one.metrics for one in own.evaluations(2) if one.split == "renderings"}
+    assert list(logged) == [0, 4, 8]
+    steps, values, _ = own.series(2, "val/zero_shot_acc1")
+    assert values.tolist() == [logged[step]["zero_shot_acc1"] for step in steps.tolist()]
+    done, _ = evaluate_runs(OpenModels(own), [2], Wanted(split="renderings", tasks=("zero_shot",)), silent)
+    record = done[0].record
+    assert record.metrics["zero_shot_acc1"] == pytest.approx(logged[8]["zero_shot_acc1"])
+    assert record.details["by"] == "words"
+    assert record.details["vocabulary"] > 10
+    label, predicted = record.arrays["label"], record.arrays["predicted"]
+    assert (record.arrays["right"] == (label == predicted)).all()
+    with pytest.raises(AnswerError, match="no text tower"):
+        evaluate_runs(OpenModels(own), [2], Wanted(snapshot=True, tasks=("zero_shot",)), silent)
+
+
+def test_both_stand_in_one_chart_of_data_efficiency(own: Workspace):
+    chart = efficiency(own, ["clip", "bag"], split="renderings")
+    assert chart.words
+    assert [group.band.pairs.tolist() for group in chart.groups] == [[0, 64, 128]] * 2
+    assert chart.n == 24
+
+
+def test_a_vocabulary_without_the_classes_cannot_answer():
+    scores = class_scores(np.ones((2, 2)), class_words(["hat", "sock"], ["red", "star"]))
+    assert np.isneginf(scores).all()

@@ -1,0 +1,56 @@
+"""Data efficiency: how well models answer after so many pairs seen, and how many pairs an answer costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Curve = tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
+"""Pairs seen, ascending, and the value measured then."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Curves of several seeds as one.
+
+    Attributes:
+        pairs: Pairs seen at which every curve was measured, ascending.
+        mean: Over the curves.
+        std: Deviation over the curves (n - 1); NaN of a single one.
+    """
+
+    pairs: Int[np.ndarray, " k"]
+    mean: Float[np.ndarray, " k"]
+    std: Float[np.ndarray, " k"]
+
+
+def band(curves: Sequence[Curve]) -> Band:
+    """Mean and deviation where all curves have a value: nothing is made up between measurements.
+
+    Raises:
+        ValueError: There are no curves.
+    """
+    if not curves:
+        raise ValueError("a band needs a curve")
+    pairs = curves[0][0]
+    for other, _ in curves[1:]:
+        pairs = np.intersect1d(pairs, other)
+    values = np.array([np.asarray(value, np.float64)[np.searchsorted(own, pairs)] for own, value in curves])
+    values = values.reshape(len(curves), len(pairs))
+    spread = values.std(axis=0, ddof=1) if len(curves) > 1 else np.full(len(pairs), np.nan)
+    return Band(pairs, values.mean(axis=0), spread)
+
+
+def pairs_to_reach(pairs: Int[np.ndarray, " k"], values: Float[np.ndarray, " k"], level: float) -> float | None:
+    """Pairs seen when the curve, straight between its points, first reaches `level`; None if it never does."""
+    reached = np.flatnonzero(values >= level)
+    if not len(reached):
+        return None
+    place = int(reached[0])
+    if place == 0 or values[place] == values[place - 1]:
+        return float(pairs[place])
+    share = (level - values[place - 1]) / (values[place] - values[place - 1])
+    return float(pairs[place - 1] + share * (pairs[place] - pairs[place - 1]))

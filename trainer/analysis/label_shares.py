@@ -1,0 +1,33 @@
+"""A share of the labels, class by class: what is left to learn from when few images are labelled."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+
+def labels_of_share(
+    targets: Int[np.ndarray, " n"], share: float, *, whole: int | None = None
+) -> Int[np.ndarray, " c"] | None:
+    """How many labels of each class (0 to the largest) make up `share` of a split, at least one of each that occurs.
+
+    Args:
+        targets: Classes of the labelled rows that are there.
+        share: In (0, 1].
+        whole: Rows of the split that these were drawn from, all of them if None: the share is one of the whole.
+
+    Returns:
+        Counts; None where the rows that are there are fewer than the share asks for.
+    """
+    counts = np.bincount(targets)
+    grown = (whole or len(targets)) / max(len(targets), 1)
+    wanted = np.where(counts > 0, np.maximum(1, np.round(share * grown * counts)), 0).astype(np.int64)
+    # Rounding may ask for one row more of a class than a share of 1 has; a real lack is larger than that.
+    return None if (wanted > counts + 1).any() else np.minimum(wanted, counts)
+
+
+def stratified(targets: Int[np.ndarray, " n"], counts: Int[np.ndarray, " c"], *, seed: int) -> Int[np.ndarray, " k"]:
+    """Rows with `counts[c]` of each class c, drawn from the seed, in ascending order."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.permutation(np.flatnonzero(targets == value))[:count] for value, count in enumerate(counts.tolist())]
+    return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)

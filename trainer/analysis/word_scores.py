@@ -1,0 +1,43 @@
+"""Zero-shot classification by a bag of words: a class scores what the words of its name score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+_WORD: Final = re.compile(r"\w+")
+
+
+def class_words(classes: Sequence[str], words: Sequence[str]) -> Float[np.ndarray, "k c"]:
+    """Weights that make scores of words to scores of classes: the mean of the words of a class's name.
+
+    Words that the vocabulary lacks are left out of the mean; a class all of whose words are missing has a column of
+    zeros (see `answerable`).
+    """
+    place = {word: number for number, word in enumerate(words)}
+    weights = np.zeros((len(words), len(classes)))
+    for number, name in enumerate(classes):
+        known = [place[word] for word in _WORD.findall(name.lower()) if word in place]
+        for word in known:
+            weights[word, number] += 1 / len(known)
+    return weights
+
+
+def answerable(weights: Float[np.ndarray, "k c"]) -> Bool[np.ndarray, " c"]:
+    """The classes with a word in the vocabulary; the others are never answered, so that their images count as wrong."""
+    return weights.any(axis=0)
+
+
+def class_scores(scores: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "k c"]) -> Float[np.ndarray, "n c"]:
+    """Score of each class for each image, from the scores (logits) of the words; minus infinity without a word.
+
+    The mean of logits and the mean of log-probabilities of a softmax over the words differ by a number that all classes
+    share, so that both name the same class (compare Li et al., Learning Visual N-Grams, 2017).
+    """
+    found = np.asarray(scores, np.float64) @ weights
+    found[:, ~answerable(weights)] = -np.inf
+    return found

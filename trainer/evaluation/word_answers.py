@@ -1,0 +1,70 @@
+"""Bag-of-words models asked for classes: an image tower and a score for every word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+
+from trainer.analysis.retrieval import recall_at
+from trainer.analysis.word_scores import class_scores, class_words
+from trainer.data.augment import normalised
+from trainer.device import autocast, memory_format
+from trainer.methods import BagOfWords
+from trainer.models import TwoTowers
+
+AT_ONCE: Final = 256
+NEVER: Final = 1_000_000_000
+"""Place of a class that cannot be answered."""
+
+
+@torch.inference_mode()
+def word_logits(
+    towers: TwoTowers, method: BagOfWords, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+) -> Float[np.ndarray, "n k"]:
+    """The score of every word of the vocabulary for every image; both come back in the mode they were in."""
+    modes = towers.training, method.training
+    towers.eval()
+    method.eval()
+    rows = []
+    try:
+        with autocast(where):
+            for start in range(0, len(images), AT_ONCE):
+                part = torch.from_numpy(np.array(images[start : start + AT_ONCE])).to(where)
+                pixels = normalised(part).contiguous(memory_format=memory_format(where))
+                rows.append(method.scores(towers.features(pixels)).float().cpu())
+    finally:
+        towers.train(modes[0])
+        method.train(modes[1])
+    return torch.cat(rows).numpy() if rows else np.zeros((0, len(method.words)), np.float32)
+
+
+def places_of(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Place (1 = best) of each image's own class; a tie counts against it, as in `trainer.analysis.zero_shot`.
+
+    A class without a score (minus infinity) is never answered, not even among few classes.
+    """
+    own = scores[np.arange(len(label)), label]
+    return np.where(np.isneginf(own), NEVER, (~(scores < own[:, None])).sum(axis=1))
+
+
+def word_numbers(
+    logits: Float[np.ndarray, "n k"], words: Sequence[str], classes: Sequence[str], label: Int[np.ndarray, " n"]
+) -> dict[str, float]:
+    """Zero-shot accuracy by the words of the classes' names, of the images whose class is known; else nothing.
+
+    Args:
+        logits: As `word_logits` gives them.
+        words: The vocabulary.
+        classes: Names of the classes.
+        label: Place of each image's class, -1 where it has none.
+    """
+    known = label >= 0
+    weights = class_words(classes, words)
+    if not known.any() or not weights.any():
+        return {}
+    places = places_of(class_scores(logits[known], weights), label[known])
+    return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
