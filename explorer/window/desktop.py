@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from explorer import theme
+from trainer.inert import spoken
 
 
 class Desktop(QObject):
@@ -26,7 +27,7 @@ class Desktop(QObject):
             self._tray.activated.connect(lambda _: self._come_forward())
             self._tray.messageClicked.connect(self._come_forward)
         self._tray.show()
-        self._tray.showMessage(title, text, QSystemTrayIcon.MessageIcon.Warning, 10_000)
+        self._tray.showMessage(spoken(title), spoken(text), QSystemTrayIcon.MessageIcon.Warning, 10_000)
         return True
 
     @staticmethod

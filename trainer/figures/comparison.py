@@ -10,6 +10,7 @@ from typing import Any
 from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
 from trainer.figures.files import Rows
+from trainer.inert import markdown
 
 INTERVAL_NOTE = (
     "In brackets: 95 % interval of the share (Wilson) over the pairs of the split. "
@@ -38,14 +39,14 @@ def as_text(table: Comparison) -> str:
 
 def as_markdown(table: Comparison) -> str:
     """The table in GitHub's Markdown; the best is bold."""
-    names = " | ".join(_escaped(run.name) for run in table.runs)
+    names = " | ".join(markdown(run.name) for run in table.runs)
     lines = [f"| | {names} |", "|---|" + "---:|" * len(table.runs)]
     lines.append("| " + " | ".join(["", *_subtitles(table)]) + " |")
     for title, rows in sections(table):
-        lines.append(f"| **{_escaped(title)}** |" + " |" * len(table.runs))
+        lines.append(f"| **{markdown(title)}** |" + " |" * len(table.runs))
         for row in rows:
             cells = [f"**{_cell(row, i)}**" if i in row.best else _cell(row, i) for i in range(len(row.values))]
-            lines.append(f"| {_escaped(row.metric.label)} | " + " | ".join(cells) + " |")
+            lines.append(f"| {markdown(row.metric.label)} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", f"Bold: best. {INTERVAL_NOTE}", ""])
 
 
@@ -121,10 +122,6 @@ def value_text(row: ComparisonRow, place: int) -> tuple[str, str]:
 
 def _cell(row: ComparisonRow, place: int) -> str:
     return " ".join(part for part in value_text(row, place) if part)
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\|*_`<[" else c for c in " ".join(text.split()))
 
 
 def _width(text: str) -> int:

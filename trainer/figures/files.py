@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.figures.style import in_style
+from trainer.inert import cell
 from trainer.problem import Problem
 from trainer.store import write_atomically
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv", ".parquet")
 NUMBERS: Final = (".csv", ".parquet")
 """Endings of files that hold a figure's numbers."""
-_DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class FigureError(Problem):
@@ -80,8 +80,8 @@ def write_csv(path: Path, table: Rows) -> None:
     """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_cell(name) for name in table.header])
-        writer.writerows([_cell(value) for value in row] for row in table.rows)
+        writer.writerow([cell(name) for name in table.header])
+        writer.writerows([cell(value) for value in row] for row in table.rows)
 
 
 def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
@@ -139,13 +139,3 @@ def _write(file: Path, write: Callable[[Path], None]) -> None:
         write_atomically(file.absolute(), write)
     except OSError as error:
         raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        # A lone carriage return would end the row for most readers: Python's writer does not quote it.
-        plain = value.replace("\r\n", "\n").replace("\r", "\n")
-        return f"'{plain}" if plain.startswith(_DANGEROUS) else plain
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return value

@@ -1,0 +1,34 @@
+"""Texts of others on their way out: to spreadsheets, Markdown and desktops, where some of them would come alive."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+_DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a formula begins with, half or full width (OWASP, CSV injection)."""
+_SPACES: Final = " \u00a0\u3000\ufeff\u200b"
+"""What some spreadsheets take off before they look."""
+_MARKS: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&"})
+
+
+def cell(value: Any) -> Any:
+    """A cell of a CSV: a text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
+    if isinstance(value, str):
+        # A lone carriage return would end the row for most readers: Python's writer does not quote it.
+        plain = value.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+        dangerous = value.lstrip(_SPACES).startswith(_DANGEROUS)
+        return f"'{plain}" if dangerous else plain
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value
+
+
+def markdown(text: str) -> str:
+    """A text in one cell of a table of GitHub's Markdown, shown as it is."""
+    return " ".join(text.split()).translate(_MARKS)
+
+
+def spoken(text: str) -> str:
+    """A text for a message of the desktop, whose markup some desktops obey."""
+    return text.replace("<", "‹").replace(">", "›").replace("&", "＆")
