@@ -7,8 +7,6 @@ the SHA-256 of each: neither torch nor safetensors notices a flipped byte.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 import re
 import shutil
@@ -22,14 +20,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trainer.problem import Problem
-from trainer.store import disk, write_atomically
+from trainer.store import disk, manifests, write_atomically
 
 KEPT: Final = 3
 """How many of the newest checkpoints stay, besides the best."""
 _WEIGHTS: Final = "model.safetensors"
 _TRAINING: Final = "training.pt"
 _TOKENIZER: Final = "tokenizer.json"
-_MANIFEST: Final = "manifest.json"
 _SPARE: Final = 2**20
 """Bytes that a checkpoint takes beside its tensors, at most."""
 _NAME: Final = re.compile(r"step_(\d{6,})")
@@ -78,9 +75,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
         save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
         torch.save(training | {"generators": _generators()}, draft / _TRAINING)
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
-        files = {path.name: _described(path) for path in sorted(draft.iterdir())}
-        manifest = {"format": 1, "step": step, "torch": str(torch.__version__), "files": files}
-        (draft / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        manifests.write_manifest(draft, {"step": step, "torch": str(torch.__version__)})
 
     need = _SPARE + sum(value.nbytes for value in weights.values()) + sum(_bytes_of(training))
     with disk.writing(f"The checkpoint of step {step}", checkpoints, need):
@@ -109,10 +104,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
         CheckpointError: A file is missing, damaged, or not what the manifest says.
     """
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        for name in (_WEIGHTS, _TRAINING, _TOKENIZER):
-            if _described(folder / name) != manifest["files"][name]:
-                raise ValueError(f"{name} is not what was saved")
+        manifest = manifests.verified(folder, (_WEIGHTS, _TRAINING, _TOKENIZER))
         return Checkpoint(
             folder=folder,
             step=int(manifest["step"]),
@@ -187,19 +179,6 @@ def remove_after(checkpoints: Path, step: int) -> list[int]:
     for other in gone:
         shutil.rmtree(checkpoints / f"step_{other:06d}", ignore_errors=True)
     return gone
-
-
-def _described(path: Path) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    for block in _blocks(path):
-        digest.update(block)
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block
 
 
 def _generators() -> dict[str, Any]:

@@ -63,7 +63,8 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the one repair."""
+    """Adds the one repair, and the one check that takes long."""
+    parser.add_argument("--check", action="store_true", help="compare every checkpoint and snapshot with its manifest")
     parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
 
 
@@ -71,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints the report; 1 when something is broken."""
     rebuilt = args.workspace.rebuild() if args.rebuild else None
     findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
+    if args.check:
+        findings += _files(args.workspace)
     if rebuilt is not None:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
     if args.json:
@@ -179,6 +182,26 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     if unknown:
         hint = "Put them into the database: trainer doctor --rebuild."
         yield Finding(group, "unknown folders", ", ".join(unknown), "broken", hint)
+
+
+def _files(workspace: Workspace) -> Iterator[Finding]:
+    """Every file that has a manifest, read from its first byte to its last."""
+    from trainer.store import manifests
+
+    group, whole, damaged = "Files", 0, 0
+    for manifest in sorted(workspace.runs_folder.glob(f"*/*/*/{manifests.NAME}")):
+        folder = manifest.parent
+        try:
+            manifests.verified(folder)
+            whole += 1
+        except (OSError, ValueError, KeyError) as error:
+            damaged += 1
+            hint = "Training goes back to the checkpoint before it by itself."
+            if folder.parent.name == "snapshots":
+                hint = "Embed the run's step again: trainer embed."
+            yield Finding(group, folder.name, f"damaged: {error} ({folder})", "broken", hint)
+    state = "broken" if damaged else "ok"
+    yield Finding(group, "manifests", f"{whole:,} folders are whole, {damaged:,} are damaged", state)
 
 
 def _existing(folder: Path) -> Path:
