@@ -49,7 +49,7 @@ class Blueprint:
     @property
     def vocabulary(self) -> int:
         """Ids that the text tower knows."""
-        return int(self.text.get("vocab_size", 49_408))
+        return int((self.text.get("hf_config") or self.text).get("vocab_size", 49_408))
 
     @property
     def embed_dim(self) -> int:
@@ -74,7 +74,9 @@ class Blueprint:
     def with_vocabulary(self, size: int) -> Blueprint:
         """The same model for another tokenizer."""
         key = "text_cfg" if self.layout == "open_clip" else "text_encoder"
-        changed = self.config | {key: self.text | {"vocab_size": size}}
+        own = self.text.get("hf_config")
+        more = {"vocab_size": size} if own is None else {"hf_config": own | {"vocab_size": size}}
+        changed = self.config | {key: self.text | more}
         return Blueprint(self.layout, changed, self.mean, self.deviation)
 
     def to_json(self) -> str:

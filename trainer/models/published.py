@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
+import tempfile
 import warnings
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import torch
 from jaxtyping import Float
@@ -15,6 +19,15 @@ from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.cloob_vit import CloobImageTower, CloobTextTower
+
+HF_SIZES: Final = "hf_config"
+"""In a blueprint's sizes of the text: the `config.json` of its tower, if that is one of Hugging Face."""
+
+MISSING: Final = (
+    "The text tower of this model is one of Hugging Face, for which the library transformers is missing. Install it "
+    "with `uv sync --extra hf`, or `pip install 'transformers>=5'`; or choose a model whose text tower is open_clip's "
+    "own."
+)
 
 Freeze = Literal["none", "image", "text", "all but projections"]
 
@@ -87,14 +100,25 @@ def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn
     # The weights come from a file or from the seed, never from another place that open_clip knows.
     sizes["vision_cfg"]["timm_model_pretrained"] = False
     sizes["text_cfg"]["hf_model_pretrained"] = False
+    own = sizes["text_cfg"].pop(HF_SIZES, None)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _folder_of(own if part == "text_cfg" else None) as folder:
             warnings.simplefilter("ignore")
+            if folder is not None:
+                sizes["text_cfg"]["hf_model_name"] = folder
             return make(sizes["embed_dim"], sizes[part], sizes["quick_gelu"])
     except Exception as error:  # whatever open_clip, timm or transformers raise for sizes they cannot build
-        if sizes["text_cfg"].get("hf_model_name") and "transformers" in str(error):
-            raise ModelError(
-                "The text tower of this model is one of Hugging Face, for which the library transformers is missing. "
-                "Install it (pip install 'transformers>=5'), or choose a model whose text tower is open_clip's own."
-            ) from error
+        if sizes["text_cfg"].get("hf_model_name") and "install transformers" in str(error):
+            raise ModelError(MISSING) from error
         raise ModelError(f"The model cannot be built from its sizes: {error}. Is it one of open_clip?") from error
+
+
+@contextlib.contextmanager
+def _folder_of(sizes: dict[str, Any] | None) -> Iterator[str | None]:
+    """A folder with the sizes of a tower of Hugging Face, which is asked for by a name or a folder."""
+    if sizes is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(sizes), encoding="utf-8")
+        yield folder

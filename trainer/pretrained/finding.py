@@ -19,6 +19,7 @@ from trainer.pretrained.claims import check_settings, check_sizes
 from trainer.pretrained.layouts import Layout, Learned, fitting, recognise
 from trainer.pretrained.problem import PretrainedError
 from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
+from trainer.pretrained.text_configs import with_text_sizes
 from trainer.pretrained.tokenizers import tokenizer_for
 from trainer.pretrained.weights import read_weights
 
@@ -89,13 +90,14 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
     blueprint = layout.blueprint
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
+    blueprint = with_text_sizes(blueprint, folder=place.folder, cache=cache, progress=progress)
     if layout.weights:
         check_sizes(blueprint, layout.weights, source=place.words)
     chosen = choice.tokenizer.strip()
     tokenizer = tokenizer_for(
         blueprint, chosen, folder=place.folder, repository=place.repository, cache=cache, progress=progress
     )
-    if tokenizer.size > blueprint.vocabulary and not blueprint.text.get("hf_model_name"):
+    if tokenizer.size > blueprint.vocabulary:
         if place.file is not None:
             raise PretrainedError(
                 f"The tokenizer has {tokenizer.size:,} ids and the model knows {blueprint.vocabulary:,}: it is not the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,8 @@ from trainer.pretrained.problem import PretrainedError
 
 _LONGEST: Final = 64 << 20
 """Bytes of a tokenizer; the largest that are published have 35 MB."""
+
+_OLDER: Final = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 
 Progress = Callable[[float, str], None]
 
@@ -43,10 +46,10 @@ def tokenizer_for(
     named = str(settings.get("hf_tokenizer_name") or "")
     if chosen == "clip" or not (chosen or named):
         return ClipTokenizer(cleaning or "lower")
-    file = folder / "tokenizer.json" if folder is not None and not chosen else None
-    if file is None or not file.is_file():
+    file = _in_folder(folder) if folder is not None and not chosen else None
+    if file is None:
         file = _file(chosen or named or repository, cache, progress)
-    pairs = _read(file)
+    pairs = _pairs(file)
     return HubTokenizer(pairs, padding=_padding(pairs, settings), cleaning=cleaning or "whitespace")
 
 
@@ -60,17 +63,46 @@ def tokenizer_by_name(name: str, *, cache: Path, progress: Progress) -> AnyToken
     """
     if name == "clip":
         return ClipTokenizer()
-    return Tokenizer(_read(_file(name, cache, progress)))
+    return Tokenizer(_pairs(_file(name, cache, progress)))
 
 
 def _file(name: str, cache: Path, progress: Progress) -> Path:
     path = Path(name).expanduser()
     if path.suffix == ".json" or path.is_dir():
-        file = path / "tokenizer.json" if path.is_dir() else path
-        if file.is_file():
+        file = _in_folder(path) if path.is_dir() else path
+        if file is not None and file.exists():
             return file
-        raise PretrainedError(f"There is no tokenizer {file}. Choose a tokenizer.json or a name of the hub.")
+        raise PretrainedError(
+            f"There is no tokenizer {path}. Choose a tokenizer.json, a folder with one, or a name of the hub."
+        )
     return downloads.hub_file(name, ("tokenizer.json",), cache=cache, progress=progress)
+
+
+def _in_folder(folder: Path) -> Path | None:
+    """The tokenizer of a folder: its `tokenizer.json`, else the folder itself if it has a word list of older kinds."""
+    file = folder / "tokenizer.json"
+    if file.is_file():
+        return file
+    return folder if any((folder / name).is_file() for name in _OLDER) else None
+
+
+def _pairs(place: Path) -> AnyPairs:
+    """Reads a `tokenizer.json`; of a folder of an older kind, what the library transformers makes of it."""
+    if not place.is_dir():
+        return _read(place)
+    if importlib.util.find_spec("transformers") is None:
+        raise PretrainedError(
+            f"The tokenizer in {place} is of an older kind, for which the library transformers is missing. Install it "
+            "with `uv sync --extra hf`, or put its tokenizer.json there."
+        )
+    from transformers import AutoTokenizer
+
+    try:
+        made = AutoTokenizer.from_pretrained(str(place), local_files_only=True, trust_remote_code=False, use_fast=True)
+        return AnyPairs.from_str(made.backend_tokenizer.to_str())
+    except Exception as error:  # whatever the library raises for files that are none of a tokenizer
+        reason = str(error).strip().partition("\n")[0]
+        raise PretrainedError(f"{place} holds no tokenizer that can be read: {reason}. Get it again.") from error
 
 
 def _read(file: Path) -> AnyPairs:

@@ -1,0 +1,56 @@
+"""Text towers of Hugging Face: their sizes become a part of the blueprint, so that a run needs no other file."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import foreign
+from trainer.models import Blueprint
+from trainer.models.published import HF_SIZES, MISSING
+from trainer.pretrained import downloads
+from trainer.pretrained.problem import PretrainedError
+
+_FILE: Final = "config.json"
+_CODE: Final = ("auto_map", "custom_pipelines")
+"""Settings that name Python files of others."""
+
+
+def with_text_sizes(
+    blueprint: Blueprint, *, folder: Path | None, cache: Path, progress: Callable[[float, str], None]
+) -> Blueprint:
+    """The blueprint with the sizes of its text tower, if that is one of Hugging Face.
+
+    Args:
+        blueprint: The model.
+        folder: Where it lies, if on this computer; its text tower may be named by a folder below it.
+        cache: As in `find`.
+        progress: As in `find`.
+
+    Raises:
+        PretrainedError: The library for such towers is missing, or the sizes cannot be had.
+    """
+    name = str(blueprint.text.get("hf_model_name") or "")
+    if not name or blueprint.layout != "open_clip" or HF_SIZES in blueprint.text:
+        return blueprint
+    if importlib.util.find_spec("transformers") is None:
+        raise PretrainedError(MISSING)
+    sizes = _sizes(name, folder, cache, progress)
+    return replace(blueprint, config=blueprint.config | {"text_cfg": blueprint.text | {HF_SIZES: sizes}})
+
+
+def _sizes(name: str, folder: Path | None, cache: Path, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    places = [Path(name).expanduser()] + ([folder / name] if folder is not None else [])
+    local = next((place / _FILE for place in places if (place / _FILE).is_file()), None)
+    file = local or downloads.hub_file(name, (_FILE,), cache=cache, progress=progress)
+    try:
+        found = json.loads(foreign.read_text(file))
+        if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
+            raise ValueError("it names no model_type")
+    except (OSError, ValueError, RecursionError) as error:
+        raise PretrainedError(f"{file} tells no sizes of a text tower: {error}. Get it again.") from error
+    return {key: value for key, value in found.items() if key not in _CODE}
