@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final
@@ -108,7 +109,11 @@ class Hooks(QObject):
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error or kind(), trace)
             return
-        details = "".join(traceback.format_exception(kind, error, trace))
+        with _room_to_speak():
+            details = "".join(traceback.format_exception(kind, error, trace))
+            self._tell(kind, error, details)
+
+    def _tell(self, kind: type[BaseException], error: BaseException | None, details: str) -> None:
         _log.error("%s", details)
         print(details, file=sys.stderr, end="")
         self._show(f"{kind.__name__}: {error}" if str(error or "") else kind.__name__, details)
@@ -138,6 +143,18 @@ class Hooks(QObject):
             self._crash_file.replace(folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
             for old in sorted(folder.glob("crash-*.log"))[:-CRASHES_KEPT]:
                 old.unlink()
+
+
+@contextlib.contextmanager
+def _room_to_speak() -> Iterator[None]:
+    """Lets an error be told that came of calls too deep, from where these are no deeper."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 500)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(RecursionError):
+            sys.setrecursionlimit(limit)
 
 
 def _read(file: Path) -> str:

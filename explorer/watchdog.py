@@ -70,7 +70,7 @@ class Watchdog(QObject):
         super().__init__(parent)
         self.gaps: deque[Gap] = deque(maxlen=KEPT)
         self.longest: Gap | None = None
-        self._clock = _Clock()
+        self._clock = Clock()
         self._busy = _Busy()
         # The thread holds what it reads and nothing of Qt.
         looker = threading.Thread(target=_look, args=(self._busy, threading.get_ident()), name="watchdog", daemon=True)
@@ -112,7 +112,7 @@ class Watchdog(QObject):
                 _log.warning("%s\n%s", gap, gap.stack.rstrip())
 
 
-class _Clock:
+class Clock:
     """How much time has passed since the last beat, by three clocks."""
 
     def __init__(self) -> None:

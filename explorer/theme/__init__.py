@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, Signal
+import shiboken6
+from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, QTimer, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -82,6 +83,7 @@ class Theme(QObject):
         self._mode: Mode = "system"
         self._application: QApplication | None = None
         self._files: QTemporaryDir | None = None
+        self._sheet, self._undressed = "", list[QWidget]()
         self.tokens: Tokens = LIGHT
 
     @property
@@ -121,8 +123,36 @@ class Theme(QObject):
         self.tokens = wanted
         self._application.setPalette(_palette(wanted))
         self._write_marks(wanted)
-        self._application.setStyleSheet(stylesheet.stylesheet(wanted, dark=self.dark))
+        self._dress(self._application, stylesheet.stylesheet(wanted, dark=self.dark), anew=force)
         self.changed.emit()
+
+    def _dress(self, application: QApplication, sheet: str, *, anew: bool) -> None:
+        """Gives the sheet to every window that is there, which hands it on to its children and dialogs.
+
+        A new sheet of the application would dress each widget again for every widget above it: ten times the work,
+        in which the window answers nobody. Menus and panels that nobody sees follow one by one.
+        """
+        windows = [widget for widget in application.topLevelWidgets() if widget.parent() is None]
+        self._undressed = []
+        if anew or not windows:
+            application.setStyleSheet(sheet)
+            sheet = ""
+        for window in windows:
+            if window.isVisible() or anew:
+                window.setStyleSheet(sheet)
+            else:
+                self._undressed.append(window)
+        self._sheet = sheet
+        if self._undressed:
+            QTimer.singleShot(0, self, self._dress_next)
+
+    def _dress_next(self) -> None:
+        if not self._undressed:
+            return
+        window = self._undressed.pop()
+        if shiboken6.isValid(window):
+            window.setStyleSheet(self._sheet)
+        QTimer.singleShot(0, self, self._dress_next)
 
     def _wants_dark(self, application: QApplication) -> bool:
         if self._mode == "system":

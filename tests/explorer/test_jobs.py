@@ -106,8 +106,9 @@ def test_a_started_run_appears_runs_and_ends(qtbot: QtBot, jobs: Jobs, length: C
     jobs.scalars_arrived.connect(rows.extend)
     jobs.run_ended.connect(ended.append)
     jobs.start(run_called("first"), "clip-scenes", done=created.append)
-    qtbot.waitUntil(lambda: status_of(jobs, "first") == "running", timeout=8_000)
-    qtbot.waitUntil(lambda: bool(ended), timeout=8_000)
+    # So short that a poll on a busy computer may not see it at work.
+    qtbot.waitUntil(lambda: status_of(jobs, "first") in ("running", "finished"), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(ended), timeout=20_000)
     assert [row.name for row in ended] == ["first"]
     assert ended[0].status == "finished"
     assert created == [ended[0].id]

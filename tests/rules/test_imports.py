@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PLANTED = [
     ("trainer/store/planted.py", "import PySide6.QtCore", "no-window-in-trainer"),
     ("trainer/config/run.py", "def late():\n    import explorer.theme", "no-window-in-trainer"),
-    ("explorer/jobs.py", "import torch", "no-torch-in-explorer"),
+    ("explorer/jobs/__init__.py", "import torch", "no-torch-in-explorer"),
     ("explorer/views/planted.py", "def late():\n    import trainer.fit", "no-torch-in-explorer"),
     ("trainer/analysis/planted.py", "import torch", "shelf-without-torch"),
     ("trainer/charts/planted.py", "def late():\n    import trainer.losses", "shelf-without-torch"),

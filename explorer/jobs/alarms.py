@@ -1,0 +1,38 @@
+"""With which runs something is wrong, and what of it is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from trainer.store import RunRow
+
+
+class Alarms:
+    """Remembers what was told, and when each trainer gave its last sign of life by this window's own clock."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[int, str, int]] = set()
+        self._beats: dict[int, tuple[int, float]] = {}
+
+    def is_stalled(self, row: RunRow, after_s: float) -> bool:
+        """Whether the run's trainer has given no sign of life for that long."""
+        beats, since = self._beats.get(row.id, (-1, 0.0))
+        return row.beats == beats and time.monotonic() - since > after_s
+
+    def new(self, runs: Sequence[RunRow], after_s: float) -> list[tuple[RunRow, str]]:
+        """Runs and kinds that were not told yet; a sitting that begins anew may tell the same again."""
+        now = {}
+        for run in runs:
+            for kind, alert in run.alerts.items():
+                now[run.id, kind, int(alert.get("step", 0))] = run
+            # Beats are compared with this clock, never with the trainer's: clocks step.
+            if run.status == "running":
+                if self._beats.get(run.id, (-1, 0.0))[0] != run.beats:
+                    self._beats[run.id] = run.beats, time.monotonic()
+                if self.is_stalled(run, after_s):
+                    now[run.id, "stalled", run.beats] = run
+            else:
+                self._beats.pop(run.id, None)
+        new, self._told = now.keys() - self._told, set(now)
+        return [(now[key], key[1]) for key in sorted(new)]

@@ -1,0 +1,71 @@
+"""What a poll reads of the store, off the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from trainer import queue
+from trainer.store import RunRow, ScalarRow, Workspace
+
+SCALARS_A_POLL: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the window knows already, so that a poll reads only what is newer."""
+
+    changes: int = -1
+    scalar: int = -1
+    waiting: bool = False
+    snapshots: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class News:
+    """What one poll found. `runs` is None when nothing in the store has changed since `Seen`."""
+
+    seen: Seen
+    runs: tuple[RunRow, ...] | None = None
+    scalars: tuple[ScalarRow, ...] = ()
+    snapshots: tuple[int, ...] = ()
+    slots: queue.Slots | None = None
+
+
+def working(run: RunRow) -> bool:
+    """Whether a process works on the run, as far as its row knows; a queued run still waits for one."""
+    return run.active and run.status != "queued"
+
+
+def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: bool) -> News:
+    """What the store holds that `seen` does not; marks dead runs and starts the next queued one on the way.
+
+    Args:
+        workspace: Where to look.
+        seen: What the last poll knew.
+        active: Runs whose snapshots may have grown.
+        reconcile: Whether to compare the rows with the locks of their processes, too.
+    """
+    if reconcile:
+        workspace.reconcile()
+    if reconcile and seen.waiting:
+        # Also when nothing has changed: another process may have been deciding at the last poll.
+        queue.start_due(workspace)
+    changes = workspace.changes()
+    if changes == seen.changes:
+        return News(seen)
+    runs = tuple(workspace.runs())
+    if any(run.status == "queued" for run in runs) and queue.start_due(workspace):
+        runs = tuple(workspace.runs())
+    waiting = any(run.status == "queued" for run in runs)
+    first = seen.scalar < 0
+    scalars = () if first else tuple(workspace.scalars_after(seen.scalar, limit=SCALARS_A_POLL))
+    if len(scalars) == SCALARS_A_POLL:
+        changes = -1  # there is more: the next poll must not think that nothing has changed
+    newest = workspace.last_scalar_id() if first else scalars[-1].id if scalars else seen.scalar
+    watched = {run.id for run in runs if working(run)} | set(active)
+    counts = {run: len(workspace.snapshots(run)) for run in watched}
+    grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
+    after = Seen(changes, newest, waiting, seen.snapshots | counts)
+    return News(after, runs, scalars, grown, queue.slots(workspace))

@@ -1,0 +1,119 @@
+"""A process that has imported the window and forks one for each line it reads, so that hundreds can be killed.
+
+Lines in: `{"workspace", "name", "runs", "point"}`; out: the window's process number, and its exit status at the next
+line `wait`. The window is the real one with its first view; as soon as it is ready it starts runs as a person would.
+At `point` it kills itself: a place in the launch between two acts that the store or the system sees.
+"""
+
+import functools
+import json
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+FAKE = Path(__file__).with_name("fake_trainer.py")
+
+
+def warm() -> None:
+    """Loads what the window loads; makes no thread and no application, for a fork would lose them."""
+    from explorer.views import VIEWS
+    from explorer.window import Window
+    from explorer.window.exports import Exports
+    from explorer.window.rooms import load
+
+    loaded = load(VIEWS[:1])
+    assert not loaded.broken
+    assert Exports
+    Window.__init__.__kwdefaults__["places"] = VIEWS[:1]
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(function: Callable, *_: object) -> Callable:
+    """The function, with a death in front of it."""
+    return functools.wraps(function)(lambda *args, **named: die())
+
+
+def after(function: Callable) -> Callable:
+    """The function, with a death behind it."""
+
+    @functools.wraps(function)
+    def call(*args: object, **named: object) -> object:
+        function(*args, **named)
+        return die()
+
+    return call
+
+
+def set_trap(point: str) -> None:
+    """Lets the window die at a point of the launch."""
+    from trainer import launch
+    from trainer.store import Workspace
+
+    if point == "before the run is made":
+        Workspace.create_run = before(Workspace.create_run)
+    elif point == "after the run is made":
+        Workspace.create_run = after(Workspace.create_run)
+    elif point == "after it is marked as starting":
+        Workspace.begin_launch = after(Workspace.begin_launch)
+    elif point == "before the trainer is started":
+        launch._spawn = before(launch._spawn)
+    elif point == "after the trainer is started":
+        launch._spawn = after(launch._spawn)
+    elif point == "after its number is written":
+        launch.start_detached = after(launch.start_detached)
+    else:
+        assert not point, point
+
+
+def open_window(workspace: str, name: str, runs: int, point: str) -> None:
+    """In the child: what `explorer` does, and a person who starts runs."""
+    from explorer import __main__ as program
+    from explorer.window import Window
+    from trainer import config, launch
+
+    os.setsid()
+    spawn = launch._spawn
+    launch._spawn = lambda command, log, more=None: spawn(
+        [sys.executable, str(FAKE), command[4], command[6]], log, more
+    )
+    set_trap(point)
+    begin = Window._begin
+
+    def start(window: Window) -> None:
+        for number in range(runs):
+            window.rooms.jobs.start(config.Run(name=f"{name} {number}"))
+
+    def begin_and_start(window: Window) -> None:
+        window.ready.connect(lambda: start(window))
+        begin(window)
+
+    Window._begin = begin_and_start
+    program._run(Path(workspace), Namespace(theme="light", reset=False, safe=False))
+
+
+def main() -> None:
+    """Obeys until the input ends."""
+    warm()
+    print("ready", flush=True)
+    child = 0
+    for line in sys.stdin:
+        if line.strip() == "wait":
+            print(os.waitpid(child, 0)[1], flush=True)
+            continue
+        child = os.fork()
+        if child == 0:
+            try:
+                open_window(**json.loads(line))
+            finally:
+                os._exit(0)
+        print(child, flush=True)
+
+
+if __name__ == "__main__":
+    main()
