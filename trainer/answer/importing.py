@@ -107,19 +107,21 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         progress: Told the share done; may raise to stop.
     """
     data = config.absolute(data)
+    beside, closed = _beside(data)
     facts: dict[str, Any] = {
         "data": data,
         "opened": opened,
         "image_size": image_size,
         "bytes_free": _free(workspace_folder),
-        **_beside(data),
+        **beside,
     }
     try:
         read = _opened if opened else _listed
-        return Survey(**facts, **read(data, image_size, workspace_folder, progress))
+        facts |= read(data, image_size, workspace_folder, progress)
     except DataError as error:
-        nothing = {"pairs": {}, "examples": [], "used": 0, "bytes_needed": 0}
-        return Survey(**facts, **nothing, name=config.data_name(data), problems=error.problems, trouble=str(error))
+        facts |= {"pairs": {}, "examples": [], "used": 0, "bytes_needed": 0, "trouble": str(error)}
+        facts |= {"name": config.data_name(data), "problems": error.problems}
+    return Survey(**facts | {"problems": [*facts["problems"], *closed]})
 
 
 def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -220,23 +222,27 @@ def _spread(n: int) -> list[int]:
     return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
 
 
-def _beside(data: config.Data) -> dict[str, Any]:
-    """What a folder or table shows before its pairs are listed."""
+def _beside(data: config.Data) -> tuple[dict[str, Any], Lines]:
+    """What a folder or table shows before its pairs are listed; and (folder, reason) of those that cannot be read."""
     if isinstance(data, config.Table):
-        return {"columns": config.table_columns(Path(data.path), data.separator)}
-    if not isinstance(data, config.Folder | config.ClassFolder) or not Path(data.path).is_dir():
-        return {}
-    pictures: Sequence[Path] = images_below(Path(data.path))[:PICTURES]
-    return {"pictures": [str(picture) for picture in pictures], "passed_over": _passed_over(Path(data.path))}
+        return {"columns": config.table_columns(Path(data.path), data.separator)}, []
+    root = Path(getattr(data, "path", ""))
+    if not isinstance(data, config.Folder | config.ClassFolder) or not root.is_dir():
+        return {}, []
+    pictures: Sequence[Path] = images_below(root)[:PICTURES]
+    passed_over, closed = _walked(root)
+    return {"pictures": [str(picture) for picture in pictures], "passed_over": passed_over}, closed
 
 
-def _passed_over(root: Path) -> dict[str, int]:
+def _walked(root: Path) -> tuple[dict[str, int], Lines]:
     endings: Counter[str] = Counter()
-    for _, below, files in os.walk(root):
+    closed: list[OSError] = []
+    for _, below, files in os.walk(root, onerror=closed.append):
         below[:] = [name for name in below if not name.startswith(".")]
         names = (name for name in files if not name.startswith("."))
         endings.update(os.path.splitext(name)[1].lower() or "no ending" for name in names)
-    return {ending: count for ending, count in endings.most_common() if ending not in (*SUFFIXES, *_TEXTS)}
+    others = {ending: count for ending, count in endings.most_common() if ending not in (*SUFFIXES, *_TEXTS)}
+    return others, [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
 
 
 def _free(folder: Path) -> int:

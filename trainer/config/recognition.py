@@ -29,12 +29,21 @@ def recognise(path: str | Path) -> Data:
         ConfigError: It is not there, or of no known kind.
     """
     place = foreign.expanded(str(path)).absolute()
+    try:
+        return _at(place, str(path))
+    except OSError as error:
+        raise ConfigError(
+            f"{place} cannot be looked at: {error.strerror or error}. Check its permissions, or choose another."
+        ) from error
+
+
+def _at(place: Path, path: str) -> Data:
     if place.is_dir():
         return _folder(place)
     if place.name.lower().endswith(TARS):
         return Shards(path=str(place))
-    if "{" in place.name or "::" in str(path):
-        return Shards(path=str(path))
+    if "{" in place.name or "::" in path:
+        return Shards(path=path)
     if not os.path.exists(place):
         raise ConfigError(f"{place} does not exist. Choose a folder, a table or a tar.")
     if place.suffix.lower() in TABLES:

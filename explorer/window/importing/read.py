@@ -22,7 +22,8 @@ NOT_USED: Final = "not used"
 
 _OPENED_AT_ONCE: Final = (20_000, 512 * 2**20)
 """Pairs and bytes up to which every picture is opened without asking."""
-SPARE: Final = 64 * 2**20
+_SPARE: Final = 64 * 2**20
+_MOST_OF_FREE: Final = 0.8
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,10 @@ class Reading:
     trouble: str
 
     @property
-    def fits(self) -> bool:
-        """Whether the prepared pictures have room on the disk."""
-        return self.bytes_needed <= self.bytes_free - SPARE
-
-    @property
     def is_small(self) -> bool:
         """Whether every picture may be opened without asking."""
         pairs, size = _OPENED_AT_ONCE
-        return self.used <= pairs and self.bytes_needed <= size and self.fits
+        return self.used <= pairs and self.bytes_needed <= min(size, room_for_cache(self.bytes_free))
 
     @property
     def has_own_split(self) -> bool:
@@ -94,6 +90,11 @@ def reading(answer: Mapping[str, Any]) -> Reading:
         "pictures": tuple(answer["pictures"]),
     }
     return Reading(**plain)
+
+
+def room_for_cache(free: int) -> int:
+    """Bytes that a run takes for prepared pictures unasked; more are opened anew each epoch."""
+    return int(min(_MOST_OF_FREE * free, free - _SPARE))
 
 
 def with_report(reading: Reading, before: Reading | None) -> tuple[Reading, list[tuple[str, str, str]]]:

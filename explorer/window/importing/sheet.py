@@ -41,6 +41,8 @@ from trainer.messages import Failure, ReadData
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
 MOST_WIDE, MOST_HIGH = 1_240, 900
+PICTURE: Final = 240
+"""Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
 _WELCOME: Final = (
     "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
     "WebDataset tars. Drop it here, or choose it. Your files stay as they are."
@@ -135,7 +137,11 @@ class ImportData(QDialog):
 
     def command(self) -> list[str]:
         """What to write after `trainer` to read the same without the window."""
-        return read.show_command(self.path.text().strip(), self._recognised, self.chosen(), self.image_size)
+        path = self.path.text().strip()
+        if self._recognised is not None:
+            # Absolute: the command may be given in another folder.
+            path = getattr(self._recognised, read.path_field(type(self._recognised)))
+        return read.show_command(path, self._recognised, self.chosen(), self.image_size)
 
     def accept(self) -> None:
         """Trains on what is shown; what was opened so far is not opened again."""
@@ -373,7 +379,7 @@ class ImportData(QDialog):
         layout.addLayout(self._foot())
 
     def _tabs(self) -> QTabWidget:
-        pictures = Pictures(self._background, self)
+        pictures = Pictures(self._background, self, edge=PICTURE)
         self.grid, self.empty = PairGrid(pictures, self), EmptyState(self, width=520)
         self.pairs_page = QStackedWidget(self)
         self.pairs_page.addWidget(self.grid)
@@ -417,4 +423,5 @@ def _sentences(failure: Failure) -> str:
 
 
 def _classify_words(pictures: int) -> str:
-    return f"Classify {'this picture' if pictures == 1 else f'these {pictures:,} pictures'}"
+    which = "this picture" if pictures == 1 else f"these {pictures:,} pictures"
+    return f"Classify {which if pictures < drops.MOST else f'the first {pictures:,} pictures'}"

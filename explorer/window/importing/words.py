@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from explorer.window.importing.read import SPARE, Reading
+from explorer.window.importing.read import Reading, room_for_cache
 from trainer import config
 
 Explanation = tuple[str, str, str, str, str]
@@ -79,7 +79,8 @@ def cost(reading: Reading, size: int) -> str:
     """What the prepared pictures take at this size, and what there is; goes on after the number of pixels."""
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
     words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"
-    return f"{words}." if needed <= reading.bytes_free - SPARE else f"{words}: that is too little."
+    kept = needed <= room_for_cache(reading.bytes_free)
+    return f"{words}." if kept else f"{words}: too little to keep them, so they are opened anew each epoch."
 
 
 def amount(size: int) -> str:

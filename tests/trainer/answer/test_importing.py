@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,3 +165,23 @@ def test_the_command_reads_as_it_is_told(folder: Path, tmp_path: Path, capsys: p
     assert "data.FIELD=VALUE" in capsys.readouterr().err
     assert main([*show, "--caption-column", "satz", "--image-column", "bild", "--report", str(tmp_path / "r.txt")]) != 0
     assert "ends in .csv or .parquet" in capsys.readouterr().err
+
+
+def test_a_folder_that_may_not_be_read_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, look = folder / "private", os.scandir
+    _png(closed / "99.png")
+
+    def refuse(place: str) -> Any:
+        if str(place) == str(closed):
+            raise PermissionError(13, "Permission denied", str(place))
+        return look(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = _read(recognise(folder), tmp_path, opened=False)
+    assert ("private", "The folder cannot be read: Permission denied.") in found.problems
+    assert found.found == found.used + len(found.problems)
+
+
+def test_a_place_that_cannot_be_looked_at_is_a_sentence() -> None:
+    with pytest.raises(config.ConfigError, match="cannot be looked at: File name too long"):
+        recognise("/tmp/" + "x" * 5_000)
