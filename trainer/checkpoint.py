@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from trainer import tensor_file
 from trainer.problem import Problem
 from trainer.store import disk, manifests, write_atomically
 
@@ -109,7 +110,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
             folder=folder,
             step=int(manifest["step"]),
             weights=load_file(folder / _WEIGHTS),
-            training=torch.load(folder / _TRAINING, map_location="cpu", weights_only=True) if training else {},
+            training=tensor_file.load(folder / _TRAINING) if training else {},
             tokenizer=(folder / _TOKENIZER).read_text(encoding="utf-8"),
         )
     except Exception as error:  # whatever a damaged file makes its reader raise

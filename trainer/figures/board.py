@@ -170,16 +170,14 @@ def _draw_cell(axes: Axes, place: int, cell: Cell) -> None:
 
 
 def _picture(path: str) -> np.ndarray | None:
-    """The image in 128 pixels; None where it is not there any more or cannot be read."""
-    from PIL import Image, ImageOps
+    """Its middle in 128 pixels; None where it is not there any more or cannot be read."""
+    from trainer.pictures import HelperError, read_pictures
 
     try:
-        with Image.open(path, formats=("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")) as image:
-            if image.width * image.height > 64_000_000:
-                return None
-            return np.asarray(ImageOps.fit(ImageOps.exif_transpose(image).convert("RGB"), (128, 128)))
-    except Exception:  # a damaged file raises eight kinds of exception; a grey square says that it is not there
+        pixels, (told,) = read_pictures([path], 128)
+    except (HelperError, OSError):
         return None
+    return None if told.reason else pixels[0]
 
 
 def _draw_numbers(axes: Axes, piece: Numbers) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.search import Hits
@@ -71,15 +70,9 @@ def _draw_hit(axes: Axes, chart: Hits, row: int, cosine: float) -> None:
 
 def _picture(path: str) -> Any:
     """The image, small; None if it cannot be read: the caption stands alone then."""
-    import numpy as np
-    from PIL import Image
+    from trainer.pictures import HelperError, UnreadableImage, read_picture
 
     try:
-        with Image.open(Path(path), formats=("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")) as image:
-            if image.width * image.height > 64_000_000:
-                return None
-            small = image.convert("RGB")
-            small.thumbnail((EDGE, EDGE))
-            return np.asarray(small)
-    except Exception:  # damaged files raise eight kinds of exception
+        return read_picture(path, EDGE)
+    except (UnreadableImage, HelperError, OSError):
         return None
