@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
@@ -224,7 +225,8 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
     question = view.context.asker.asked[0]
     assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
     assert set(question.tasks) == set(TASK_WORDS)
-    assert view.about.text() == "GTSRB, split test. n = 60 of 100. Suite toys: 3 classes × 2 templates."
+    assert view.about.text() == "n = 60 of 100. Suite toys: 3 classes × 2 templates."
+    assert view.shown.currentText() == "GTSRB test"
     assert view.about.isVisible()
     view.copy_evaluation()
     words = QApplication.clipboard().text().split()
@@ -353,6 +355,9 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     assert curves[1].y == pytest.approx((11, 31, 51, 71))
     assert len(curves[0].low) == 4
     assert curves[0].high[0] > curves[0].y[0] > curves[0].low[0]
+    plot = view.efficiency.plot
+    fills = [item for item in plot.getPlotItem().items if isinstance(item, pg.FillBetweenItem)]
+    assert [fill.boundingRect().isEmpty() for fill in fills] == [False, False]
     told = view.efficiency.told.text()
     assert told.startswith("n = 200. Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
     assert "updates x pairs in a batch" in told

@@ -98,11 +98,13 @@ def about(chart: EvaluationChart) -> str:
     return f"{runs}. {asked(chart)}"
 
 
-def asked(chart: EvaluationChart) -> str:
-    """Data, split, samples and the suite of classes, of all runs alike or of each."""
+def asked(chart: EvaluationChart, *, place: bool = True) -> str:
+    """Data and split (unless `place` is false), samples and the suite of classes, of all runs alike or of each."""
     suites = list(dict.fromkeys(words for run in chart.runs if (words := _suite(run))))
     sizes = list(dict.fromkeys(words for run in chart.runs if (words := _size(run))))
-    return ". ".join([f"{chart.dataset}, split {chart.split}", *([" / ".join(sizes)] if sizes else []), *suites]) + "."
+    where = [f"{chart.dataset}, split {chart.split}"] if place else []
+    words = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
+    return ". ".join(words) + "." if words else ""
 
 
 def _suite(run: EvaluatedRun) -> str:

@@ -196,16 +196,16 @@ class Controls(QWidget):
         most.setBuddy(self.most)
         theme.set_role(most, "secondary")
         first = QHBoxLayout()
-        first.setSpacing(theme.SPACE)
+        first.setSpacing(theme.INSIDE)
         first.addWidget(self.data, 1)
         for widget in (self.browse, self.tasks, most, self.most, self.go):
             first.addWidget(widget)
-        self.second.setSpacing(theme.SPACE)
+        self.second.setSpacing(theme.INSIDE)
         for widget in (self.split, self.suite):
             self.second.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
+        column.setSpacing(theme.INSIDE)
         column.addLayout(first)
         column.addLayout(self.second)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -17,6 +19,7 @@ from trainer.problem import Problem
 from trainer.store import Workspace
 
 NOTHING = "Write names of runs, or patterns such as clip-*, and press Draw. " + PAIRS_SEEN
+READING = "Reading what was measured of both groups …"
 BY_WORDS = "A bag of words answers by the scores of the words of a class's name."
 Offers = dict[tuple[str, str], list[str]]
 
@@ -43,14 +46,22 @@ class EfficiencyPane(QWidget):
         theme.set_role(self.told, "small")
         self.heads = [ElidedLabel() for _ in range(2)]
         self._badges = [Badge("AB"[place], place) for place in range(2)]
-        self.plot = CurvePlot(
-            "evaluate-efficiency-plot", "Accuracy over pairs seen", x_label="Pairs seen (thousands)", y_label=""
-        )
+        self._plot: CurvePlot | None = None
         self.groups.wanted.connect(lambda a, b: self.wanted.emit(a, b, self.measure.key, self.data.key))
         for picker in (self.data, self.measure):
             picker.picked.connect(lambda _key: self.groups.ask())
         self._lay_out()
         self.show_found(NOTHING)
+
+    @property
+    def plot(self) -> CurvePlot:
+        """The curves; made when they are first drawn, for a plot takes long to build."""
+        if self._plot is None:
+            self._plot = CurvePlot(
+                "evaluate-efficiency-plot", "Accuracy over pairs seen", x_label="Pairs seen (thousands)", y_label=""
+            )
+            self._column.insertWidget(self._column.count() - 1, self._plot, 1)
+        return self._plot
 
     def show_found(self, found: tuple[Offers, EfficiencyChart] | str) -> None:
         """Draws the curves, or says why there are none."""
@@ -63,13 +74,19 @@ class EfficiencyPane(QWidget):
         self.measure.show_choices(
             [Choice(name, metric(f"val/{name}").label) for name in names], chart.name if chart else None
         )
-        for widget in (self.data, self.measure, self.plot, *self.heads, *self._badges):
+        for widget in (self.data, self.measure, *self.heads, *self._badges):
             widget.setVisible(chart is not None)
+        if self._plot is not None:
+            self._plot.setVisible(chart is not None)
         if chart is None:
             self.told.setText(str(found))
-            self.plot.show_curves(())
             return
         self._draw(chart)
+
+    def tell_busy(self) -> None:
+        """Says that the curves are being read, where there are none yet."""
+        if self.chart is None:
+            self.told.setText(READING)
 
     def command(self) -> list[str] | None:
         """What to write after `trainer` for the same curves; None where there are none."""
@@ -90,7 +107,7 @@ class EfficiencyPane(QWidget):
             low, high = (tuple(v.tolist()) if several else () for v in (mean - reach, mean + reach))
             shown.append(Curve(group.index, 0, x, tuple(mean.tolist()), group.pattern, low=low, high=high))
         self.plot.set_labels(y=f"{chart.metric.label} (%)" if chart.metric.percent else chart.metric.label)
-        self.plot.show_curves(shown)
+        self.plot.show_curves(shown, most=105.0 if chart.metric.percent else math.inf)
         self.plot.show_level(scale * chart.level if chart.ratio is not None else None)
         for head, group in zip(self.heads, chart.groups):
             seeds = f"{len(group.runs)} seeds, band: one deviation" if len(group.runs) > 1 else "1 run"
@@ -101,7 +118,6 @@ class EfficiencyPane(QWidget):
         self.told.setText(" ".join([n + sentence, *more, *([BY_WORDS] if chart.words else [])]))
 
     def _lay_out(self) -> None:
-        self.groups.row.addSpacing(theme.SPACE)
         self.groups.row.addWidget(self.data)
         self.groups.row.addWidget(self.measure)
         heads = QHBoxLayout()
@@ -109,14 +125,13 @@ class EfficiencyPane(QWidget):
         for badge, head in zip(self._badges, self.heads, strict=True):
             heads.addWidget(badge)
             heads.addWidget(head, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.groups)
-        column.addWidget(self.told)
-        column.addLayout(heads)
-        column.addWidget(self.plot, 1)
-        column.addStretch(0)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.INSIDE)
+        self._column.addWidget(self.groups)
+        self._column.addWidget(self.told)
+        self._column.addLayout(heads)
+        self._column.addStretch(0)
 
 
 def efficiency_of(

@@ -26,7 +26,7 @@ class GroupBar(QWidget):
         self.compare = QPushButton(words, objectName=f"{name}-compare")
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(theme.SPACE)
+        self.row.setSpacing(theme.INSIDE)
         for place, edit in enumerate(self.patterns):
             edit.setAccessibleName(f"Names of the runs of group {'AB'[place]}")
             edit.setPlaceholderText("clip-*" if place == 0 else "cloob-*")

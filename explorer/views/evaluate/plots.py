@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -60,8 +61,8 @@ class CurvePlot(Plot):
         """What is drawn."""
         return self._curves
 
-    def show_curves(self, shown: Sequence[Curve], *, diagonal: bool = False) -> None:
-        """Draws exactly these; with `diagonal` both axes run from 0 to 1 and a line marks where they are equal."""
+    def show_curves(self, shown: Sequence[Curve], *, diagonal: bool = False, most: float = math.inf) -> None:
+        """Draws exactly these, up to `most`; with `diagonal` both axes run from 0 to 1 and a line marks y = x."""
         self._curves, self._diagonal = tuple(shown), diagonal
         self.setAccessibleDescription("; ".join(f"{c.name}: {', '.join(f'{y:.2f}' for y in c.y)}" for c in shown))
         item = self.getPlotItem()
@@ -70,7 +71,7 @@ class CurvePlot(Plot):
         else:
             top = max((max(curve.high or curve.y) for curve in shown if curve.y), default=1.0)
             xs = [x for curve in shown for x in curve.x] or [0.0, 1.0]
-            item.setRange(xRange=(min(xs), max(xs)), yRange=(0, max(top * 1.12, 1e-3)), padding=0.04)
+            item.setRange(xRange=(min(xs), max(xs)), yRange=(0, min(max(top * 1.12, 1e-3), most)), padding=0.04)
         self.recolour()
 
     def show_level(self, level: float | None) -> None:
@@ -112,7 +113,9 @@ def _band(item: pg.PlotItem, curve: Curve, colour: QColor) -> None:
     """Fills what lies between the edges of the curve's band."""
     pale = QColor(colour)
     pale.setAlphaF(0.18)
-    edges = [pg.PlotDataItem(np.array(curve.x), np.array(values), pen=None) for values in (curve.low, curve.high)]
+    # A curve without a pen; an item of data without one would have no path that could be filled.
+    nothing = pg.mkPen(None)
+    edges = [pg.PlotCurveItem(np.array(curve.x), np.array(values), pen=nothing) for values in (curve.low, curve.high)]
     for edge in edges:
         item.addItem(edge)
     item.addItem(pg.FillBetweenItem(*edges, brush=pale))
@@ -153,6 +156,7 @@ class CurvesPane(QWidget):
             column.addWidget(heading)
             column.addWidget(note)
             column.addWidget(plot, 1)
+            column.addStretch(0)
             row.addLayout(column, 1)
 
     def show_chart(self, chart: EvaluationChart | None) -> None:
@@ -160,6 +164,9 @@ class CurvesPane(QWidget):
         self._show_reliability(chart)
         self._show_robustness(chart)
         self._show_few_shot(chart)
+        # Axes of nothing would be taken for results.
+        for plot in (self.reliability, self.robustness, self.few_shot):
+            plot.setVisible(bool(plot.curves))
 
     def _show_reliability(self, chart: EvaluationChart | None) -> None:
         shown, words = [], []

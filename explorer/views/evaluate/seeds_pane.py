@@ -82,7 +82,7 @@ class SeedsPane(QWidget):
         column.setSpacing(theme.SPACE)
         column.addWidget(self.groups)
         column.addWidget(self.told)
-        column.addWidget(self.table, 1)
+        column.addLayout(self.table.at_left(), 1)
 
 
 def group_pattern(name: str) -> str:

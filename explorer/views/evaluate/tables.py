@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from explorer import theme
 from trainer.charts.evaluation import EvaluationChart
@@ -14,6 +15,9 @@ from trainer.charts.groups import GroupTable
 from trainer.charts.reference import Reference
 from trainer.figures import evaluation_table
 from trainer.figures.groups import cell, p_text
+
+WIDEST_PX: Final = 1160
+"""Wider, and an eye loses the line between a word and its number."""
 
 
 class NumberTable(QTableWidget):
@@ -32,6 +36,14 @@ class NumberTable(QTableWidget):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setWordWrap(False)
         self.horizontalHeader().setHighlightSections(False)
+        self.setMaximumWidth(WIDEST_PX)
+
+    def at_left(self) -> QHBoxLayout:
+        """A layout with this table, as wide as there is room up to its most, and nothing beside it."""
+        row = QHBoxLayout()
+        row.addWidget(self, 1000)
+        row.addStretch(1)
+        return row
 
     def show_cells(
         self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), words: int = 1

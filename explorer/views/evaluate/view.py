@@ -51,7 +51,8 @@ TABS: Final = (
 SEEDS_TAB: Final = 3
 EFFICIENCY_TAB: Final = 4
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
-NOTHING: Final = "Choose data and tasks, then press Evaluate. The runs answer in a process of their own."
+PROCESS: Final = "The runs answer in a process of their own."
+NOTHING: Final = "Nothing is measured of these runs yet: choose data and tasks above, then press Evaluate."
 
 
 class EvaluateView(View):
@@ -72,7 +73,7 @@ class EvaluateView(View):
         self.controls = Controls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
-        self.status = ElidedLabel(NOTHING)
+        self.status = ElidedLabel(PROCESS)
         self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
         self.stack = QStackedWidget()
@@ -168,7 +169,7 @@ class EvaluateView(View):
         for widget in (self.shown, self.about):
             widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
         self.table.setVisible(self.chart is not None)
-        self.about.setText(asked(self.chart) if self.chart else "")
+        self.about.setText(asked(self.chart, place=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self.curves.show_chart(self.chart)
 
@@ -213,6 +214,7 @@ class EvaluateView(View):
             self.efficiency.groups.ask()
 
     def _draw_efficiency(self, a: str, b: str, measure: str | None, data: tuple[str, str] | None) -> None:
+        self.efficiency.tell_busy()
         args = (efficiency_of, self.context.workspace, a, b, measure, data)
         done = self.efficiency.show_found
         self.context.background.run(self, *args, done=done, failed=self._failed, key="efficiency")
@@ -310,7 +312,7 @@ class EvaluateView(View):
 
     def _numbers(self) -> QWidget:
         pane = QWidget()
-        self._nothing = QLabel("Nothing is measured of these runs yet: " + NOTHING[0].lower() + NOTHING[1:])
+        self._nothing = QLabel(NOTHING)
         self._nothing.setWordWrap(True)
         theme.set_role(self._nothing, "secondary")
         self._published_head = QLabel("Published numbers, of other models at full resolution")
@@ -320,9 +322,9 @@ class EvaluateView(View):
         column.setSpacing(theme.SPACE)
         column.addWidget(self._nothing)
         column.addSpacing(theme.SPACE)
-        column.addWidget(self.table, 3)
+        column.addLayout(self.table.at_left(), 3)
         column.addWidget(self._published_head)
-        column.addWidget(self.published, 2)
+        column.addLayout(self.published.at_left(), 2)
         self._published_head.hide()
         self.published.hide()
         column.addStretch(0)
