@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from trainer import config, foreign
+from trainer.data import videos
+from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source
+from trainer.pictures import SUFFIXES
 
-_WORDNET: Final = re.compile(r"n\d{8}")
-"""Folders of ImageNet bear WordNet's numbers instead of names."""
+Progress = Callable[[float, str], None]
 
 HELDOUT: Final = ("test", "val", "validation")
 """Folders beside `train` that hold the pairs to validate on."""
 
 
-def class_sources(data: config.ClassFolder) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
+def class_sources(
+    data: config.ClassFolder, workspace_folder: Path, progress: Progress
+) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     """The pairs of each split, only "train" where the folder has none; and (path, reason) for images of no class.
+
+    Args:
+        data: Which folder. Of a film, the middle frame is the image.
+        workspace_folder: Keeps those frames.
+        progress: Told how many films are done.
 
     Raises:
         DataError: There is no such folder, or no folder with images in it.
@@ -30,7 +39,7 @@ def class_sources(data: config.ClassFolder) -> tuple[dict[str, list[Source]], li
     found: dict[str, list[Source]] = {}
     problems: list[tuple[str, str]] = []
     for split, folder in folders.items():
-        found[split], more = _of_folder(folder, data.template)
+        found[split], more = _of_folder(folder, data, workspace_folder, progress)
         problems += more
     return found, problems
 
@@ -44,34 +53,36 @@ def _split_folders(root: Path, heldout: str) -> dict[str, Path]:
     return {"train": root}
 
 
-def _of_folder(root: Path, template: str) -> tuple[list[Source], list[tuple[str, str]]]:
+def _of_folder(
+    root: Path, data: config.ClassFolder, workspace_folder: Path, progress: Progress
+) -> tuple[list[Source], list[tuple[str, str]]]:
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
     classes = sorted(part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
-    names = _names(classes)
+    names = class_names(classes, _dataset(root))
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    for image in images_below(root):
-        relative = image.relative_to(root).as_posix()
+    files = images_below(root, SUFFIXES | videos.SUFFIXES)
+    films = [file for file in files if file.suffix.lower() in videos.SUFFIXES]
+    frames: dict[str, Source] = {}
+    if films:
+        frames, problems = videos.middle_frames(films, root, workspace_folder / "data" / "kept", progress)
+    unread = {name for name, _ in problems}
+    for file in files:
+        relative = file.relative_to(root).as_posix()
         folder = relative.split("/")[0]
         if not foreign.is_text(relative):
             problems.append((foreign.spelled(relative), NO_NAME))
         elif "/" not in relative:
             problems.append((relative, "It lies beside the folders of the classes, in none of them."))
-        else:
-            found.append(Source(image, relative, template.replace("{}", names[folder]), names[folder]))
+        elif relative not in unread:
+            place = frames[relative].path if relative in frames else file
+            found.append(Source(place, relative, data.template.replace("{}", names[folder]), names[folder]))
     if not found:
         raise DataError(f"{root} has no folder with images. Each class needs a folder of its name with its images.")
     return found, problems
 
 
-def _names(classes: list[str]) -> dict[str, str]:
-    """Folder -> what a caption calls its class: ImageNet's names for its numbers, else the folder's own name."""
-    numbers = [int(name) for name in classes if name.isdigit()]
-    whole = len(classes) == 1000 and (all(map(_WORDNET.fullmatch, classes)) or sorted(numbers) == list(range(1000)))
-    if whole:
-        from open_clip import IMAGENET_CLASSNAMES
-
-        ordered = sorted(classes, key=int) if numbers else classes
-        return dict(zip(ordered, IMAGENET_CLASSNAMES, strict=True))
-    return {name: " ".join(re.split(r"[_\s]+", name)).strip() or name for name in classes}
+def _dataset(root: Path) -> str:
+    """What the data set is called: the folder's name, or that of the one above where it is a split."""
+    return root.parent.name if root.name.lower() in ("train", "training", *HELDOUT) else root.name

@@ -45,16 +45,16 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
     return found, problems
 
 
-def images_below(root: Path) -> list[Path]:
+def images_below(root: Path, endings: frozenset[str] = SUFFIXES) -> list[Path]:
     """The files named as images at any depth of a folder, sorted by path; what is hidden is passed over."""
-    return sorted(_walk(root), key=lambda image: image.relative_to(root).as_posix())
+    return sorted(_walk(root, endings), key=lambda image: image.relative_to(root).as_posix())
 
 
-def _walk(root: Path) -> Iterator[Path]:
+def _walk(root: Path, endings: frozenset[str]) -> Iterator[Path]:
     for folder, below, files in os.walk(root):
         below[:] = [name for name in below if not name.startswith(".")]
         for name in files:
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in SUFFIXES:
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in endings:
                 yield Path(folder, name)
 
 

@@ -11,6 +11,7 @@ from trainer import config
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
+from trainer.data.class_names import suite_of
 from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
@@ -63,7 +64,7 @@ def _found(
     data: config.Data, workspace_folder: Path, progress: Progress
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     if isinstance(data, config.ClassFolder):
-        return class_sources(data)
+        return class_sources(data, workspace_folder, progress)
     if isinstance(data, config.Shards):
         return shard_sources(data, workspace_folder, progress)
     if isinstance(data, config.Named):
@@ -86,9 +87,9 @@ def _table_at(data: config.Table) -> Callable[[str], tuple[list[Source], list[tu
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
-    """The project's suite of that name, else a zero-shot task of the labels themselves if there are at least two."""
+    """The project's suite of the data set, else a zero-shot task of the labels themselves if there are at least two."""
     classes = tuple(sorted({source.label for source in sources} - {""}))
-    known = prompt_suites().get(name.lower())
+    known = prompt_suites().get(name.lower()) or suite_of(name)
     if known is not None and set(classes) <= set(known.classes):
         return known
     if len(classes) < 2:

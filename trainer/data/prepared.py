@@ -112,8 +112,11 @@ def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
     begun = folder.with_name(f".{folder.name}.unfinished") / "images.npy"  # has its room already
     if loading == "prepared" or folder.is_dir() or begun.is_file():
         return ""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder.parent).free
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder.parent).free
+    except OSError:  # which `written_once` will tell
+        return ""
     if needed <= min(_MOST_OF_FREE * free, free - _SPARE):
         return ""
     return f"prepared, they would need {needed / 2**20:,.0f} of the {free / 2**20:,.0f} MiB that are free"

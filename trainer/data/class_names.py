@@ -1,0 +1,90 @@
+"""What the classes of a folder per class are called: people's names for WordNet's numbers, indices and CamelCase."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from trainer.catalog import PromptSuite, prompt_suites
+
+_WORDNET: Final = re.compile(r"n\d{8}")
+"""Folders of ImageNet bear WordNet's numbers instead of names."""
+_CAMEL: Final = re.compile(r"([A-Z][a-z0-9]*)+")
+_INNER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def class_names(folders: Sequence[str], dataset: str) -> dict[str, str]:
+    """Folder -> what a caption calls its class.
+
+    Args:
+        folders: Names of the folders, one a class.
+        dataset: What the data set is called, or a part of its path: `imagenetv2-matched`, `UCF-101`.
+    """
+    suite = suite_of(dataset)
+    if folders and all(map(_WORDNET.fullmatch, folders)):
+        return _of_wordnet(folders)
+    if folders and all(folder.isdecimal() and folder.isascii() for folder in folders):
+        return _of_indices(folders, suite)
+    if suite is not None and (named := _of_suite(folders, suite)):
+        return named
+    return _spelled(folders)
+
+
+def suite_of(dataset: str) -> PromptSuite | None:
+    """The project's suite whose name that of the data set begins with, the longest one."""
+    plain = _plain(dataset)
+    fitting = [suite for name, suite in prompt_suites().items() if plain.startswith(_plain(name))]
+    return max(fitting, key=lambda suite: len(suite.name), default=None)
+
+
+def _of_wordnet(folders: Sequence[str]) -> dict[str, str]:
+    """ImageNet's names of its 1,000 classes, WordNet's first word of others."""
+    named = dict(zip(_wordnet("imagenet_synsets.txt"), prompt_suites()["imagenet"].classes, strict=True))
+    rest = {folder for folder in folders if folder not in named}
+    if rest:
+        lines = (line.partition("\t") for line in _wordnet("imagenet_synset_to_lemma.txt"))
+        named |= {number: words.partition(",")[0].strip() for number, _, words in lines if number in rest}
+    # A set of 1,000 numbers that are not ImageNet's own is taken in its order, as ImageNet itself is.
+    if len(rest) == len(folders) == 1000 and not rest & named.keys():
+        return dict(zip(sorted(folders), prompt_suites()["imagenet"].classes, strict=True))
+    return {folder: named.get(folder, folder) for folder in folders}
+
+
+@functools.cache
+def _wordnet(file: str) -> list[str]:
+    """Lines of a list of timm, which open_clip needs and which keeps WordNet's numbers; timm itself is not imported."""
+    package = Path(importlib.util.find_spec("timm").origin).parent
+    return (package / "data" / "_info" / file).read_text(encoding="utf-8").splitlines()
+
+
+def _of_indices(folders: Sequence[str], suite: PromptSuite | None) -> dict[str, str]:
+    """The suite's classes by their place; 0 to 999 are ImageNet's whatever the data set is called."""
+    numbers = [int(folder) for folder in folders]
+    if suite is None and sorted(numbers) == list(range(1000)):
+        suite = prompt_suites()["imagenet"]
+    if suite is None or max(numbers) >= len(suite.classes):
+        return {folder: folder for folder in folders}
+    return {folder: suite.classes[number] for folder, number in zip(folders, numbers, strict=True)}
+
+
+def _of_suite(folders: Sequence[str], suite: PromptSuite) -> dict[str, str]:
+    """The suite's own spelling if it knows every folder, else nothing."""
+    known = {_plain(name): name for name in suite.classes}
+    if not all(_plain(folder) in known for folder in folders):
+        return {}
+    return {folder: known[_plain(folder)] for folder in folders}
+
+
+def _spelled(folders: Sequence[str]) -> dict[str, str]:
+    """The names of the folders with spaces."""
+    camel = all(map(_CAMEL.fullmatch, folders)) and any(map(_INNER.search, folders))
+    spaced = {folder: _INNER.sub(" ", folder) if camel else folder for folder in folders}
+    return {folder: " ".join(re.split(r"[_\s]+", name)).strip() or folder for folder, name in spaced.items()}
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
