@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 
-Mark = Literal["disc", "diamond", "line", "square"]
+Mark = Literal["disc", "diamond", "line", "dashes", "square"]
 
 
 @dataclass(frozen=True)
@@ -119,5 +119,8 @@ def paint_mark(painter: QPainter, centre: QPointF, mark: Mark, paint: QColor) ->
         )
     elif mark == "square":
         painter.drawRoundedRect(QRectF(x - 4.5, y - 4.5, 9, 9), 2, 2)
+    elif mark == "dashes":
+        for left in (x - 7, x + 1):
+            painter.drawRoundedRect(QRectF(left, y - 1.25, 6, 2.5), 1.25, 1.25)
     else:
         painter.drawRoundedRect(QRectF(x - 6, y - 1.25, 12, 2.5), 1.25, 1.25)

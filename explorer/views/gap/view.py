@@ -162,7 +162,7 @@ class GapView(View):
                 continue
             clouds.fit(*side.sample.places(0.0, "shift"))
             shown, run = len(clouds.image), side.run
-            title.setText(f"{run.name} · step {run.step:,} · {shown:,} of {run.pairs:,} pairs drawn")
+            title.setText(f"{run.name} · step {run.step:,} · {shown:,} of {run.pairs:,} pairs")
         sides = [side for _, side in sorted(reading.sides.items())]
         self.numbers.objectives.setText("\n".join(f"{'AB'[s.run.index]}: {s.run.objective_words}" for s in sides))
         self.note.setText(_note(reading))

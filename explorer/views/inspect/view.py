@@ -235,6 +235,8 @@ class InspectView(View):
             self.status.setText(f"In a process of its own: {self.asking.note}")
         elif chart is not None:
             self.status.setText(_summary(chart))
+        elif self._question() is None:
+            self.status.setText("Write a caption: a word or a sentence to look for in the image.")
         else:
             self.status.setText("Press Enter or Show where; it takes some seconds.")
         self._show_maps(chart)

@@ -222,7 +222,11 @@ class PlotCard(QWidget):
         piece = self.plot.piece
         if piece is None:
             return
-        entries = [LegendEntry(c.name, tone_colour(c.tone).name(), "line") for c in piece.curves if c.name]
+        entries = [
+            LegendEntry(c.name, tone_colour(c.tone).name(), "dashes" if c.dashed else "line")
+            for c in piece.curves
+            if c.name
+        ]
         marks = {"disc": "disc", "ring": "disc", "diamond": "diamond"}
         for dot in piece.dots:
             entry = LegendEntry(dot.name, tone_colour(dot.tone).name(), marks[dot.mark])

@@ -239,7 +239,7 @@ class AxesSide(QWidget):
         """Says why there are no points."""
         self.run = None
         self.title.setText("")
-        self.empty.tell("columns-2", f"No axes of run {'AB'[self.index]}", why)
+        self.empty.tell("chart-scatter", f"No axes of run {'AB'[self.index]}", why)
         self._pages.setCurrentIndex(1)
 
     def mark(self, rows: np.ndarray) -> None:

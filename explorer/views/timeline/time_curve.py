@@ -42,7 +42,7 @@ class TimeCurve(QWidget):
         self.plot.setMinimumHeight(LEAST_PX)
         self.plot.setAccessibleName(measure.label)
         self.plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
-        self.plot.getPlotItem().getAxis("left").setTickDensity(0.6)
+        self.plot.getPlotItem().getAxis("left").setTickDensity(0.45)
         self.plot.getViewBox().setMouseEnabled(x=False, y=False)
         self.cursor = pg.InfiniteLine(angle=90, movable=False)
         self.plot.addItem(self.cursor, ignoreBounds=True)

@@ -20,8 +20,10 @@ SHARES: Final = (0.9, 0.7, 0.5, 0.3, 0.1)
 """Each line is around the densest places that together hold this share of the points in sight."""
 CELL_PX: Final = 6
 """Size of a cell of the density that the lines are drawn through, in device pixels."""
-SPREAD: Final = (2.2, 9.0)
+SPREAD: Final = (2.2, 16.0)
 """Least and greatest standard deviation of the smoothing, in cells; it is wider where points are few."""
+SCOTT: Final = ((2e3, 0.95), (1e5, 0.5))
+"""Points, and the share of Scott's width for so many; between them by the logarithm of the points."""
 FROM: Final = 1_500
 """Fewer points in sight are marks that can be told apart: lines over them would only be in the way."""
 
@@ -148,9 +150,10 @@ def lines_of(
 
 
 def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
-    """Half of what Scott's rule says for a plane, in cells: the mean deviation of the points times n^(-1/6) / 2.
+    """A share of what Scott's rule says for a plane, in cells: the mean deviation of the points times n^(-1/6).
 
-    Half, because the points are in many groups and not in one (Scott, Multivariate Density Estimation, 1992).
+    Half of it for very many, because they are in many groups and not in one (Scott, Multivariate Density Estimation,
+    1992). Nearly all of it for some thousands: lines that follow single points tell nothing of where the others are.
     """
     n = float(cells.sum())
     if n <= 0:
@@ -160,7 +163,8 @@ def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
         share, place = cells.sum(axis=1 - axis) / n, np.arange(cells.shape[axis])
         middle = float(share @ place)
         deviations.append(float(np.sqrt(share @ (place - middle) ** 2)))
-    return float(np.clip(0.5 * np.mean(deviations) * n ** (-1 / 6), *SPREAD))
+    share = np.interp(np.log(n), *zip(*((np.log(points), part) for points, part in SCOTT), strict=True))
+    return float(np.clip(share * np.mean(deviations) * n ** (-1 / 6), *SPREAD))
 
 
 def counted(density: Float[np.ndarray, "h w"], cell: int) -> Float[np.ndarray, "rows columns"]:
