@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from trainer import tensor_file
 from trainer.problem import Problem
 from trainer.store import disk, manifests, write_atomically
+from trainer.store.files import make_folder
 
 KEPT: Final = 3
 """How many of the newest checkpoints stay, besides the best."""
@@ -81,7 +82,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
     need = _SPARE + sum(value.nbytes for value in weights.values()) + sum(_bytes_of(training))
     with disk.writing(f"The checkpoint of step {step}", checkpoints, need):
         # Not its parents: a run's folder that is gone must not come back as an empty one.
-        checkpoints.mkdir(exist_ok=True)
+        make_folder(checkpoints)
         write_atomically(folder, write)
     return folder
 

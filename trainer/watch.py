@@ -24,6 +24,7 @@ from trainer.metrics import headline, metric
 from trainer.room import Room
 from trainer.speech import Speech
 from trainer.store import Items, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.store.files import make_folder
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
 
@@ -163,6 +164,7 @@ class Watch:
             "best_step": self._best_step,
             "optimiser": self._training.optimiser.state_dict(),
         }
+        self._written(self._log.sync)
         folder = self._written(
             lambda: checkpoint.save(
                 self._checkpoints, modules=self._training.modules, training=state, tokenizer=self._tokenizer
@@ -302,7 +304,7 @@ class Watch:
     def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
         with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
             # Not its parents: a run's folder that is gone must not come back as an empty one.
-            folder.parent.mkdir(exist_ok=True)
+            make_folder(folder.parent)
             write()
 
 

@@ -15,7 +15,7 @@ from trainer import checkpoint, config
 from trainer.__main__ import main
 from trainer.store import Items, RunLog, StoreError, Workspace, read_snapshot, snapshot_files, write_snapshot
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 
 @pytest.fixture(scope="module")

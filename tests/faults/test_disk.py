@@ -13,7 +13,7 @@ import pytest
 
 from trainer.store import Workspace
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 FILLS = (
     *("checkpoints.begun:3", "journal.appended:4", "run.json.begun:9", "said:3", "snapshots.begun:4"),

@@ -11,7 +11,7 @@ from trainer import checkpoint
 from trainer.store.crashes import KILLED, VARIABLE
 from trainer.store.journal import read_journal
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 CHAINS = (
     ("checkpoints.begun:2", "journal.rewound", "checkpoints.written", "checkpoints.synced", "checkpoints.renamed"),

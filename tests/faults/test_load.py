@@ -14,7 +14,7 @@ import pytest
 from trainer import config
 from trainer.store import RunLog, Workspace
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 JOBS, ROWS_A_SECOND, VALUES = 8, 1_000, 10
 STEP_S = 0.01

@@ -39,6 +39,13 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda draft: draft.write_bytes(text.encode("utf-8")) and None)
 
 
+def make_folder(path: Path) -> None:
+    """The folder is there when this returns, even after a power cut; its parent must exist."""
+    if not path.is_dir():
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Makes the folder's entries survive a power cut; Windows needs and knows no such call."""
     if os.name == "nt":

@@ -212,6 +212,14 @@ class RunLog:
         """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
         self._write(lambda: self._workspace.add_facts(self.run.id, facts))
 
+    def sync(self) -> None:
+        """The curves survive a power cut once this returns; before a checkpoint, for resuming does not repeat them.
+
+        Raises:
+            DiskTrouble: The disk is gone.
+        """
+        self._journal.sync()
+
     def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
         """Registers a checkpoint that is whole on disk."""
         self._write(lambda: self._workspace.add_checkpoint(self.run.id, step, folder, best=best))

@@ -16,7 +16,7 @@ from trainer import config
 from trainer.metrics import headline
 from trainer.store import schema
 from trainer.store.database import Database
-from trainer.store.files import write_text
+from trainer.store.files import sync_folder, write_text
 from trainer.store.life import Identity
 from trainer.store.rows import ACTIVE, ENDED, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
@@ -56,6 +56,7 @@ class RunTable:
             )
             folder = self.folder / folder_name(number, run.name)
             folder.mkdir()
+            sync_folder(self.folder)
             write_text(folder / "config.toml", config.to_toml(run))
             write_run_file(connection, self.folder, number)
         return number
