@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shiboken6
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
@@ -47,7 +48,8 @@ class Overlay(QWidget):
         if self.isHidden():
             return
         self.hide()
-        if self._focus_before is not None:
+        # What had it may have gone meanwhile: a table that was filled anew, a closed menu.
+        if self._focus_before is not None and shiboken6.isValid(self._focus_before):
             self._focus_before.setFocus(Qt.FocusReason.PopupFocusReason)
         self.closed.emit()
 

@@ -8,8 +8,10 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
+from explorer.widgets.plot_controls import do_without_menus
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
+do_without_menus()
 
 
 class _Axis(pg.AxisItem):
@@ -37,6 +39,8 @@ class Plot(pg.PlotWidget):
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
         axes = {side: _Axis(side) for side in ("bottom", "left")} | options.pop("axisItems", {})
+        # Its menu would be 43 widgets that nobody ever sees, and most of the time that a plot takes to be made.
+        options = {"enableMenu": False} | options
         super().__init__(parent, background=theme.colour("surface"), axisItems=axes, **options)
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)

@@ -69,6 +69,7 @@ class Failure(QDialog):
         count = len(self._stories)
         self.happened.setText(short if count == 1 else f"{short}\n(the newest of {count})")
         self.show()
+        self.resize(self.width(), self.layout().totalHeightForWidth(self.width()))
 
     def story(self) -> str:
         """What is copied: every error told, the end of the log, and what this program runs on."""

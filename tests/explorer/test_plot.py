@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyqtgraph as pg
+from PySide6.QtWidgets import QApplication
 
 from explorer.widgets.plot import Plot
 
@@ -27,3 +28,25 @@ def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
     qtbot.addWidget(plot)
     plot.getPlotItem().addItem(pg.PlotCurveItem([0, 1], [2, 3]), ignoreBounds=True)
     assert ticks(plot) == {"0", "0.5", "1.0"}
+
+
+def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dressed):
+    before = len(QApplication.allWidgets())
+    plot = Plot()
+    qtbot.addWidget(plot)
+    assert len(QApplication.allWidgets()) - before < 25
+    item, controls = plot.getPlotItem(), plot.getPlotItem().ctrl
+    curve = item.plot([1.0, 10.0, 100.0], [1.0, 2.0, 3.0])
+    item.setLogMode(x=True)
+    assert controls.logXCheck.isChecked()
+    assert curve.opts["logMode"] == [True, False]
+    item.setLogMode(x=False)
+    item.showGrid(x=False, y=True, alpha=0.5)
+    assert item.getAxis("left").grid == 127
+    assert item.getAxis("bottom").grid is False
+    item.setDownsampling(ds=4, auto=False, mode="mean")
+    assert item.downsampleMode() == (4, False, "mean")
+    item.setClipToView(True)
+    assert curve.opts["clipToView"]
+    item.restoreState(item.saveState())
+    item.clear()

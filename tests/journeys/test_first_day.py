@@ -19,6 +19,7 @@ from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QWidget
 
 from explorer import theme
+from explorer.garbage import Garbage
 from explorer.hooks import Hooks
 from explorer.window import Window
 from trainer import launch
@@ -52,6 +53,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
     """Opens a window of the workspace and waits until all its views are built; closes what is open at the end."""
     opened: list[tuple[Window, Hooks]] = []
+    garbage = Garbage()
 
     def make() -> Window:
         folder.mkdir(exist_ok=True)
@@ -68,6 +70,7 @@ def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
     for window, hooks in opened:
         window.close()
         hooks.remove()
+    garbage.close()
 
 
 class Person:

@@ -267,7 +267,7 @@ class RunsView(View):
             if run is not None:
                 swatches[run] = (
                     theme.run_colour(place),
-                    *(swatches[run] if selection.run_a == selection.run_b else ()),
+                    *(swatches.get(run, ()) if selection.run_a == selection.run_b else ()),
                 )
         self.table.runs.show_swatches(swatches)
         self.curves.show_runs(drawn, colours)
