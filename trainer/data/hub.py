@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,20 +45,66 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
             "`uv sync --extra huggingface`, or `pip install datasets`."
         ) from None
     progress(0.0, f"Opening {data.name}")
+    bars = _Bars(progress, data.name)
     try:
         folder = Path(data.name).expanduser()
         if folder.is_dir():
             loaded = datasets.load_from_disk(str(folder))
             rows = loaded[split] if isinstance(loaded, datasets.DatasetDict) else loaded
         else:
-            rows = datasets.load_dataset(data.name, data.subset or None, split=split)
+            with bars.shown():
+                rows = datasets.load_dataset(data.name, data.subset or None, split=split)
     except Exception as error:  # the library raises its own, urllib's, pyarrow's and bare ones
+        if bars.ended is not None:
+            raise bars.ended from None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
             f"{data.name} could not be opened: {reason}. Check the name, the split {split!r}, and the network."
         ) from error
     _check_columns(data, rows)
     return rows.cast_column(data.image_column, datasets.Image(decode=False))
+
+
+class _Bars:
+    """The bars that the library draws while it downloads and unpacks, told to the person.
+
+    Attributes:
+        ended: What the person's side raised to cancel; the library may make something else of it.
+    """
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress, self._name = progress, name
+        self.ended: BaseException | None = None
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Every bar of this process tells how far it is; what the telling raises goes to whoever works."""
+        from tqdm.std import tqdm
+
+        before = tqdm.update
+        done: dict[int, float] = {}
+
+        def update(bar: Any, count: float | None = 1) -> bool | None:
+            # A bar that is not drawn does not count.
+            done[id(bar)] = done.get(id(bar), 0.0) + (count or 0)
+            total = getattr(bar, "total", None)
+            share = min(1.0, done[id(bar)] / total) if total else 0.0
+            doing = str(getattr(bar, "desc", "") or "Downloading").strip(": ")
+            self._tell(share, f"{self._name}: {doing}")
+            return before(bar, count)
+
+        tqdm.update = update
+        try:
+            yield
+        finally:
+            tqdm.update = before
+
+    def _tell(self, share: float, note: str) -> None:
+        try:
+            self._progress(share, note)
+        except BaseException as error:
+            self.ended = error
+            raise
 
 
 def _check_columns(data: config.HubDataset, rows: Any) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import socket
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +23,11 @@ Progress = Callable[[float, str], None]
 
 _ARRAYS: Final = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST")
 """Held by torchvision as one array; the others are files."""
+
+_TROUBLE: Final = (OSError, RuntimeError, ValueError, EOFError, HTTPException, tarfile.TarError, zipfile.BadZipFile)
+"""What torchvision raises where there is no network, or not what it expects."""
+
+_SILENCE_S: Final = 20.0
 
 _COLOURED: Final = ("CIFAR10", "CIFAR100")
 """Arrays of numpy; those of the grey ones are torch's."""
@@ -65,16 +74,17 @@ def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
         with downloads_shown(progress, name):
             # StanfordCars has no address any more, and says so when it is asked to download what is there.
             return known(root=str(root), download=name != "StanfordCars", **switch)
-    except (OSError, RuntimeError, ValueError) as error:
+    except _TROUBLE as error:
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise DataError(
-            f"{name} is not in {root} and could not be downloaded: {str(error).splitlines()[0]}. "
+            f"{name} is not in {root} and could not be downloaded: {reason}. "
             "Check the network, or put it there by hand and set data.root."
         ) from error
 
 
 @contextmanager
 def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
-    """Tells `progress` how far torchvision's downloads are; what it raises cancels them."""
+    """Tells `progress` how far torchvision's downloads are; what it raises cancels them, and so does a long silence."""
     import torchvision.datasets.utils as downloads
 
     class Bar:
@@ -94,12 +104,15 @@ def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
             share = min(1.0, self._done / self._total) if self._total else 0.0
             progress(share, f"Downloading {name}: {self._done / 1e6:,.0f} of {self._total / 1e6:,.0f} MB")
 
-    before = downloads.tqdm
+    progress(0.0, f"Looking for {name}")
+    before, patience = downloads.tqdm, socket.getdefaulttimeout()
     downloads.tqdm = Bar
+    socket.setdefaulttimeout(_SILENCE_S)  # torchvision itself waits for ever
     try:
         yield
     finally:
         downloads.tqdm = before
+        socket.setdefaulttimeout(patience)
 
 
 def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[Picture]:
