@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -17,6 +18,8 @@ from trainer import config, data, methods
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.order import batches
+from trainer.data.prepared import Loading
+from trainer.data.stream import BatchStream
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.pictures import open_image
 from trainer.training import Training
@@ -30,6 +33,7 @@ class DataSpeed:
         pairs: Training pairs.
         prepare_s: Seconds to decode them all into the cache, once.
         ours: Pairs a second of the loader alone: gathered from the cache, cropped, normalised.
+        streamed: Pairs a second of our loader where the cache does not fit: decoded by worker processes, then the same.
         theirs: Pairs a second of decoding and transforming each image in worker processes.
         train_ours: Pairs a second of whole training steps from the cache.
         train_theirs: Pairs a second of the same steps fed by the worker processes.
@@ -44,6 +48,7 @@ class DataSpeed:
     workers: int
     prepare_s: float
     ours: float
+    streamed: float
     theirs: float
     train_ours: float
     train_theirs: float
@@ -62,20 +67,20 @@ def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: f
     Args:
         run: Data, model, objective and batch size.
         workspace_folder: Holds the cache.
-        workers: Processes that decode for the other way; ours needs none.
-        seconds: For each of the four measurements, after a warm-up.
+        workers: Processes that decode for the other way and for streaming; the cache needs none.
+        seconds: For each of the five measurements, after a warm-up.
 
     Raises:
         Problem: The data cannot be used.
     """
     began = time.perf_counter()
     size, batch = run.model.image_size, run.optimiser.batch_size
-    splits = data.load(run.data, image_size=size, workspace_folder=workspace_folder, progress=lambda share, note: None)
+    pairs = _pairs(run, workspace_folder, "prepared")
     prepare_s = time.perf_counter() - began
-    pairs = splits.train
     tokenizer = train_tokenizer(pairs.captions, run.model.vocabulary)
     loader = _loader(pairs, tokenizer, run, workers)
     ours = _rate(_cached(pairs, run), batch, seconds)
+    streamed = _rate(_streamed(_pairs(run, workspace_folder, "streamed"), run, workers), batch, seconds)
     theirs = _rate(_forever(loader), batch, seconds)
     train_ours, wait = _train(Training(run, pairs, tokenizer, torch.device("cpu")), batch, seconds)
     train_theirs, wait_theirs = _train(_Fed(run, pairs, tokenizer, _forever(loader)), batch, seconds)
@@ -87,12 +92,38 @@ def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: f
         workers=workers,
         prepare_s=prepare_s,
         ours=ours,
+        streamed=streamed,
         theirs=theirs,
         train_ours=train_ours,
         train_theirs=train_theirs,
         wait=wait,
         wait_theirs=wait_theirs,
     )
+
+
+def _pairs(run: config.Run, workspace_folder: Path, loading: Loading) -> Pairs:
+    quiet = lambda share, note: None  # noqa: E731
+    size = run.model.image_size
+    return data.load(
+        run.data, image_size=size, workspace_folder=workspace_folder, progress=quiet, loading=loading
+    ).train
+
+
+def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
+    """Batches as `Training` makes them of images that are decoded anew each epoch."""
+    size, seed, scale = run.optimiser.batch_size, run.seed, run.optimiser.crop_scale
+
+    def upcoming(step: int) -> Iterator[Any]:
+        endless = (rows for epoch in itertools.count() for rows in batches(len(pairs), size, seed, epoch))
+        return itertools.islice(map(np.sort, endless), step, None)
+
+    stream = BatchStream(pairs.images, upcoming, workers=workers)
+    try:
+        for step in itertools.count():
+            rows, pixels = stream.batch(step)
+            yield random_crops(torch.from_numpy(pixels), rows, seed, step // (len(pairs) // size), scale)
+    finally:
+        stream.close()
 
 
 def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
@@ -155,7 +186,10 @@ def _rate(source: Iterator[Any], batch: int, seconds: float) -> float:
     while time.perf_counter() - began < seconds:
         next(source)
         count += batch
-    return count / (time.perf_counter() - began)
+    rate = count / (time.perf_counter() - began)
+    if hasattr(source, "close"):
+        source.close()
+    return rate
 
 
 def _train(training: Training, batch: int, seconds: float) -> tuple[float, float]:

@@ -31,7 +31,7 @@ def test_both_ways_are_measured_on_the_same_pairs(tmp_path: Path) -> None:
     speed = measure(few(tmp_path), tmp_path, workers=1, seconds=0.2)
     assert (speed.name, speed.batch_size, speed.workers) == ("few", 8, 1)
     assert 16 <= speed.pairs < 24
-    assert min(speed.prepare_s, speed.ours, speed.theirs, speed.train_ours, speed.train_theirs) > 0
+    assert min(speed.prepare_s, speed.ours, speed.streamed, speed.theirs, speed.train_ours, speed.train_theirs) > 0
     assert 0 < speed.wait < 1
     # A step cannot be quicker than its loader, whatever the machine does meanwhile.
     assert speed.train_ours < speed.ours
