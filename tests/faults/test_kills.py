@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 
 import pytest
 
 from trainer import checkpoint
+from trainer.__main__ import main
+from trainer.store import Workspace
 from trainer.store.crashes import KILLED, VARIABLE
 from trainer.store.journal import read_journal
 
@@ -19,6 +22,20 @@ CHAINS = (
     ("journal.appended:5", "scalars.stored:2", "run.json.renamed:9"),
 )
 """The twelve named moments; each chain is one run, and each sitting of it ends at the next of its moments."""
+
+
+def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, small, zygote, straight, tmp_path, faults):
+    runs = [small() for _ in range(2)]
+    for run in runs:
+        assert zygote.start(space, run).ended() == 0
+    shutil.copytree(space.folder, tmp_path / "lost", ignore=shutil.ignore_patterns("explorer.db*", "cache"))
+    assert main(["doctor", "--rebuild", "--workspace", str(tmp_path / "lost")]) == 0
+    lost = Workspace(tmp_path / "lost")
+    good = sum(straight.same_as(straight.of(lost, run)) for run in runs)
+    lost.close()
+    words = "doctor --rebuild brings every run, curve, checkpoint and evaluation back"
+    faults.row(7, "database lost", words, len(runs), good)
+    assert good == len(runs)
 
 
 def redone(space, run: int) -> int:

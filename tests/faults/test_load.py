@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import signal
 import sqlite3
 import time
 from pathlib import Path
@@ -69,6 +71,47 @@ def test_a_locked_database_slows_nothing_and_loses_nothing(tmp_path: Path, fault
     faults.row(18, f"database locked for {seconds} s", words, step, good)
     assert good == step
     assert min(shares) < 0.01
+
+
+def _log_while_locked(folder: Path, number: int, ready) -> None:
+    log = RunLog.claim(Workspace(folder), number)
+    ready[0].set()
+    ready[1].wait()
+    log.scalars(5, {"train/loss": 0.2})
+    log.evaluation(5, "scenes", "renderings", {"acc1": 0.5, "auc": math.nan})
+    (log.folder / "snapshots" / "s@000005").mkdir(parents=True)
+    log.snapshot(5, "scenes", "renderings", log.folder / "snapshots" / "s@000005", 8, 4)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_kill_while_the_database_is_locked_loses_nothing(tmp_path: Path, faults):
+    tried, good = faults.times(20), 0
+    workspace = Workspace(tmp_path / "space")
+    numbers = [workspace.create_run(config.Run(name=f"run {n}")) for n in range(tried)]
+    fork = multiprocessing.get_context("fork")
+    for number in numbers:
+        ready = (fork.Event(), fork.Event())
+        job = fork.Process(target=_log_while_locked, args=(workspace.folder, number, ready))
+        job.start()
+        assert ready[0].wait(30)
+        blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        ready[1].set()
+        job.join()
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        held = not workspace.evaluations(number)
+        workspace.reconcile()
+        evaluations, snapshots = workspace.evaluations(number), workspace.snapshots(number)
+        values = evaluations[0].metrics if evaluations else {}
+        same = values.get("acc1") == 0.5 and math.isnan(values.get("auc", 0)) and [s.n for s in snapshots] == [8]
+        good += held and same and list(workspace.series(number, "train/loss")[0]) == [5]
+        with RunLog.claim(workspace, number) as log:
+            log.status("stopped")
+        good -= (log.folder / "waiting.jsonl").exists()
+    workspace.close()
+    faults.row(18, "killed while the database is locked", "evaluations, snapshots and curves all there", tried, good)
+    assert good == tried
 
 
 def _job(folder: Path, number: int, seconds: float, answer: Path) -> None:

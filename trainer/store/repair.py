@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +19,12 @@ from trainer import config
 from trainer.store import schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
-from trainer.store.journal import number_to_json, read_journal
+from trainer.store.journal import number_from_json, number_to_json, read_journal
 from trainer.store.life import Identity, identity, is_held
 from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_number, write_run_file
 from trainer.store.run_table import RunTable
+from trainer.store.spool import bring_in
 from trainer.store.workspace import Workspace
 
 STARTING_S: Final = 20.0
@@ -54,6 +56,16 @@ def catch_up(facts: Facts, run: RunRow) -> None:
     if len({(entry.step, name) for entry in entries for name in entry.values}) > facts.scalar_count(run.id):
         # The latest entry of a step counts, and rows that are there are left alone: so newest first.
         facts.add_entries(run.id, reversed(entries), again=True)
+    bring_in(run.folder, {"evaluation": partial(_evaluation, facts, run), "snapshot": partial(_snapshot, facts, run)})
+
+
+def _evaluation(facts: Facts, run: RunRow, *, metrics: Mapping[str, Any], **values: Any) -> None:
+    facts.add_evaluation(run.id, metrics={k: number_from_json(v) for k, v in metrics.items()}, **values)
+
+
+def _snapshot(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:
+    if (run.folder / folder).is_dir():
+        facts.add_snapshot(run.id, folder=Path(folder), **values)
 
 
 def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:

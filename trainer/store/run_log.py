@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer.store import crashes
+from trainer.store import crashes, spool
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts, write_atomically
-from trainer.store.journal import Entry, Journal
+from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.life import AliveLock, identity
 from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
 from trainer.store.workspace import Workspace
@@ -63,6 +63,7 @@ class RunLog:
         self._flushed_at = self._beat_at = self._asked_at = float("-inf")
         self._progress: dict[str, Any] = {}
         self._trouble: StoreError | None = None
+        self._spooled = False
         self._reserve = run.folder / RESERVE
         self._asked = ""
         self._ended = False
@@ -116,6 +117,7 @@ class RunLog:
         log = cls(workspace, workspace.run(row.id), lock)
         log.take_reserve()
         workspace.catch_up(row.id)
+        spool.forget(row.folder)
         return log
 
     @property
@@ -239,11 +241,16 @@ class RunLog:
 
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
+        inside = folder.relative_to(self.folder).as_posix() if folder.is_relative_to(self.folder) else str(folder)
+        row = {"step": step, "dataset": dataset, "split": split, "folder": inside, "n": n, "d": d}
         self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
+        self._keep_waiting("snapshot", row)
 
     def evaluation(self, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
         """Stores the numbers of a whole split."""
+        plain = {name: number_to_json(float(value)) for name, value in metrics.items()}
         self._write(lambda: self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics))
+        self._keep_waiting("evaluation", {"step": step, "dataset": dataset, "split": split, "metrics": plain})
 
     def rewind(self, step: int) -> None:
         """Forgets everything past `step`, so that training on from there leaves nothing twice."""
@@ -318,6 +325,12 @@ class RunLog:
         if time.monotonic() >= self._retry_at:
             self._settle()
 
+    def _keep_waiting(self, kind: str, values: dict[str, Any]) -> None:
+        """Keeps what the database would not take where a kill cannot reach it; training does not make it anew."""
+        if self._waiting:
+            self._spooled = True
+            spool.keep(self.folder, kind, values)
+
     def _settle(self) -> bool:
         """Writes the buffered curves, then what else waits, in order; False when the database was not to be had."""
         self._flushed_at = time.monotonic()
@@ -337,6 +350,9 @@ class RunLog:
             self._later(error)
             return False
         self._retry_at = float("-inf")
+        if self._spooled:
+            spool.forget(self.folder)
+            self._spooled = False
         return True
 
     def _beat(self) -> None:
