@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     for file in films:
         check_film(file)
     check_suffixes(file for file in args.out if file not in films)
-    chosen = {"dataset": args.dataset, "split": args.split, "colour": args.colour}
+    chosen = {"dataset": args.dataset, "split": args.split}
     write(
         args.workspace,
         args.runs,

@@ -1,0 +1,108 @@
+"""Captions, labels, columns and names of others stay words in the window: nothing of them is read as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from corpus.words import fill
+from PySide6.QtCore import QModelIndex, QPoint
+from PySide6.QtGui import Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QGraphicsTextItem,
+    QGraphicsView,
+    QLabel,
+    QTextEdit,
+    QToolTip,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.garbage import Garbage
+from explorer.hooks import Hooks
+from explorer.views import VIEWS
+from explorer.window import Window
+from trainer.store import Workspace
+
+pytestmark = pytest.mark.faults
+
+FEW = ("runs", "similarity", "inspect")
+
+
+@pytest.fixture
+def window(qtbot, tmp_path: Path, faults) -> Iterator[Window]:
+    """The real window on a workspace whose words would come alive, both runs chosen."""
+    folder = tmp_path / "workspace"
+    workspace = Workspace(folder)
+    fill(workspace, tmp_path / "pictures")
+    workspace.close()
+    theme.theme().apply(QApplication.instance(), "light")
+    hooks, garbage = Hooks(folder), Garbage()
+    made = Window(folder, hooks, places=tuple(place for place in VIEWS if faults.whole or place.name in FEW))
+    with qtbot.waitSignal(made.ready, timeout=60_000):
+        made.show()
+    made.resize(1280, 800)
+    qtbot.waitUntil(lambda: len(made.rooms.jobs.runs) == 2, timeout=30_000)
+    made.selection.select_runs(1, 2)
+    yield made
+    made.close()
+    garbage.close()
+    hooks.remove()
+    made.deleteLater()
+
+
+def test_no_markup_is_alive_in_the_window(window: Window, faults, qtbot) -> None:
+    places = [place for place in VIEWS if faults.whole or place.name in FEW]
+    marked, live = 0, {}
+    for place in places:
+        window.go_to(place.name)
+        window.selection.pairs = range(15, 26)
+        qtbot.wait(1_000)
+        for shown, alive_ in (*labels(window), *documents(window), *tips(window)):
+            marked += 1
+            if alive_:
+                live.setdefault(place.name, shown)
+    QToolTip.hideText()
+    faults.row(12, "markup in captions is shown in a view", "as words, 0 HTML", len(places), len(places) - len(live))
+    assert marked > 5, "no caption with markup was shown anywhere"
+    assert not live
+
+
+def is_markup(text: str) -> bool:
+    return any(part in text for part in ("<b>", "<img", "<script", "<table", "<a "))
+
+
+def labels(window: QWidget) -> Iterator[tuple[str, bool]]:
+    """(text, whether it is read as HTML) of every label with markup; of one that could show some, too."""
+    for label in window.findChildren(QLabel):
+        plain = label.textFormat() == Qt.TextFormat.PlainText or label.objectName() == "curve-readout"
+        if is_markup(label.text()) or (label.isVisible() and not plain):
+            yield f"label {label.text()[:60]!r} {label.textFormat()}", not plain
+
+
+def documents(window: QWidget) -> Iterator[tuple[str, bool]]:
+    """The same of editors and of texts on scenes."""
+    for editor in window.findChildren(QTextEdit):
+        body = editor.toHtml().partition("<body")[2]
+        yield f"text {editor.toPlainText()[:60]!r}", "<img" in body or "<table" in body
+    for view in window.findChildren(QGraphicsView):
+        for item in view.scene().items() if view.scene() else ():
+            if isinstance(item, QGraphicsTextItem) and (is_markup(item.toPlainText()) or "<img" in item.toHtml()):
+                yield f"item {item.toPlainText()[:60]!r}", "<img" in item.toHtml()
+
+
+def tips(window: QWidget) -> Iterator[tuple[str, bool]]:
+    """The same of tool tips, each really shown."""
+    words = {widget.toolTip() for widget in window.findChildren(QWidget)}
+    for table in window.findChildren(QAbstractItemView):
+        model = table.model()
+        for row in range(min(30, model.rowCount(QModelIndex())) if model is not None else 0):
+            told = (model.index(row, column).data(Qt.ItemDataRole.ToolTipRole) for column in range(2))
+            words |= {tip for tip in told if isinstance(tip, str)}
+    for tip in sorted(filter(Qt.mightBeRichText, words)):
+        QToolTip.showText(QPoint(5, 5), tip, window)
+        there = [w for w in QApplication.topLevelWidgets() if w.inherits("QTipLabel") and w.isVisible()]
+        yield f"tip {tip[:60]!r}", not there or any(w.textFormat() != Qt.TextFormat.PlainText for w in there)
