@@ -321,7 +321,8 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
         edit.selectAll()
         QTest.keyClicks(edit, words)
     QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
+    # The first test of groups imports scipy.
+    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0, timeout=20_000)
     rows = {row[0]: row for row in view.seeds.table.texts()}
     assert rows["Zero-shot accuracy"] == ["Zero-shot accuracy", "41.0 ± 0.5 %", "71.0 ± 0.5 %", "< 0.001", "0.029"]
     strong = [
@@ -344,10 +345,15 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
 
 def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
     view = seeded_groups
-    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
-        edit.setText(words)
     view.tabs.setCurrentIndex(4)
-    qtbot.waitUntil(lambda: view.efficiency.chart is not None)
+    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
+        edit.setFocus()
+        edit.selectAll()
+        QTest.keyClicks(edit, words)
+    QTest.keyClick(view.efficiency.groups.patterns[1], Qt.Key.Key_Return)
+    qtbot.waitUntil(
+        lambda: view.efficiency.chart is not None and view.efficiency.chart.groups[0].pattern == "good seed*"
+    )
     assert not view.shown.isVisible()
     curves = view.efficiency.plot.curves
     assert [curve.index for curve in curves] == [0, 1]
@@ -374,6 +380,27 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     qtbot.waitUntil(lambda: view.efficiency.chart is None)
     assert "No run is called nobody*" in view.efficiency.told.text()
     assert view.command() is None
+
+
+def test_the_proposed_groups_are_drawn_by_themselves_and_again_when_others_are_chosen(
+    seeded_groups: EvaluateView, qtbot: QtBot
+):
+    view = seeded_groups
+    view.tabs.setCurrentIndex(4)
+    drawn_of(view, qtbot, "good*")
+    selection = view.context.selection
+    selection.run_a, selection.run_b = selection.run_b, selection.run_a
+    drawn_of(view, qtbot, "bad*")
+
+
+def drawn_of(view: EvaluateView, qtbot: QtBot, pattern: str) -> None:
+    """Waits until curves are drawn whose group A is `pattern`."""
+
+    def drawn() -> bool:
+        chart = view.efficiency.chart
+        return chart is not None and chart.groups[0].pattern == pattern
+
+    qtbot.waitUntil(drawn, timeout=20_000)
 
 
 def test_one_click_puts_the_group_into_the_real_queue(view: EvaluateView, qtbot: QtBot):

@@ -45,6 +45,11 @@ class GroupBar(QWidget):
         """What was written; empty words are left out."""
         return tuple(words for edit in self.patterns if (words := edit.text().strip()))
 
+    @property
+    def is_modified(self) -> bool:
+        """Whether a person has written any of them."""
+        return any(edit.isModified() for edit in self.patterns)
+
     def propose(self, a: str, b: str) -> None:
         """Fills in patterns where a person has written none."""
         for edit, pattern in zip(self.patterns, (a, b), strict=True):

@@ -82,7 +82,7 @@ class SeedsPane(QWidget):
         column.setSpacing(theme.SPACE)
         column.addWidget(self.groups)
         column.addWidget(self.told)
-        column.addLayout(self.table.at_left(), 1)
+        column.addWidget(self.table.at_left(), 1)
 
 
 def group_pattern(name: str) -> str:

@@ -38,12 +38,14 @@ class NumberTable(QTableWidget):
         self.horizontalHeader().setHighlightSections(False)
         self.setMaximumWidth(WIDEST_PX)
 
-    def at_left(self) -> QHBoxLayout:
-        """A layout with this table, as wide as there is room up to its most, and nothing beside it."""
-        row = QHBoxLayout()
+    def at_left(self) -> QWidget:
+        """A pane with this table, as wide as there is room up to its most, and nothing beside it."""
+        pane = QWidget()
+        row = QHBoxLayout(pane)
+        row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self, 1000)
         row.addStretch(1)
-        return row
+        return pane
 
     def show_cells(
         self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), words: int = 1

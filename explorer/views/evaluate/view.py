@@ -70,6 +70,7 @@ class EvaluateView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
+        self._drawn: tuple[str, ...] = ()
         self.controls = Controls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
@@ -119,7 +120,6 @@ class EvaluateView(View):
         self._propose()
         self._show()
         self.read()
-        self._draw_if_seen()
 
     def evaluate(self) -> None:
         """Asks for what the controls say."""
@@ -163,12 +163,12 @@ class EvaluateView(View):
         else:
             self.table.show_cells((), ())
             show_published(self.published, references(self.controls.dataset_named()))
-        for widget in (self._published_head, self.published):
+        for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
         self._nothing.setVisible(self.chart is None)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
-        self.table.setVisible(self.chart is not None)
+        self._table_pane.setVisible(self.chart is not None)
         self.about.setText(asked(self.chart, place=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self.curves.show_chart(self.chart)
@@ -208,12 +208,17 @@ class EvaluateView(View):
         patterns = [group_pattern(name) if name else "" for name in names]
         for pane in (self.seeds, self.efficiency):
             pane.groups.propose(*patterns)
+        self._draw_if_seen()
 
     def _draw_if_seen(self) -> None:
-        if self.tabs.currentIndex() == EFFICIENCY_TAB and self.efficiency.chart is None:
-            self.efficiency.groups.ask()
+        """Draws the groups that were proposed, once; those that a person writes are drawn when asked for."""
+        groups = self.efficiency.groups
+        seen = self.isVisible() and self.tabs.currentIndex() == EFFICIENCY_TAB
+        if seen and not groups.is_modified and groups.named != self._drawn:
+            groups.ask()
 
     def _draw_efficiency(self, a: str, b: str, measure: str | None, data: tuple[str, str] | None) -> None:
+        self._drawn = (a, b)
         self.efficiency.tell_busy()
         args = (efficiency_of, self.context.workspace, a, b, measure, data)
         done = self.efficiency.show_found
@@ -315,6 +320,7 @@ class EvaluateView(View):
         self._nothing = QLabel(NOTHING)
         self._nothing.setWordWrap(True)
         theme.set_role(self._nothing, "secondary")
+        self._table_pane, self._published_pane = self.table.at_left(), self.published.at_left()
         self._published_head = QLabel("Published numbers, of other models at full resolution")
         theme.set_role(self._published_head, "strong")
         column = QVBoxLayout(pane)
@@ -322,11 +328,11 @@ class EvaluateView(View):
         column.setSpacing(theme.SPACE)
         column.addWidget(self._nothing)
         column.addSpacing(theme.SPACE)
-        column.addLayout(self.table.at_left(), 3)
+        column.addWidget(self._table_pane, 3)
         column.addWidget(self._published_head)
-        column.addLayout(self.published.at_left(), 2)
+        column.addWidget(self._published_pane, 2)
         self._published_head.hide()
-        self.published.hide()
+        self._published_pane.hide()
         column.addStretch(0)
         return pane
 
