@@ -45,7 +45,13 @@ SIZE: Final = (1280, 800)
 CLASSIFY: Final = "classify"
 """The view that takes dropped images."""
 _MODES: Final = {"system": "As the system", "light": "Light", "dark": "Dark"}
-_EXPORTS: Final = {"svg": "Figure as SVG", "pdf": "Figure as PDF", "png": "Figure as PNG", "csv": "Data as CSV"}
+_EXPORTS: Final = {
+    "svg": "figure as SVG",
+    "pdf": "figure as PDF",
+    "png": "figure as PNG",
+    "csv": "data as CSV",
+    "parquet": "data as Parquet",
+}
 
 
 class Window(QMainWindow):
@@ -143,9 +149,7 @@ class Window(QMainWindow):
         for suffix, words in _EXPORTS.items():
             key = "Ctrl+E" if suffix == "svg" else ""
             export = functools.partial(self._export, suffix)
-            commands.append(
-                Command("This view", f"Export {words.lower().replace(suffix, suffix.upper())}", key, export)
-            )
+            commands.append(Command("This view", f"Export {words}", key, export))
         commands += [
             Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette"),
             Command("Window", "Keys", "?", self.show_keys, "showKeysAction"),
