@@ -119,7 +119,7 @@ def until_paused(workspace: Workspace, run: int) -> str:
 
 
 def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults):
-    tried, good = faults.times(20), 0
+    tried, good, wrong = faults.times(20), 0, []
     assert len(FILLS) == 20
     ballast = disk / "ballast"
     for moment in FILLS[:tried]:
@@ -130,14 +130,19 @@ def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults
         ended = trainer.ended()
         row = on_disk.run(run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
-        went_on = ended == 0 and row.status == "finished" and not row.reason and "disk" not in row.alerts
+        # A disk that is nearly full may still be told of: it is that small.
+        told = row.alerts.get("disk", {}).get("words", "")
+        went_on = ended == 0 and row.status == "finished" and not row.reason and "waits" not in told
         log = (row.folder / "log.txt").read_text(encoding="utf-8")
         heard = "is full" in log and "going on" in log
-        good += said and went_on and heard and unhurt.same_as(unhurt.of(on_disk, run))
+        same = unhurt.same_as(unhurt.of(on_disk, run))
+        good += said and went_on and heard and same
+        if not (said and went_on and heard and same):
+            wrong.append((moment, said, went_on, heard, same, reason, ended, row.status, row.reason))
         on_disk.purge(run)
     words = "paused, named disk, need and free, went on by itself, bit-identical"
     faults.row(4, "disk filled to the last byte while training", words, tried, good)
-    assert good == tried
+    assert good == tried, wrong
 
 
 def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk, small, zygote, unhurt):
