@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Final
 
 import trainer.commands
+from trainer.foreign import spelled
 from trainer.problem import Problem
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
@@ -32,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _chosen(modules, args).run(args)
     except Problem as problem:
-        print(f"trainer {args.command}: {problem}", file=sys.stderr)
+        print(spelled(f"trainer {args.command}: {problem}", keep="\n"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

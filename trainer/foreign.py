@@ -72,10 +72,17 @@ def is_text(words: str) -> bool:
     return True
 
 
-def spelled(words: str) -> str:
-    """The words with what cannot be written, and what would break a line, spelled out: for messages and lists."""
+def spelled(words: str, *, keep: str = "") -> str:
+    """The words with what is no letter spelled out: half letters, line ends, escapes of terminals, turns of direction.
+
+    Args:
+        words: Of others, on their way to a terminal, a list or a message.
+        keep: Signs that stay, a line end for example.
+    """
     plain = words.encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in plain)
+    if plain.isprintable():
+        return plain
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in plain)
 
 
 def expanded(words: str) -> Path:

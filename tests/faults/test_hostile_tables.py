@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from corpus.tables import FAULTS, Faulty
+from corpus.tables import FAULTS, Faulty, picture
 
 from trainer import config
+from trainer.__main__ import main
 from trainer.data import DataError, load
 
 pytestmark = pytest.mark.faults
@@ -55,3 +57,23 @@ def test_what_is_sound_is_used_and_the_rest_is_named(faults, tmp_path: Path) -> 
     faults.row(11, "a table, tar or folder with something wrong", told, len(names), len(names) - len(bad))
     assert len(FAULTS) >= 100
     assert not bad, "\n".join(f"{name}: {said}" for name, said in bad.items())
+
+
+def test_names_do_nothing_to_a_terminal(faults, tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    names = ["a\nb", "\x1b[31mred", "\x1b]0;title\x07", "תמונה \u202egnp", "\x9b2J", "sound"]
+    for name in names:
+        (folder / f"{name}.png").write_bytes(picture(5))
+        (folder / f"{name}.txt").write_text(f"caption of {name}", encoding="utf-8")
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff\x1b.png")).write_bytes(picture(6))
+    code = main(["data", "show", "--data", str(folder), "--workspace", str(tmp_path / "workspace")])
+    shown = capsys.readouterr().out
+    assert main(["data", "show", "--data", str(tmp_path / "\x1b[31mnone"), "--workspace", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+
+    alive = {sign for sign in shown + said if not sign.isprintable() and sign != "\n"}
+    faults.row(11, "names and captions steer a terminal", "spelled out", len(names) + 1, 0 if alive else len(names) + 1)
+    assert code == 1
+    assert f"{len(names) + 1} pairs found: {len(names)} used, 1 not." in shown
+    assert not alive

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import config
+from trainer.foreign import expanded, spelled
 
 if TYPE_CHECKING:
     from trainer.answer.importing import Survey
@@ -130,8 +131,8 @@ def _named(args: argparse.Namespace) -> config.Data:
     if args.data:
         return config.recognise(args.data)
     if args.folder:
-        return config.Folder(path=str(Path(args.folder).expanduser().absolute()))
-    return config.Table(path=str(Path(args.table).expanduser().absolute()))
+        return config.Folder(path=str(expanded(args.folder).absolute()))
+    return config.Table(path=str(expanded(args.table).absolute()))
 
 
 def _print_survey(found: Survey) -> None:
@@ -141,18 +142,18 @@ def _print_survey(found: Survey) -> None:
     if found.classes:
         print(f"{found.classes:,} classes")
     if found.columns:
-        print(f"Columns: {', '.join(found.columns)}")
+        print(f"Columns: {spelled(', '.join(found.columns))}")
     if found.examples:
         print(f"\n{len(found.examples)} training pairs, spread evenly:")
     for example in found.examples:
-        print(f"  {example.path}\n      {example.caption[:110]}")
+        print(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
     listed = "used" if found.opened else "listed (their pictures were not opened)"
     print(f"\n{found.found:,} pairs found: {found.used:,} {listed}, {len(found.problems):,} not.")
     if found.bytes_needed:
         needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
         print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
     if found.passed_over:
-        named = ", ".join(f"{count:,} {ending}" for ending, count in found.passed_over.items())
+        named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
         print(f"Passed over, being neither image nor text: {named}.")
     _print_some("Not used", found.problems)
     _print_some("Used, but odd", found.remarks)
@@ -163,7 +164,7 @@ def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
         return
     print(f"{title}:")
     for path, words in lines[:_PROBLEMS]:
-        print(f"  {path}: {words}")
+        print(f"  {spelled(path)}: {spelled(words)}")
     if len(lines) > _PROBLEMS:
         print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from trainer import foreign
 from trainer.config.fields import option
 
 
@@ -174,5 +175,5 @@ def absolute(data: Data) -> Data:
 
 
 def _absolute(path: str) -> str:
-    parts = [str(Path(part).expanduser().absolute()) for part in path.split("::")]
+    parts = [str(foreign.expanded(part).absolute()) for part in path.split("::")]
     return "::".join(parts)
