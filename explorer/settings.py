@@ -114,7 +114,7 @@ class _Kept:
             return True
         draft = self.file.with_suffix(".tmp")
         try:
-            draft.write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+            draft.write_text(json.dumps(self.values), encoding="utf-8")
             os.replace(draft, self.file)
         except OSError:
             return False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -46,6 +46,8 @@ class Legend(QWidget):
     LINE = 22
 
     def __init__(self, parent: QWidget | None = None) -> None:
+        # Qt tells of its font before the rest is there.
+        self._laid: dict[int, list[QRectF]] = {}
         super().__init__(parent)
         self._entries: tuple[LegendEntry, ...] = ()
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -62,6 +64,7 @@ class Legend(QWidget):
         """Shows exactly these."""
         if tuple(entries) != self._entries:
             self._entries = tuple(entries)
+            self._laid.clear()
             self.setAccessibleDescription(", ".join(entry.text for entry in self._entries))
             self.updateGeometry()
             self.update()
@@ -94,7 +97,17 @@ class Legend(QWidget):
             words = room.adjusted(16, 0, 0, 0)
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, entry.text)
 
+    def changeEvent(self, event: QEvent) -> None:
+        self._laid.clear()
+        super().changeEvent(event)
+
     def _places(self, width: int) -> list[QRectF]:
+        # Layouts ask dozens of times for one change of theirs.
+        if width not in self._laid:
+            self._laid[width] = self._lay(width)
+        return self._laid[width]
+
+    def _lay(self, width: int) -> list[QRectF]:
         metrics = self.fontMetrics()
         places, x, y = [], 0.0, 0.0
         for entry in self._entries:
