@@ -8,7 +8,7 @@ import pytest
 from corpus.hostile import CASES
 from corpus.warm import Trial, trials
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 SECONDS, MIB = 2.0, 500.0
 

@@ -18,7 +18,7 @@ from trainer import config
 from trainer.data import load
 from trainer.pictures import UnreadableImage, read_image
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 
 def test_every_mode_of_every_format_shows_its_gradient(faults, tmp_path: Path) -> None:

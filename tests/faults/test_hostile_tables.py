@@ -14,7 +14,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.data import DataError, load
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 
 def wrong(made: Faulty, workspace: Path) -> str:

@@ -27,7 +27,7 @@ from explorer.views import VIEWS
 from explorer.window import Window
 from trainer.store import Workspace
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 FEW = ("runs", "similarity", "inspect")
 

@@ -16,7 +16,7 @@ from corpus.words import CAPTIONS, fill
 from trainer.__main__ import main
 from trainer.store import Workspace
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 DANGEROUS = re.compile(r"[\s\ufeff\u200b\u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)")
