@@ -25,7 +25,9 @@ from trainer.data.order import batches
 from trainer.data.stream import BatchStream
 from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
-from trainer.training import Training
+from trainer.fit import fit
+from trainer.store import Workspace
+from trainer.training import Training, Update
 
 SIZE = 32
 COUNT = 40
@@ -147,20 +149,40 @@ def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: 
     training._stream.close()
 
 
-def test_a_resumed_training_sees_what_it_would_have_seen(root: Path, tmp_path: Path) -> None:
-    data = folder(root)
-    splits = read(data, tmp_path, "streamed")
-    expected = losses(whole := training_of(run_of(data, workers=1), splits), 7)
-    first = training_of(run_of(data, workers=1), splits)
-    losses(first, 6)  # in the middle of the second epoch
-    second = training_of(run_of(data, workers=1), splits)
-    for name, module in first.modules.items():
-        second.modules[name].load_state_dict(module.state_dict())
-    second.optimiser.load_state_dict(first.optimiser.state_dict())
-    second.step = first.step
-    assert losses(second, 1) == expected[6:]
-    for training in (whole, first, second):
-        training._stream.close()
+def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the_cache(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
+    base = run_of(folder(root), workers=1, device="cpu")
+    watching = dataclasses.replace(base.watching, snapshots=2, log_every=1, evaluate_every=1000)
+    workspace = Workspace(tmp_path / "workspace")
+
+    def trained(loading: str, *, stop_at: int = 0) -> tuple[bytes, list[float]]:
+        run = dataclasses.replace(base, name=loading, loading=loading, watching=watching)
+        number = workspace.create_run(run, preset="")
+        if stop_at:
+            with monkeypatch.context() as patch:
+                update = Training.update
+
+                def stopping(training: Training) -> Update:
+                    made = update(training)
+                    if training.step == stop_at:
+                        workspace.ask(number, "stop")
+                    return made
+
+                patch.setattr(Training, "update", stopping)
+                fit(workspace, number)
+            assert workspace.run(number).status == "stopped"
+        fit(workspace, number)
+        row = workspace.run(number)
+        assert row.status == "finished"
+        said = (row.folder / "log.txt").read_text(encoding="utf-8")
+        assert ("decoded anew each epoch, because that was chosen" in said) == (loading == "streamed")
+        weights = sorted((row.folder / "checkpoints").iterdir())[-1].glob("*.safetensors")
+        return b"".join(map(Path.read_bytes, weights)), workspace.series(number, "train/loss")[1].tolist()
+
+    # In the middle of the second epoch.
+    assert trained("streamed", stop_at=6) == trained("prepared")
 
 
 def test_a_step_that_was_not_made_has_its_batch_again(root: Path, tmp_path: Path) -> None:
