@@ -300,7 +300,8 @@ def _rows_read(written: object) -> Rows:
         except (ValueError, zlib.error):
             return Rows()
         return Rows(np.flatnonzero(np.unpackbits(bits)))
-    return Rows(int(i) for i in written) if isinstance(written, list | tuple) else Rows()
+    rows = written if isinstance(written, list | tuple) else ()
+    return Rows(i for i in map(_whole, rows) if i is not None and i >= 0)
 
 
 def _whole(value: object) -> int | None:

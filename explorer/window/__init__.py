@@ -395,7 +395,7 @@ class Window(QMainWindow):
         self.pages.show_view(self._view_name())
 
     def _restore(self) -> None:
-        self.selection.restore(self.settings.value(SELECTION_KEY) or {})
+        self.selection.restore(self.settings.value(SELECTION_KEY, {}))
         self.rail.mark(self._view_name())
         if not self.restoreGeometry(self.settings.state(GEOMETRY_KEY)):
             room = QGuiApplication.primaryScreen().availableGeometry()
