@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer import theme
 from explorer.garbage import Garbage
@@ -55,7 +57,7 @@ def window(qtbot, trained: Path):
     garbage = Garbage()
     window = Window(trained, hooks)
     qtbot.addWidget(window)
-    with qtbot.waitSignal(window.ready, timeout=60_000):
+    with qtbot.waitSignal(window.ready, timeout=180_000):
         window.show()
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
@@ -92,3 +94,25 @@ def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window,
             file = tmp_path / f"{place.name}.csv"
             assert main([*command, "--out", str(file), "--workspace", str(trained)]) == 0, f"{place.name}: {command}"
             assert len(file.read_text(encoding="utf-8").splitlines()) > 1, place.name
+
+
+def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, trained: Path) -> None:
+    window.go_to("map")
+    view = window.pages.open_view
+    qtbot.waitUntil(lambda: all(p.side is not None and p.map.layer.still for p in view.panels), timeout=120_000)
+    paths = [Path(path) for path in view.panels[0].side.items.path]
+    picture = next(file for file in trained.glob("data/scenes-*/renderings/*.jpg") if file.name == paths[5].name)
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(picture))])
+    held = (Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    enter = QDragEnterEvent(QPointF(400, 400).toPoint(), *held)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(window, QDropEvent(QPointF(400, 400), *held))
+    qtbot.waitUntil(lambda: all(len(panel.pins.pins) == 1 for panel in view.panels), timeout=120_000)
+    assert window.pages.open_view is view
+    for panel in view.panels:
+        (pin,) = panel.pins.pins
+        extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
+        # It is a picture of the snapshot: it stands on its own point.
+        assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent
