@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ def wrong(trial: Trial) -> str:
     """What is not as promised; empty if all is."""
     if trial.code != 2 or "Traceback" in trial.words or not trial.words.strip():
         return f"ended with {trial.code} after {trial.wall_s:.1f} s: {trial.words[-600:]!r}"
+    if re.search(r"no pair to (train|validate) on", trial.words) and "The first of" not in trial.words:
+        return f"was never opened: {trial.words[-200:]!r}"
     if trial.cpu_s > SECONDS or trial.peak_mib > MIB:
         return f"took {trial.cpu_s:.1f} s of the processor and {trial.peak_mib:.0f} MiB: {trial.words[-200:]!r}"
     return ""

@@ -565,9 +565,10 @@ def _(place: Place) -> Order:
 
 
 def picture(place: Place, content: bytes, name: str = "evil.png") -> Path:
-    """A folder with one picture and its caption."""
-    place.file(f"pictures/{name}", content)
-    place.file(f"pictures/{Path(name).stem}.txt", "a caption")
+    """A folder with a picture and its caption, twice: one alone would leave nothing to train on, and not be opened."""
+    for copy in (name, f"again-{name}"):
+        place.file(f"pictures/{copy}", content)
+        place.file(f"pictures/{Path(copy).stem}.txt", "a caption")
     return place.folder / "pictures"
 
 
@@ -863,13 +864,15 @@ for number, (kind, target) in enumerate(
 
     @case(f"a table whose picture is {kind}")
     def _(place: Place, target: str = target, number: int = number) -> Order:
-        return shown(place.file(f"{number}.jsonl", json.dumps({"filepath": target, "title": "a caption"}) + "\n"))
+        again = f"/.{target}" if target.startswith("/") else f"./{target}"
+        lines = [json.dumps({"filepath": one, "title": "a caption"}) for one in (target, again)]
+        return shown(place.file(f"{number}.jsonl", "\n".join(lines)))
 
 
 @case("a table whose picture is a pipe")
 def _(place: Place) -> Order:
     os.mkfifo(place.folder / "waits.png")
-    return shown(place.file("evil.csv", "filepath,title\nwaits.png,a caption\n"))
+    return shown(place.file("evil.csv", "filepath,title\nwaits.png,a caption\n./waits.png,a caption\n"))
 
 
 @case("a data set of a stranger's library, with a pickle")
