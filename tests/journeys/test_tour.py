@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import json
+import tomllib
+import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
 from explorer import theme
 from explorer.garbage import Garbage
@@ -116,3 +122,42 @@ def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, tra
         extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
         # It is a picture of the snapshot: it stands on its own point.
         assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent
+
+
+def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window, tmp_path: Path) -> None:
+    shown = {}
+    for name in ("similarity", "gap", "map"):
+        window.go_to(name)
+        qtbot.wait(300)
+        qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
+        shown[name] = window.pages.open_view.command()
+    window.findChild(QAction, "exportBundle").trigger()
+    dialog = window.findChild(QFileDialog, "bundleDialog")
+    file = tmp_path / "evidence.zip"
+    dialog.fileSelected.emit(str(file))
+    dialog.close()
+    qtbot.waitUntil(lambda: "evidence.zip is written" in window.banner.message.text(), timeout=400_000)
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path / "evidence")
+    folder = tmp_path / "evidence"
+    about = json.loads((folder / "bundle.json").read_text())
+    assert about["not_drawn"] == []
+    named = {figure["name"].partition("-")[2] for figure in about["figures"]}
+    assert set(shown) <= named
+    assert [run["seed"] for run in about["runs"]] == [0, 0]
+    for figure in about["figures"]:
+        kinds = {Path(name).suffix: folder / name for name in figure["files"]}
+        assert set(kinds) == {".svg", ".pdf", ".png", ".csv", ".parquet"}
+        lines = list(csv.reader(kinds[".csv"].open(encoding="utf-8")))
+        table = pq.read_table(kinds[".parquet"])
+        assert table.num_rows == len(lines) - 1 > 0
+        assert table.column_names == lines[0]
+        assert table.schema.metadata[b"command"]
+    for name, known in about["sha256"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == known
+    configs = [tomllib.loads(one.read_text()) for one in sorted(folder.glob("runs/*/config.toml"))]
+    assert [one["objective"]["kind"] for one in configs] == ["clip", "cloob"]
+    environment = json.loads((folder / "environment.json").read_text())
+    assert {"torch", "numpy"} <= environment["packages"].keys()
+    assert environment["git"]["commit"]
+    assert (folder / "report.html").stat().st_size > 10_000
