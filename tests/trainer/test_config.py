@@ -183,3 +183,18 @@ def test_every_objective_says_what_it_is_and_where_it_comes_from(kind):
     assert kind.paper in (kind.__doc__ or "")
     assert kind.towers in ("both", "image", "words")
     config.check(dataclasses.replace(config.Run(), objective=kind()))
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (config.Shards(path="/data/emoji-pairs/train"), "emoji-pairs"),
+        (config.Shards(path="/data/shards/{000..150}.tar"), "shards"),
+        (config.Folder(path="/data/pets"), "pets"),
+        (config.Folder(path="train"), "train"),
+        (config.Table(path="/data/pairs.csv"), "pairs"),
+        (config.Scenes(), "Scenes"),
+    ],
+)
+def test_data_are_called_what_a_person_calls_them(data: config.Data, name: str) -> None:
+    assert config.data_name(data) == name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from trainer import foreign
 from trainer.config.fields import option
@@ -155,6 +155,10 @@ class HubDataset:
 Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset
 
 
+PARTS: Final = ("train", "training", "test", "val", "validation")
+"""Folders that are called so are parts of a data set; the folder above has its name."""
+
+
 def data_name(data: Data) -> str:
     """What the person calls it: the name of the data set, or of the folder, table or tars."""
     if isinstance(data, Scenes):
@@ -163,6 +167,8 @@ def data_name(data: Data) -> str:
         return data.name.strip("/").rpartition("/")[2] or data.label
     first = data.path.partition("::")[0]
     name = Path(first).name
+    if name.lower() in PARTS:
+        name = Path(first).parent.name or name
     if isinstance(data, Shards) and "{" in name:
         name = Path(first).parent.name
     return (Path(name).stem if isinstance(data, Table | Shards) else name) or data.label

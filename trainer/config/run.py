@@ -110,7 +110,7 @@ class Run:
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",
         "Images",
-        "prepared: decoded once and kept. streamed: decoded anew each epoch. auto: prepared where they fit on the disk.",
+        "prepared: decoded once and kept. streamed: decoded anew each epoch. auto: prepared where they fit.",
         advanced=True,
     )
     workers: int = option(
