@@ -49,7 +49,8 @@ class Faults:
 
     def row(self, promise: int, fault: str, result: str, tried: int, good: int) -> None:
         """Tells a row of the table; a row whose `good` is below `tried` is printed as it is: honest to the last."""
-        self.request.node.user_properties.append(("fault", (promise, fault, result, tried, good)))
+        # Plain numbers: a process of xdist cannot send those of numpy.
+        self.request.node.user_properties.append(("fault", (promise, fault, result, int(tried), int(good))))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
 from trainer.charts.diagnosis import PANELS, Asked, diagnosis
 from trainer.config.ablation import FOUR, PRESET
+from trainer.store import manifests
 
 
 @pytest.fixture
@@ -100,6 +101,8 @@ def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int,
     np.save(folder / "text.npy", flat)
     card = json.loads((folder / "snapshot.json").read_text())
     (folder / "snapshot.json").write_text(json.dumps(card | {"d": 32}))
+    (folder / manifests.NAME).unlink()
+    manifests.write_manifest(folder, {})
     view.ask_again()
     settle(qtbot, view)
     assert view.warnings.isVisible()

@@ -9,12 +9,13 @@ import pytest
 pytestmark = pytest.mark.faults
 
 FAILING = """
+import numpy as np
 import pytest
 
 @pytest.mark.faults
 def test_a_fault(faults):
     tried = faults.times(30)
-    faults.row(1, "a plug is pulled", "nothing is lost", tried, tried - 1)
+    faults.row(1, "a plug is pulled", "nothing is lost", tried, np.int64(tried - 1))
     assert tried == {expected}
 """
 

@@ -30,7 +30,7 @@ class StoredColumn(Sequence):
             import pyarrow as pa
 
             whole = pa.concat_arrays(whole.chunks) if whole.chunks else pa.array([], whole.type)
-        self._array = whole
+        self._array = _one_zero(whole)
         self._coded: tuple[Int[np.ndarray, " n"], list[Any]] | None = None
 
     def __len__(self) -> int:
@@ -157,3 +157,13 @@ def _whole(column: StoredColumn) -> bool:
     import pyarrow.types as kinds
 
     return bool(len(column)) and kinds.is_int64(column._array.type) and column._array.null_count == 0
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """The column with 0.0 for -0.0: two names of one number would be two classes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_float32(array.type) or pa.types.is_float64(array.type)):
+        return array
+    return pc.add(array, pa.scalar(0.0, array.type))

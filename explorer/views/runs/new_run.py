@@ -397,8 +397,9 @@ def estimated_steps(run: config.Run, pairs: int) -> int:
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:
-    """The first preset that could start as it is: those of a person's own folder wait for its path."""
-    return next((name for name, run in presets.items() if not config.problems(run)), "")
+    """The first preset that could start as it is: others wait for a path, or would download their data first."""
+    ready = [name for name, run in presets.items() if not config.problems(run)]
+    return next((name for name in ready if isinstance(presets[name].data, config.Scenes)), next(iter(ready), ""))
 
 
 def count_pairs(data: config.Data) -> int | None:
