@@ -340,6 +340,8 @@ def test_a_monkey_finds_no_error(qtbot, faults, two_small_runs: Path, complaints
             window.show()
         qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) >= 2, timeout=60_000)  # noqa: B023
         window.selection.select_runs(1, 2)
+        # A view begins its drag in C++, past the padding of QDrag, and then waits for a mouse that is not there.
+        window.pages.views["runs"].table.setDragEnabled(False)
         monkey = Monkey(window, seed, events, files, hooks)
         monkey.play()
         monkey.calm_down()
