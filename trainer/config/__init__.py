@@ -17,6 +17,7 @@ from trainer.config.data import (
     Table,
     absolute,
     data_name,
+    dataset_name,
 )
 from trainer.config.fields import ConfigError, field_type
 from trainer.config.model import Model, OpenClip, TinyTowers
@@ -47,6 +48,7 @@ __all__ = [
     "check",
     "choices",
     "data_name",
+    "dataset_name",
     "difference",
     "field_type",
     "flatten",

@@ -159,6 +159,11 @@ PARTS: Final = ("train", "training", "test", "val", "validation")
 """Folders that are called so are parts of a data set; the folder above has its name."""
 
 
+def dataset_name(folder: Path) -> str:
+    """What the data set in a folder is called: as the folder, or as the one above where it is a part."""
+    return (folder.parent.name if folder.name.lower() in PARTS else "") or folder.name
+
+
 def data_name(data: Data) -> str:
     """What the person calls it: the name of the data set, or of the folder, table or tars."""
     if isinstance(data, Scenes):
@@ -166,9 +171,7 @@ def data_name(data: Data) -> str:
     if isinstance(data, Named | HubDataset):
         return data.name.strip("/").rpartition("/")[2] or data.label
     first = data.path.partition("::")[0]
-    name = Path(first).name
-    if name.lower() in PARTS:
-        name = Path(first).parent.name or name
+    name = dataset_name(Path(first))
     if isinstance(data, Shards) and "{" in name:
         name = Path(first).parent.name
     return (Path(name).stem if isinstance(data, Table | Shards) else name) or data.label

@@ -59,7 +59,7 @@ def _of_folder(
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
     classes = sorted(part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
-    names = class_names(classes, _dataset(root))
+    names = class_names(classes, config.dataset_name(root))
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
     files = images_below(root, SUFFIXES | videos.SUFFIXES)
@@ -81,8 +81,3 @@ def _of_folder(
     if not found:
         raise DataError(f"{root} has no folder with images. Each class needs a folder of its name with its images.")
     return found, problems
-
-
-def _dataset(root: Path) -> str:
-    """What the data set is called: the folder's name, or that of the one above where it is a split."""
-    return root.parent.name if root.name.lower() in ("train", "training", *HELDOUT) else root.name

@@ -29,6 +29,7 @@ from trainer.data.pairs import DataError, Source
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
 from trainer.pictures import Decoder, Location, borrowed, file_of
+from trainer.store.disk import SPARE, room_for_cache
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
@@ -38,13 +39,7 @@ _CHUNK: Final = 256
 _UNUSED_DAYS: Final = 30
 """After which a cache goes: every change of a data set leaves one behind."""
 
-_SPARE: Final = 64 * 2**20
-"""Bytes that are left on the disk for everything else."""
-
 _DIGESTS: Final = "digests.bin"
-
-_MOST_OF_FREE: Final = 0.8
-"""Share of the free space that a cache takes unasked; checkpoints and snapshots need some, too."""
 
 Progress = Callable[[float, str], None]
 Loading = Literal["auto", "prepared", "streamed"]
@@ -117,7 +112,7 @@ def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
         free = shutil.disk_usage(folder.parent).free
     except OSError:  # which `written_once` will tell
         return ""
-    if needed <= min(_MOST_OF_FREE * free, free - _SPARE):
+    if needed <= room_for_cache(free):
         return ""
     return f"prepared, they would need {needed / 2**20:,.0f} of the {free / 2**20:,.0f} MiB that are free"
 
@@ -286,7 +281,7 @@ def _finished(journal: Path) -> Iterator[_Done]:
 
 def _check_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
-    if needed > free - _SPARE:
+    if needed > free - SPARE:
         raise DataError(
             f"The decoded images need {needed / 2**20:,.0f} MiB and {folder} has {free / 2**20:,.0f} MiB free. "
             'Free some space, choose another --workspace, a smaller model.image_size, or loading = "streamed".'

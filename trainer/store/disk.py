@@ -21,6 +21,16 @@ _AWAY: Final = {
 }
 _MIB: Final = 2**20
 
+SPARE: Final = 64 * 2**20
+"""Bytes that are left free whatever is kept."""
+_MOST_OF_FREE: Final = 0.8
+"""Share of the free space that a cache takes unasked; checkpoints and snapshots need some, too."""
+
+
+def room_for_cache(free: int) -> int:
+    """Bytes that a run takes for prepared pictures unasked; where more are needed, they are decoded anew each epoch."""
+    return int(min(_MOST_OF_FREE * free, free - SPARE))
+
 
 class DiskTrouble(StoreError):
     """A disk that takes nothing for now: full, read-only, gone. Once that is mended, trying again helps.

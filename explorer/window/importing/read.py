@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
+from trainer.store.disk import room_for_cache
 
 Kind = (
     type[config.Folder] | type[config.ClassFolder] | type[config.Table] | type[config.Shards] | type[config.HubDataset]
@@ -22,8 +23,6 @@ NOT_USED: Final = "not used"
 
 _OPENED_AT_ONCE: Final = (20_000, 512 * 2**20)
 """Pairs and bytes up to which every picture is opened without asking."""
-_SPARE: Final = 64 * 2**20
-_MOST_OF_FREE: Final = 0.8
 
 
 @dataclass(frozen=True)
@@ -90,11 +89,6 @@ def reading(answer: Mapping[str, Any]) -> Reading:
         "pictures": tuple(answer["pictures"]),
     }
     return Reading(**plain)
-
-
-def room_for_cache(free: int) -> int:
-    """Bytes that a run takes for prepared pictures unasked; more are opened anew each epoch."""
-    return int(min(_MOST_OF_FREE * free, free - _SPARE))
 
 
 def with_report(reading: Reading, before: Reading | None) -> tuple[Reading, list[tuple[str, str, str]]]:

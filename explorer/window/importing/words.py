@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from explorer.window.importing.read import Reading, room_for_cache
+from explorer.window.importing.read import Reading
 from trainer import config
+from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
 """Icon, title, text, and the names of the action and of another; empty for none."""
