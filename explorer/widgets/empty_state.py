@@ -46,10 +46,9 @@ class EmptyState(QWidget):
         self._title.setText(title)
         self._text.setText(text)
         self._text.ensurePolished()
-        # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few.
-        self._text.setMinimumHeight(
-            max(0, self._text.heightForWidth(self._text.width()))
-        )  # -1 for one that is not laid out
+        # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
+        # layout of its own yet, it is -1.
+        self._text.setMinimumHeight(max(0, self._text.heightForWidth(self._text.width())))
         for button, does in ((self.button, action), (self.other, other)):
             button.setVisible(does is not None)
             if does is not None:
