@@ -32,7 +32,7 @@ from explorer.window import Window
 from trainer import config
 from trainer.store import Workspace
 
-pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.timeout(4_000)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(4_000)]
 
 HERE = Path(__file__).parent
 EVERY_MS = 100
