@@ -18,6 +18,7 @@ from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared, read_image
 from trainer.data.folder import folder_sources
 from trainer.data.workers import spread
+from trainer.store.disk import SPARE
 
 
 def quiet(share: float, note: str) -> None:
@@ -223,7 +224,7 @@ def test_a_stop_while_preparing_leaves_nothing_that_looks_whole_and_loses_nothin
 def test_a_cache_without_room_is_refused_before_it_is_begun(
     folder: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nearly_full = namedtuple("usage", "free")(prepared._SPARE + 1)
+    nearly_full = namedtuple("usage", "free")(SPARE + 1)
     monkeypatch.setattr(prepared.shutil, "disk_usage", lambda folder: nearly_full)
     with pytest.raises(DataError, match=r"need 0 MiB and .* 64 MiB free"):
         load(

@@ -27,6 +27,7 @@ from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.fit import fit
 from trainer.store import Workspace
+from trainer.store.disk import SPARE
 from trainer.training import Training, Update
 
 SIZE = 32
@@ -277,7 +278,7 @@ def test_auto_streams_what_does_not_fit_and_says_so(
 ) -> None:
     data = folder(root)
     needed = len(read(data, tmp_path / "kept", "auto").train) * SIZE * SIZE * 3
-    little = namedtuple("usage", "free")(prepared._SPARE + needed // 2)
+    little = namedtuple("usage", "free")(SPARE + needed // 2)
     monkeypatch.setattr(prepared.shutil, "disk_usage", lambda folder: little)
     splits = read(data, tmp_path / "full", "auto")
     assert isinstance(splits.train.images, StreamedImages)
