@@ -123,6 +123,7 @@ class Busybody(QObject):
             QTest.mouseMove(self.window.windowHandle(), where)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not hasattr(psutil.Process, "num_fds"), reason="counts open files as POSIX does")
 def test_nothing_grows_while_a_run_trains(qtbot, faults, two_small_runs: Path, open_window, writers):
     acts, longest_s = (18_000, 3_300) if faults.whole else (100, 40)
