@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QLockFile, QObject
+from PySide6.QtCore import QCoreApplication, QDir, QLockFile, QObject
 
 LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
+_BELL: Final = "contrastive-explorer-"
 
 
 def claim(folder: Path) -> QLockFile | None:
@@ -37,8 +42,10 @@ def ring(folder: Path) -> bool:
 
 
 def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QObject) -> None:
-    """From here on a second start with this workspace makes this window come forward."""
+    """From here on a second start with this workspace makes this window come forward; no bell outlives its window."""
     from PySide6.QtNetwork import QLocalServer
+
+    take_dead_bells_down(Path(QDir.tempPath()))
 
     server = QLocalServer(parent)
     server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -52,7 +59,26 @@ def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QO
 
     server.newConnection.connect(answer)
     server.listen(_name(folder))
+    # The window may still be referred to when the program ends, and then nobody deletes the server.
+    QCoreApplication.instance().aboutToQuit.connect(server.close)
+
+
+def take_dead_bells_down(folder: Path) -> None:
+    """Removes the sockets of windows that were killed, whatever their workspace; those of living windows stay."""
+    if os.name == "nt":
+        return  # its pipes are no files, and end with their process
+    for path in folder.glob(f"{_BELL}*"):
+        with contextlib.suppress(OSError):
+            if path.is_socket() and path.stat().st_uid == os.getuid() and not _is_heard(path):
+                path.unlink()
+
+
+def _is_heard(path: Path) -> bool:
+    """Whether a process listens at this socket; it is not rung."""
+    # One of another kind is refused for its kind by a listener, and for nobody being there otherwise.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        return probe.connect_ex(str(path)) != errno.ECONNREFUSED
 
 
 def _name(folder: Path) -> str:
-    return "contrastive-explorer-" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    return _BELL + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]

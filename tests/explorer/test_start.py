@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QDir, QObject
 
-from explorer.window.instance import answer_the_bell, claim
+from explorer.window.instance import _name, answer_the_bell, claim, take_dead_bells_down
 
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
 AFTER_PAINT = ("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow")
@@ -93,6 +96,49 @@ def test_the_lock_of_a_killed_window_is_taken_over(tmp_path: Path) -> None:
     lock = claim(tmp_path)
     assert lock is not None
     lock.unlock()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from explorer.window.instance import answer_the_bell
+application = QCoreApplication([])
+answer_the_bell(Path(sys.argv[-1]), print, application)
+os.kill(os.getpid(), 9)
+"""
+
+
+def _bells(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_socket())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
+def test_a_window_leaves_no_socket_and_the_next_takes_down_that_of_a_killed_one(monkeypatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="b") as short:  # the path of a socket may have a hundred bytes
+        monkeypatch.setenv("TMPDIR", short)
+        ended = _start("--workspace", f"{short}/killed", program=KILLED)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert len(_bells(Path(short))) == 1, "the window was killed before it hung up its bell"
+        ended = _start("--workspace", f"{short}/other", program=PROGRAM)
+        assert ended.returncode == 0, ended.stderr
+        assert _bells(Path(short)) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
+def test_the_bells_of_living_windows_stay_and_are_not_rung(qtbot, tmp_path: Path) -> None:
+    rung: list[bool] = []
+    owner = QObject()
+    answer_the_bell(tmp_path, lambda: rung.append(True), owner)
+    folder = Path(QDir.tempPath())
+    dead = folder / "contrastive-explorer-of-nobody"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(dead))
+    take_dead_bells_down(folder)
+    assert not dead.exists()
+    assert _name(tmp_path) in _bells(folder)
+    qtbot.wait(50)
+    assert not rung
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")
