@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import faulthandler
+import linecache
 import logging
 import os
+import re
 import sys
+import tempfile
 import threading
 import time
-import traceback
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import IO, Final
 
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
 
@@ -20,6 +23,11 @@ LONGEST_MS: Final = 100.0
 EVERY_MS: Final = 30
 LOOKS_EVERY_S: Final = 0.04
 KEPT: Final = 64
+STACK: Final = 12
+"""Calls that are told of a stretch."""
+
+_THREAD: Final = re.compile(r"hread 0x([0-9a-fA-F]+)")
+_CALL: Final = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in ')
 
 _log = logging.getLogger("explorer.watchdog")
 
@@ -160,10 +168,36 @@ class _Waited:
 
 def _look(busy: _Busy, thread: int) -> None:
     """Takes the stack of the GUI thread when it has been busy for too long, once a stretch."""
-    while not busy.over.wait(LOOKS_EVERY_S):
-        since = busy.since
-        if since is not None and not busy.stack and time.perf_counter() - since > LONGEST_MS / 1e3:
-            frame = sys._current_frames().get(thread)
-            if frame is not None and busy.since == since:
-                busy.stack = "".join(traceback.format_stack(frame)[-12:])
-            del frame
+    with tempfile.TemporaryFile(buffering=0) as file:
+        while not busy.over.wait(LOOKS_EVERY_S):
+            since = busy.since
+            if since is not None and not busy.stack and time.perf_counter() - since > LONGEST_MS / 1e3:
+                stack = _stack_of(thread, file)
+                if busy.since == since:
+                    busy.stack = stack
+
+
+def _stack_of(thread: int, file: IO[bytes]) -> str:
+    """The newest calls of a thread, oldest first, through `file`.
+
+    Not from `sys._current_frames`: who holds a frame holds its variables. A painter then outlives its paintEvent and
+    the picture that it paints on, and ends on a foreign thread, which crashes the window.
+    """
+    file.seek(0)
+    file.truncate()
+    faulthandler.dump_traceback(file)  # type: ignore[arg-type]
+    file.seek(0)
+    for part in file.read().decode(errors="replace").split("\n\n"):
+        head, *calls = part.splitlines()
+        found = _THREAD.search(head)
+        if found and int(found[1], 16) == thread:
+            return "".join(_told(call) for call in reversed(calls[:STACK]))
+    return ""
+
+
+def _told(call: str) -> str:
+    """A call as a traceback has it, with the line of its source."""
+    if (found := _CALL.match(call)) is None:
+        return f"{call}\n"
+    source = linecache.getline(found["file"], int(found["line"])).strip()
+    return f"{call}\n    {source}\n" if source else f"{call}\n"

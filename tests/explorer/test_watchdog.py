@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import logging
+import threading
 import time
+import weakref
 
 import pytest
 from PySide6.QtCore import QTimer
@@ -42,6 +45,34 @@ def test_what_waits_for_long_is_a_gap_without_computing(qtbot, watchdog) -> None
     qtbot.waitUntil(lambda: any(gap.wall_ms >= 290 and "time.sleep" in gap.stack for gap in watchdog.gaps))
     found = next(gap for gap in watchdog.gaps if "time.sleep" in gap.stack)
     assert found.cpu_ms < LONGEST_MS
+
+
+def test_a_look_holds_nothing_of_what_it_sees(qtbot, watchdog, monkeypatch) -> None:
+    """A painter that a look keeps past its paintEvent crashes the window."""
+    gui, looks, left = threading.get_ident(), [], []
+
+    def slowly(*_: object, **__: object) -> str:
+        if threading.get_ident() != gui:
+            looks.append(True)
+            time.sleep(0.2)
+        return ""
+
+    class Painter:
+        pass
+
+    def paint() -> weakref.ref[Painter]:
+        painter = Painter()
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end and not looks:
+            time.sleep(0.001)
+        return weakref.ref(painter)
+
+    monkeypatch.setattr(linecache, "getline", slowly)
+    monkeypatch.setattr(linecache, "checkcache", slowly)
+    QTimer.singleShot(0, lambda: left.append(paint()() is None))
+    qtbot.waitUntil(lambda: bool(left))
+    assert looks, "nobody looked"
+    assert left == [True]
 
 
 def test_time_without_a_processor_is_not_ours() -> None:
