@@ -33,7 +33,7 @@ class Wanted:
         split: Which split to try; None: the held-out one.
         tasks: Names of tasks; empty: every one that the run and the data allow.
         suite: Prompt suite; None: that of the data.
-        most: Pairs tried at most; None: all.
+        most: Pairs tried at most; None: all. A sample is stored as a split of its own, `val-200-of-536`.
         most_train: Pairs learned from at most.
         shift: A second data set, whose fall of accuracy is part of robustness.
         step: Of the checkpoint; None: the last.
@@ -111,8 +111,9 @@ def evaluate_runs(
                 left_out[f"{row.name}: {task}"] = reason
                 continue
             stage.begin(low, high, task.replace("_", " "))
-            record = evaluation.run(task)
-            step, data = kept.opened.step, evaluation.data
+            step, data, record = kept.opened.step, evaluation.data, evaluation.run(task)
+            if content := data.tried.fingerprint:
+                record = replace(record, details=record.details | {"fingerprint": content})
             store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
             found.append(Evaluated(row.id, row.name, step, data.dataset, data.split, record))
     progress(1.0, "done")

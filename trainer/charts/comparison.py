@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
+from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
 from trainer.store import EvaluationRow, RunRow, Workspace
 
@@ -83,12 +84,13 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
         StoreError: No such run.
     """
     rows = [workspace.run(run) for run in runs]
-    newest = [_newest(workspace, row) for row in rows]
+    same = same_splits(workspace, rows)
+    newest = [_newest(workspace, row, same) for row in rows]
     splits = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
     if not splits:
         names = ", ".join(row.name for row in rows)
         raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
-    sizes = [_sizes(workspace, row) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
+    sizes = [_sizes(workspace, row, same) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
     compared = tuple(
         ComparedRun(row.id, row.name, row.objective, max((e.step for e in evaluations.values()), default=row.step))
         for row, evaluations in zip(rows, newest)
@@ -102,12 +104,19 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
     return Comparison(compared, tuple(table))
 
 
-def _newest(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], EvaluationRow]:
-    return {(e.dataset, e.split): e for e in workspace.evaluations(row.id)}  # by step: the last one stays
+def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], EvaluationRow]:
+    """Of every split the evaluation of its last step; under two names, the numbers of both."""
+    found: dict[tuple[str, str], EvaluationRow] = {}
+    for one in workspace.evaluations(row.id):  # by step: the last one stays
+        key = same.shown(one.dataset, one.split)
+        before = found.get(key)
+        joined = before.metrics | one.metrics if before is not None and before.step == one.step else one.metrics
+        found[key] = replace(one, dataset=key[0], split=key[1], metrics=joined)
+    return found
 
 
-def _sizes(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], int]:
-    return {(s.dataset, s.split): s.n for s in workspace.snapshots(row.id)}
+def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], int]:
+    return {same.shown(s.dataset, s.split): s.n for s in workspace.snapshots(row.id)}
 
 
 def _tried(evaluations: dict[tuple[str, str], EvaluationRow]) -> dict[tuple[str, str], int]:

@@ -18,6 +18,7 @@ from trainer.analysis.significance import Groups, compare_groups
 from trainer.charts import ChartError, objective_label
 from trainer.charts.comparison import COMPARED
 from trainer.charts.groups import runs_of_groups
+from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
 from trainer.store import RunRow, Workspace
 
@@ -129,8 +130,10 @@ def efficiency(
     if not patterns:
         raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'bag-of-words-*'.")
     named = runs_of_groups(workspace, patterns)
-    curves = [[(row, _measured(workspace, row, measure)) for row in rows] for _, rows in named]
-    key = _chosen(curves, dataset, split, measure, [pattern for pattern, _ in named])
+    every = [row for _, rows in named for row in rows]
+    same = same_splits(workspace, every)
+    curves = [[(row, _measured(workspace, row, measure, same)) for row in rows] for _, rows in named]
+    key = _chosen(curves, (dataset, split), measure, [pattern for pattern, _ in named], same)
     groups = [_group(workspace, place, named[place][0], curves[place], key) for place in range(len(named))]
     known = metric(f"val/{measure}")
     worst, best = (min, max) if known.better != "down" else (max, min)
@@ -145,7 +148,7 @@ def efficiency(
     words = measure.startswith("zero_shot") and any(
         row.objective in ("multiclass", "one_vs_all") for _, rows in named for row in rows
     )
-    n = _samples(workspace, [row for _, rows in named for row in rows], key)
+    n = _samples(workspace, every, key, same)
     return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words)
 
 
@@ -156,12 +159,14 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
         ChartError: A pattern names no run.
     """
     groups = []
-    for _, rows in runs_of_groups(workspace, patterns):
+    named = runs_of_groups(workspace, patterns)
+    same = same_splits(workspace, [row for _, rows in named for row in rows])
+    for _, rows in named:
         found: dict[Key, set[str]] = {}
         for row in rows:
             for one in workspace.evaluations(row.id):
                 names = {name.rpartition("/")[2] for name in one.metrics}
-                found.setdefault((one.dataset, one.split), set()).update(names)
+                found.setdefault(same.shown(one.dataset, one.split), set()).update(names)
         groups.append(found)
     common = [key for key in groups[0] if all(key in other for other in groups[1:])] if groups else []
     shared = {key: [name for name in COMPARED if all(name in group[key] for group in groups)] for key in common}
@@ -169,30 +174,31 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
     return first
 
 
-def _measured(workspace: Workspace, row: RunRow, measure: str) -> dict[Key, dict[int, float]]:
+def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Key, dict[int, float]]:
     """Data -> pairs seen -> value."""
     batch = workspace.config_of(row.id).optimiser.batch_size
     found: dict[Key, dict[int, float]] = {}
     for one in workspace.evaluations(row.id):
         values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
         if math.isfinite(value := values.get(measure, math.nan)):
-            found.setdefault((one.dataset, one.split), {})[one.step * batch] = value
+            found.setdefault(same.shown(one.dataset, one.split), {})[one.step * batch] = value
     return found
 
 
 def _chosen(
     curves: list[list[tuple[RunRow, dict[Key, dict[int, float]]]]],
-    dataset: str | None,
-    split: str | None,
+    asked: tuple[str | None, str | None],
     measure: str,
     patterns: Sequence[str],
+    same: SameSplits,
 ) -> Key:
+    wanted = same.asked(*asked)
     points: list[dict[Key, int]] = []
     for group in curves:
         count: dict[Key, int] = {}
         for _, found in group:
             for key, values in found.items():
-                if dataset in (None, key[0]) and split in (None, key[1]):
+                if key in wanted:
                     count[key] = max(count.get(key, 0), len(values))
         points.append(count)
     fitting = [key for key in points[0] if all(key in other for other in points[1:])]
@@ -200,7 +206,7 @@ def _chosen(
         label = metric(f"val/{measure}").label
         without = [pattern for pattern, count in zip(patterns, points, strict=True) if not count]
         what = f"of {' and '.join(without)} " if without else "of all groups on one data set "
-        where = " ".join(word for word in (dataset, split) if word)
+        where = " ".join(word for word in asked if word)
         raise ChartError(
             f"{label} was not measured {what}{f'on {where} ' if where else ''}yet. "
             f"Run trainer evaluate on their steps, or choose another measure."
@@ -248,11 +254,11 @@ def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | 
     return budget, compare_groups(first, second) if min(len(first), len(second)) > 1 else None
 
 
-def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key) -> int | None:
-    sizes = {one.n for row in rows for one in workspace.snapshots(row.id) if (one.dataset, one.split) == key}
+def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameSplits) -> int | None:
+    of_snapshots = (one for row in rows for one in workspace.snapshots(row.id))
+    sizes = {one.n for one in of_snapshots if same.shown(one.dataset, one.split) == key}
     if not sizes:
-        told = (
-            e.metrics.get("n") for row in rows for e in workspace.evaluations(row.id) if (e.dataset, e.split) == key
-        )
+        evaluated = (one for row in rows for one in workspace.evaluations(row.id))
+        told = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
         sizes = {int(value) for value in told if value is not None}
     return sizes.pop() if len(sizes) == 1 else None

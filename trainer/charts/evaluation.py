@@ -15,8 +15,9 @@ from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired
 from trainer.analysis.zero_shot import confusion
 from trainer.charts import ChartError
 from trainer.charts.reference import Reference, references
+from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
-from trainer.store import Workspace
+from trainer.store import RunRow, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks
 
 ALPHA: Final = 0.05
@@ -110,14 +111,18 @@ class Confusion:
 
 def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:
     """Dataset and split of everything that `trainer evaluate` measured of any of the runs, the newest first."""
+    rows = [workspace.run(run) for run in runs]
+    return _evaluated(workspace, rows, same_splits(workspace, rows))
+
+
+def _evaluated(workspace: Workspace, rows: Sequence[RunRow], same: SameSplits) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], float] = {}
-    for run in runs:
-        row = workspace.run(run)
+    for row in rows:
         for one in workspace.evaluations(row.id):
             folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
             if folder.is_dir():
-                when = folder.stat().st_mtime
-                found[one.dataset, one.split] = max(when, found.get((one.dataset, one.split), 0.0))
+                when, key = folder.stat().st_mtime, same.shown(one.dataset, one.split)
+                found[key] = max(when, found.get(key, 0.0))
     return sorted(found, key=lambda key: -found[key])
 
 
@@ -136,27 +141,35 @@ def evaluation(
         StoreError: No such run.
     """
     rows = [workspace.run(run) for run in runs]
-    there = evaluated_data(workspace, [row.id for row in rows])
-    fitting = [key for key in there if dataset in (None, key[0]) and split in (None, key[1])]
+    same = same_splits(workspace, rows)
+    there = _evaluated(workspace, rows, same)
+    wanted = same.asked(dataset, split)
+    fitting = [key for key in there if key in wanted]
     if not fitting:
         names = ", ".join(row.name for row in rows)
-        wanted = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
+        where = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
         others = f" There are {', '.join(f'{d} {s}' for d, s in there)}." if there else ""
-        raise ChartError(f"None of {names} was evaluated {wanted} yet.{others} Run trainer evaluate, or Evaluate.")
-    dataset, split = fitting[0]
+        raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
+    key = fitting[0]
     found = []
     for index, row in enumerate(rows):
-        steps = [
-            e.step
-            for e in workspace.evaluations(row.id)
-            if (e.dataset, e.split) == (dataset, split) and step in (None, e.step)
-        ]
-        folders = [(s, evaluation_folder(row.folder, dataset, split, s)) for s in sorted(steps)]
-        tasks = [(s, read_tasks(folder)) for s, folder in folders if folder.is_dir()]
-        tasks = [(s, one) for s, one in tasks if one]
-        at, records = tasks[-1] if tasks else (row.step, {})
-        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, records))
-    return EvaluationChart(dataset, split, tuple(found), _lines(found), references(dataset))
+        tasks = _tasks(workspace, row, same, key, step)
+        at = max(tasks) if tasks else row.step
+        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, tasks.get(at, {})))
+    return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]))
+
+
+def _tasks(
+    workspace: Workspace, row: RunRow, same: SameSplits, key: tuple[str, str], step: int | None
+) -> dict[int, dict[str, TaskRecord]]:
+    """Step -> the tasks stored of it, under any name that the split has."""
+    found: dict[int, dict[str, TaskRecord]] = {}
+    for one in workspace.evaluations(row.id):
+        if same.shown(one.dataset, one.split) == key and step in (None, one.step):
+            folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
+            if folder.is_dir() and (tasks := read_tasks(folder)):
+                found[one.step] = found.get(one.step, {}) | tasks
+    return found
 
 
 def confusion_of(record: TaskRecord) -> Confusion:

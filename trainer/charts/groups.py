@@ -13,6 +13,7 @@ import numpy as np
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
 from trainer.charts.comparison import COMPARED
+from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
 from trainer.store import RunRow, Workspace
 
@@ -63,9 +64,11 @@ def group_table(workspace: Workspace, patterns: Sequence[str]) -> GroupTable:
         ChartError: A pattern names no run, or nothing has been evaluated.
     """
     groups, members = [], []
-    for pattern, found in runs_of_groups(workspace, patterns):
+    named = runs_of_groups(workspace, patterns)
+    same = same_splits(workspace, [row for _, found in named for row in found])
+    for pattern, found in named:
         groups.append(RunGroup(pattern, tuple(row.name for row in found)))
-        members.append([_newest(workspace, row) for row in found])
+        members.append([_newest(workspace, row, same) for row in found])
     keys = dict.fromkeys(key for group in members for run in group for key in run)
     lines = [line for key in keys for name in COMPARED if (line := _line(members, key, name)) is not None]
     if not lines:
@@ -90,12 +93,15 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[
     return groups
 
 
-def _newest(workspace: Workspace, row: RunRow) -> dict[tuple[str, str], dict[str, float]]:
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for one in workspace.evaluations(row.id):
+def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], dict[str, float]]:
+    """Of every split the numbers of its last step, whatever names it has."""
+    found: dict[tuple[str, str], tuple[int, dict[str, float]]] = {}
+    for one in workspace.evaluations(row.id):  # by step
+        key = same.shown(one.dataset, one.split)
         plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
-        found[one.dataset, one.split] = plain
-    return found
+        step, before = found.get(key, (one.step, {}))
+        found[key] = (one.step, before | plain if step == one.step else plain)
+    return {key: values for key, (_, values) in found.items()}
 
 
 def _line(members: Sequence[Sequence[dict]], key: tuple[str, str], name: str) -> GroupLine | None:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding anew")
     tasks.add_argument("--split", help="which split to try (the held-out one)")
     tasks.add_argument("--suite", help="class names and templates (those of the data)")
-    tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all)")
+    tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all); a split of its own")
     tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
     tasks.add_argument(
         "--features", action="store_true", help="probes and neighbours read features before the projection"

@@ -96,9 +96,6 @@ def _place(relative: str) -> float:
 def _pairs(
     name: str, split: str, sources: Sequence[Source], images: np.ndarray | StreamedImages, content: str
 ) -> Pairs:
-    digest = hashlib.blake2b(content.encode(), digest_size=16)
-    for source in sources:
-        digest.update(f"{source.caption}\0{source.label}\0".encode("utf-8", "replace"))
     columns = dict.fromkeys(column for source in sources for column in source.metadata)
     return Pairs(
         name=name,
@@ -108,8 +105,16 @@ def _pairs(
         labels=[source.label for source in sources],
         paths=[str(source.path) for source in sources],
         metadata={column: [source.metadata.get(column, "") for source in sources] for column in columns},
-        fingerprint=digest.hexdigest(),
+        fingerprint=fingerprint(content, sources),
     )
+
+
+def fingerprint(content: str, sources: Sequence[Source]) -> str:
+    """Hash of pairs: equal on any machine that holds the same decoded images (hash `content`), captions and labels."""
+    digest = hashlib.blake2b(content.encode(), digest_size=16)
+    for source in sources:
+        digest.update(f"{source.caption}\0{source.label}\0".encode("utf-8", "replace"))
+    return digest.hexdigest()
 
 
 def _check_not_empty(name: str, splits: dict[str, list[Source]] | dict[str, Pairs], problems: list) -> None:

@@ -16,6 +16,7 @@ from trainer.catalog import PromptSuite, prompt_suites
 from trainer.data.listing import folder_name, listing
 from trainer.data.pairs import DataError, Source
 from trainer.data.prepared import prepare
+from trainer.data.splits import fingerprint
 
 if TYPE_CHECKING:
     from trainer.store import Snapshot
@@ -35,6 +36,7 @@ class Part:
 
     Attributes:
         whole: Pairs of the split they were drawn from.
+        fingerprint: Hash of images, captions and labels, the same as that of a snapshot of these pairs; "" if unknown.
     """
 
     images: UInt8[np.ndarray, "n s s 3"]
@@ -42,6 +44,7 @@ class Part:
     labels: list[str]
     paths: list[str]
     whole: int
+    fingerprint: str = ""
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -130,11 +133,12 @@ def load_task_data(
                 [source.label for source in rows],
                 [str(source.path) for source in rows],
                 len(sources),
+                fingerprint(prepared.fingerprint, rows),
             )
         )
     if not len(parts[0]):
         raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
-    return TaskData(listed.dataset, name, parts[0], parts[1], chosen)
+    return TaskData(listed.dataset, _name_of_sample(name, most, len(tried)), parts[0], parts[1], chosen)
 
 
 def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:
@@ -224,6 +228,11 @@ def _sampled(sources: list[Source], most: int | None) -> list[Source]:
     return [source for source in sources if _place(source) <= limit][:most]
 
 
+def _name_of_sample(split: str, most: int | None, whole: int) -> str:
+    """A sample is a split of its own: numbers of the whole, and the answers behind them, are not written over."""
+    return split if most is None or whole <= most else f"{split}-{most}-of-{whole}"
+
+
 def _place(source: Source) -> float:
     digest = hashlib.blake2b(f"evaluate {source.relative}".encode("utf-8", "surrogateescape"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2.0**64
@@ -295,5 +304,7 @@ def snapshot_data(
         return Part(np.zeros((0, 0, 0, 3), np.uint8), *columns, whole=len(places))
 
     nothing = part(tried[:0])
-    whole = TaskData(snapshot.dataset, snapshot.split, part(np.arange(len(rows))), nothing, chosen)
+    every = part(np.arange(len(rows)))
+    every = every if snapshot.sampled else replace(every, fingerprint=snapshot.fingerprint)
+    whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen)
     return whole, TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen), tried, train

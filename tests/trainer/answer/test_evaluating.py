@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from trainer.config import Scenes
 from trainer.data import scenes_folder
 from trainer.evaluation.task_data import load_task_data
 from trainer.figures import evaluation as figure
-from trainer.store import Workspace
-from trainer.store.evaluation_files import TaskRecord, read_tasks, write_task
+from trainer.store import Workspace, read_snapshot
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,28 @@ def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspac
     assert answers(record, "robust_noise").mean() == pytest.approx(record.metrics["robust_noise"])
 
 
+def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
+    whole = Wanted(split="renderings", tasks=("zero_shot", "retrieval"))
+    done, _ = evaluate_runs(OpenModels(own), [1], whole, lambda _share, _note: None)
+
+    def kept() -> list[str]:
+        rows = (e for e in own.evaluations(1) if e.split != "renderings-10-of-24")
+        return [repr((e.step, e.split, e.metrics)) for e in rows]  # as text: NaN is not itself
+
+    before = kept()
+    folder = evaluation_folder(own.run(1).folder, "scenes", "renderings", 8)
+    sample = replace(whole, most=10)
+    again, _ = evaluate_runs(OpenModels(own), [1], sample, lambda _share, _note: None)
+    assert [(one.split, one.record.n) for one in again] == [("renderings-10-of-24", 10)] * 2
+    assert kept() == before
+    assert read_tasks(folder)["retrieval"].n == 24
+    # What may be all of them is the split itself; its hash is that of the snapshot of the same pairs.
+    every, _ = evaluate_runs(OpenModels(own), [1], replace(whole, most=24), lambda _share, _note: None)
+    assert {one.split for one in every} == {"renderings"}
+    snapshot = read_snapshot(next(s for s in own.snapshots(1) if (s.split, s.step) == ("renderings", 8)).folder)
+    assert {one.record.details["fingerprint"] for one in [*done, *every]} == {snapshot.fingerprint}
+
+
 def test_the_figure_and_its_rows_say_what_the_chart_says(own: Workspace, tmp_path: Path):
     chart = evaluation(own, [1, 2], dataset="scenes")
     rows = list(figure.rows(chart).rows)
@@ -174,7 +197,7 @@ def test_clothing_end_to_end(own: Workspace, shared_data: Path):
     done, _ = evaluate_runs(OpenModels(own), [1, 2], wanted, lambda _share, _note: None)
     assert [one.record.task for one in done] == ["zero_shot", "knn"] * 2
     assert {(one.dataset, one.split, one.record.n, one.record.whole) for one in done} == {
-        ("clothing-cc0", "test", 60, 986)
+        ("clothing-cc0", "test-60-of-986", 60, 986)
     }
     classes = done[0].record.details["classes"]
     assert classes[:2] == ["t-shirt", "long-sleeve shirt"]
@@ -191,9 +214,9 @@ def test_emoji_in_an_unseen_style_are_a_shift(own: Workspace, shared_data: Path)
     data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
     wanted = Wanted(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
     done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
-    assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val", 30)] * 2
+    assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val-30-of-536", 30)] * 2
     found = done[1].record
-    assert (found.details["shift"]["split"], found.details["shift"]["n"]) == ("test_style", 30)
+    assert (found.details["shift"]["split"], found.details["shift"]["n"]) == ("test_style-30-of-1776", 30)
     assert found.metrics["shift_drop"] == pytest.approx(found.metrics["robust_clean"] - found.metrics["shift"])
 
 
@@ -202,7 +225,7 @@ def test_cifar10_is_read_in_clip_benchmarks_layout(own: Workspace, shared_data: 
     wanted = Wanted(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
     done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
     record = done[0].record
-    assert (done[0].split, record.n, record.whole) == ("test", 40, 10_000)
+    assert (done[0].split, record.n, record.whole) == ("test-40-of-10000", 40, 10_000)
     assert len(record.details["templates"]) == 18
     assert record.details["classes"][0] == "airplane"
 

@@ -1,0 +1,150 @@
+"""Which names mean the same pairs: a run's own held-out split, and the same one evaluated under the data set's name.
+
+A split is known by what is in it: by the hash of its images, captions and labels, or, of evaluations that were stored
+without one, by the places of its images and the number of its captions. Counted twice it would be tested twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from trainer.store import RunRow, SnapshotRow, StoreError, Workspace, read_snapshot
+from trainer.store.evaluation_files import evaluation_folder, read_tasks
+
+Key = tuple[str, str]
+"""Data set and split."""
+_CONTENT: Final = "content "
+_PLACES: Final = "places "
+
+
+@dataclass(frozen=True)
+class SameSplits:
+    """Name of a split -> the one of its names that is shown; a name that is not in it stands for itself."""
+
+    names: Mapping[Key, Key]
+
+    def shown(self, dataset: str, split: str) -> Key:
+        """The name under which this split is shown."""
+        return self.names.get((dataset, split), (dataset, split))
+
+    def also(self, key: Key) -> tuple[Key, ...]:
+        """The other names of a split that is shown as `key`."""
+        return tuple(name for name, shown in self.names.items() if shown == key != name)
+
+    def asked(self, dataset: str | None, split: str | None) -> list[Key]:
+        """The shown names that a question means: of what is None, every one."""
+        fitting = [name for name in self.names if dataset in (None, name[0]) and split in (None, name[1])]
+        return list(dict.fromkeys(self.names[name] for name in fitting))
+
+
+def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
+    """Every split that the runs were evaluated on, under the name that most of them were asked by."""
+    found: Counter[Key] = Counter()
+    answered: Counter[Key] = Counter()
+    folders: dict[Key, list[Path]] = {}
+    snapshots: dict[Key, list[SnapshotRow]] = {}
+    for row in rows:
+        last = {(one.dataset, one.split): one.step for one in workspace.evaluations(row.id)}
+        found.update(last.keys())
+        for key, step in last.items():
+            if (folder := evaluation_folder(row.folder, *key, step)).is_dir():
+                folders.setdefault(key, []).append(folder)
+                answered[key] += 1
+        for one in workspace.snapshots(row.id):
+            snapshots.setdefault((one.dataset, one.split), []).append(one)
+    keys = list(found)
+    if len(keys) < 2:
+        return SameSplits({key: key for key in keys})
+    marks = {key: _clear(_of_tasks(folders.get(key, ())) | _of_snapshots(snapshots.get(key, ()))) for key in keys}
+    names: dict[Key, Key] = {}
+    for group in _joined(keys, marks):
+        # The answers to every sample lie under one name only, and "train heldout" says less than "emoji-pairs val".
+        first = max(group, key=lambda key: (answered[key], found[key], key[0] != "train", key))
+        names |= dict.fromkeys(group, first)
+    return SameSplits({key: names[key] for key in keys})
+
+
+def _joined(keys: Sequence[Key], marks: Mapping[Key, frozenset[str]]) -> list[list[Key]]:
+    """Names that share a mark, directly or through others, in one list."""
+    groups: list[tuple[list[Key], frozenset[str]]] = []
+    for key in keys:
+        own, members, others = marks[key], [key], []
+        for group in groups:
+            if own & group[1]:
+                members, own = [*group[0], *members], own | group[1]
+            else:
+                others.append(group)
+        groups = [*others, (members, own)]
+    return [members for members, _ in groups]
+
+
+def _clear(marks: frozenset[str]) -> frozenset[str]:
+    """The marks of a name that means one thing only: `train heldout` may be of one data set here, of another there."""
+    places = [mark for mark in marks if mark.startswith(_PLACES)]
+    # The same pairs at two sizes have two hashes, but lie in one place.
+    return marks if len(places or marks) == 1 else frozenset()
+
+
+def _of_tasks(folders: Iterable[Path]) -> frozenset[str]:
+    return frozenset(mark for folder in folders for mark in _task_marks(folder, _changed(folder)))
+
+
+@lru_cache(maxsize=1024)
+def _task_marks(folder: Path, _changed: int) -> frozenset[str]:
+    records = list(read_tasks(folder).values())
+    marks = {f"{_CONTENT}{one.details['fingerprint']}" for one in records if one.details.get("fingerprint")}
+    whole = (one for one in records if one.task == "retrieval" and one.n == one.whole)
+    known = (one for one in whole if "captions" in one.details and "path" in one.arrays)
+    return frozenset(marks | {_placed(one.arrays["path"].tolist(), int(one.details["captions"])) for one in known})
+
+
+def _of_snapshots(rows: Iterable[SnapshotRow]) -> frozenset[str]:
+    """Of each content once: a run has a snapshot of the same pairs at many steps."""
+    marks: dict[str, str] = {}
+    for row in rows:
+        card = row.folder / "snapshot.json"
+        content, sampled = _card(card, _changed(card))
+        if content and not sampled and content not in marks:
+            marks[content] = _places_of(row.folder, _changed(card))
+    return frozenset([*(f"{_CONTENT}{content}" for content in marks), *filter(None, marks.values())])
+
+
+def _changed(place: Path) -> int:
+    """When it was written; 0 where it is not there."""
+    try:
+        return place.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=4096)
+def _card(file: Path, _changed: int) -> tuple[str, bool]:
+    """Hash of the content ("" where unknown), and whether it is a sample."""
+    try:
+        card = json.loads(file.read_text(encoding="utf-8"))
+        return str(card.get("fingerprint", "")), bool(card.get("sampled", False))
+    except (OSError, ValueError, AttributeError):
+        return "", True
+
+
+@lru_cache(maxsize=256)
+def _places_of(folder: Path, _changed: int) -> str:
+    try:
+        items = read_snapshot(folder).items
+    except StoreError:
+        return ""
+    return _placed(list(items.path), len(set(items.caption)))
+
+
+def _placed(paths: Sequence[str], captions: int) -> str:
+    digest = hashlib.blake2b(f"{captions}".encode(), digest_size=16)
+    for path in sorted(paths):
+        digest.update(b"\0" + path.encode("utf-8", "surrogateescape"))
+    return f"{_PLACES}{digest.hexdigest()}"
