@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,10 +13,14 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from trainer.problem import Problem
-from trainer.store import RunRow, Workspace
+from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.life import Identity, identity
 
 POLL_S: Final = 0.05
+GRACE_S: Final = 10.0
+"""How long a trainer that was told to end may take to save: with the 15 s before, no Stop takes more than 30 s."""
+_ASK_MS: Final = 1_000
+"""How long a wish to stop waits for a locked database, before the trainer is told by a signal."""
 
 
 class LaunchError(Problem):
@@ -74,13 +79,27 @@ def detach(command: list[str], log: Path) -> int:
 def stop(workspace: Workspace, run: int, *, after: str = "step") -> None:
     """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
 
+    Somebody who holds the database does not keep it training: it then hears of the wish by a signal.
+
     Args:
         workspace: Where the run is.
         run: Its number.
         after: `step`: after the one it is in; `epoch`: when it has seen each pair as often as every other.
+
+    Raises:
+        DatabaseBusy: The wish could not be told, for the database is locked.
     """
-    if not workspace.unqueue(run):
-        workspace.ask(run, "stop" if after == "step" else "stop-epoch")
+    if workspace.run(run).status == "queued" and workspace.unqueue(run):
+        return
+    asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
+    try:
+        asking.ask(run, "stop" if after == "step" else "stop-epoch")
+    except DatabaseBusy:
+        # To Windows the signal is an end without a checkpoint.
+        if after != "step" or os.name == "nt" or not _signal(workspace, run, hard=False):
+            raise
+    finally:
+        asking.close()
 
 
 def kill(workspace: Workspace, run: int) -> bool:
@@ -89,7 +108,7 @@ def kill(workspace: Workspace, run: int) -> bool:
     The signal goes only to the process that holds the run's lock and has the number, start and boot in its row.
     """
     gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
-    workspace.reconcile()
+    _reconcile(workspace)
     return gone or not workspace.is_alive(run)
 
 
@@ -97,14 +116,14 @@ def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> boo
     """Whether the run's trainer has let go of it within the time."""
     deadline = time.monotonic() + timeout_s
     while workspace.is_alive(run) or workspace.run(run).active:
-        workspace.reconcile()
+        _reconcile(workspace)
         if time.monotonic() >= deadline:
             return False
         time.sleep(POLL_S)
     return True
 
 
-def end(workspace: Workspace, run: int, *, grace_s: float = 15.0) -> bool:
+def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
     """Ends the run's trainer against its will: SIGTERM, then a kill after `grace_s`. Whether it is gone.
 
     Signals go only to the process that holds the run's lock and has the number, start and boot in its row; a
@@ -113,7 +132,7 @@ def end(workspace: Workspace, run: int, *, grace_s: float = 15.0) -> bool:
     gone = _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s)
     if not gone:
         gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
-    workspace.reconcile()
+    _reconcile(workspace)
     return gone or not workspace.is_alive(run)
 
 
@@ -123,6 +142,12 @@ def trainer_of(workspace: Workspace, run: int) -> Identity | None:
     if claimed is None or not workspace.is_alive(run):
         return None
     return claimed if identity(claimed.pid) == claimed else None
+
+
+def _reconcile(workspace: Workspace) -> None:
+    """Tells the row what has happened; while somebody holds the database, whoever looks next does."""
+    with contextlib.suppress(DatabaseBusy):
+        workspace.reconcile()
 
 
 def _state(row: RunRow) -> str:

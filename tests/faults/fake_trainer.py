@@ -1,30 +1,32 @@
-"""What every trainer does towards the store, without a model: `fake_trainer.py RUN WORKSPACE [SECONDS A STEP]`."""
+"""What every trainer does towards the store, without a model: `fake_trainer.py RUN WORKSPACE [SECONDS A STEP [OF AT MOST]]`."""
 
 import sys
 import time
 from pathlib import Path
 
 from trainer.store import RunLog, Workspace
+from trainer.wishes import Wishes
 
 LONGEST_S = 600
 """A test that dies must not leave it behind for ever."""
 
 
-def main(run: int, folder: Path, pause_s: float) -> None:
+def main(run: int, folder: Path, pause_s: float = 0.05, longest_s: float = LONGEST_S) -> None:
     """Claims the run, logs, obeys, ends."""
-    end = time.monotonic() + LONGEST_S
-    with RunLog.claim(Workspace(folder), run) as log:
+    end = time.monotonic() + longest_s
+    with RunLog.claim(Workspace(folder), run) as log, Wishes(log) as wishes:
         total, step = 1_000_000, 0
         while time.monotonic() < end:
             step += 1
             log.scalars(step, {"train/loss": 5.0 / step, "val/image_to_text_R@1": step / total})
             log.progress(step=step, total_steps=total, phase="training", eta_s=pause_s * (total - step))
-            if log.asked() == "stop":
-                log.status("stopped")
+            if wishes.now() == "stop":
+                log.settle()
+                log.status("stopped", f"Stopped after step {step}.")
                 return
             time.sleep(pause_s)
         log.status("finished")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.05)
+    main(int(sys.argv[1]), Path(sys.argv[2]), *map(float, sys.argv[3:]))

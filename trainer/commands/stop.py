@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
     parser.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop (default: step)")
     parser.add_argument("--kill", action="store_true", help="end at once; what follows the last checkpoint is lost")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait (default: 60)")
+    text = "seconds to wait (default: 60, or 10 with --force, which takes at most 15 more for each run)"
+    parser.add_argument("--timeout", type=float, metavar="S", help=text)
     parser.add_argument("--force", action="store_true", help="end a trainer that does not stop in time")
 
 
@@ -33,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
             launch.stop(workspace, row.id, after=args.after)
         if args.kill and workspace.is_alive(row.id):
             launch.kill(workspace, row.id)
-    deadline = time.monotonic() + args.timeout
+    timeout_s = args.timeout if args.timeout is not None else 10.0 if args.force else 60.0
+    deadline = time.monotonic() + timeout_s
     answers = []
     for row in rows:
         stopped = launch.wait_until_ended(workspace, row.id, timeout_s=max(deadline - time.monotonic(), 0.0))

@@ -24,7 +24,7 @@ from trainer.store.life import Identity, identity, is_held
 from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_number, write_run_file
 from trainer.store.run_table import RunTable
-from trainer.store.spool import bring_in
+from trainer.store.spool import bring_in, how_it_ended
 from trainer.store.workspace import Workspace
 
 STARTING_S: Final = 20.0
@@ -35,7 +35,7 @@ _MUCH: Final = 0.8
 
 
 def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
-    """Marks active runs whose process is gone as interrupted; returns those it changed."""
+    """Marks active runs whose process is gone as interrupted, or as it left word; returns those it changed."""
     changed = []
     for row in runs.active():
         folder = runs.folder / row["folder"]
@@ -44,19 +44,29 @@ def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
         # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
         if not folder.is_dir() and row["pid"] and identity(row["pid"]) == _claimed(row):
             continue
-        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder)):
+        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=how_it_ended(folder)):
             workspace.catch_up(row["id"])
             changed.append(workspace.run(row["id"]))
     return changed
 
 
-def catch_up(facts: Facts, run: RunRow) -> None:
-    """Adds the journal's entries that the database lacks: a kill or a lock came between the two."""
+def catch_up(facts: Facts, runs: RunTable, run: RunRow) -> None:
+    """Adds what the journal has and what waits, and the database lacks: a kill or a lock came between the two."""
     entries = list(read_journal(run.folder / "metrics.jsonl"))
     if len({(entry.step, name) for entry in entries for name in entry.values}) > facts.scalar_count(run.id):
         # The latest entry of a step counts, and rows that are there are left alone: so newest first.
         facts.add_entries(run.id, reversed(entries), again=True)
-    bring_in(run.folder, {"evaluation": partial(_evaluation, facts, run), "snapshot": partial(_snapshot, facts, run)})
+    bring_in(
+        run.folder,
+        {
+            "evaluation": partial(_evaluation, facts, run),
+            "snapshot": partial(_snapshot, facts, run),
+            "checkpoint": partial(_checkpoint, facts, run),
+            "headline": partial(_headline, runs, run),
+            "facts": partial(runs.add_facts, run.id),
+            "alert": partial(_alert, runs, run),
+        },
+    )
 
 
 def _evaluation(facts: Facts, run: RunRow, *, metrics: Mapping[str, Any], **values: Any) -> None:
@@ -66,6 +76,19 @@ def _evaluation(facts: Facts, run: RunRow, *, metrics: Mapping[str, Any], **valu
 def _snapshot(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:
     if (run.folder / folder).is_dir():
         facts.add_snapshot(run.id, folder=Path(folder), **values)
+
+
+def _checkpoint(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:
+    if (run.folder / folder).is_dir():  # it may have been pruned while the row waited
+        facts.add_checkpoint(run.id, folder=Path(folder), **values)
+
+
+def _headline(runs: RunTable, run: RunRow, **values: Any) -> None:
+    runs.change(run.id, durable=False, **{name: number_from_json(value) for name, value in values.items()})
+
+
+def _alert(runs: RunTable, run: RunRow, *, kind: str, **alert: Any) -> None:
+    runs.raise_alert(run.id, kind, alert)
 
 
 def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:

@@ -31,7 +31,9 @@ _BUSY_RETRY_S: Final = 0.5
 _RETRY_S: Final = 5.0
 """How soon one that does not answer is tried again."""
 _PATIENCE_S: Final = 120.0
-"""How long the end of a run waits for a locked database."""
+"""How long the start of a sitting waits for a locked database."""
+_END_S: Final = 4.0
+"""How long its end does; what is still unsaid then waits in the run's folder, and the trainer is gone."""
 _FULL_S: Final = 2.0
 """How long it waits for a full disk: who can, pauses the run instead."""
 RESERVE: Final = ".tmp-reserve"
@@ -67,6 +69,7 @@ class RunLog:
         self._reserve = run.folder / RESERVE
         self._asked = ""
         self._ended = False
+        self._end_by: float | None = None
         self.memory: Callable[[], dict[str, float]] = dict
         self.run = run
         self.folder = run.folder
@@ -95,6 +98,8 @@ class RunLog:
     def _claimed(cls, workspace: Workspace, row: RunRow, lock: AliveLock) -> RunLog:
         me = identity()
         now = time.time()
+        # What an earlier sitting left unsaid comes first: its alerts are not this one's.
+        workspace.catch_up(row.id)
         workspace.change_run(
             row.id,
             status="running",
@@ -116,7 +121,6 @@ class RunLog:
             sweep_drafts(row.folder / name)
         log = cls(workspace, workspace.run(row.id), lock)
         log.take_reserve()
-        workspace.catch_up(row.id)
         spool.forget(row.folder)
         return log
 
@@ -189,18 +193,20 @@ class RunLog:
             self._reserve.unlink(missing_ok=True)
 
     def status(self, status: str, reason: str = "") -> None:
-        """Sets the run's status; an ended one is final for this log, and waits for a locked database."""
+        """Sets the run's status; an ended one is final for this log, and waits a little for a locked database."""
         values: dict[str, Any] = {"status": status, "reason": reason, **self._progress}
         if status in ENDED:
             self._ended = True
             values |= {"ended_at": time.time(), "trained_s": self.elapsed_s, "pid": None, "asked": "", "eta_s": None}
         self._write(lambda: self._workspace.change_run(self.run.id, **values))
         if self._ended:
-            self.flush(patience_s=_PATIENCE_S)
+            self._keep_waiting(spool.END, values)
+            self.flush(patience_s=self._patience_left())
 
     def alert(self, kind: str, words: str, step: int) -> None:
         """Keeps with the run that something is wrong with it."""
         self._write(lambda: self._workspace.raise_alert(self.run.id, kind, words, step=step))
+        self._keep_waiting("alert", {"kind": kind, "words": words, "step": step})
 
     def all_clear(self, kind: str) -> None:
         """Takes an alert back whose cause is gone."""
@@ -209,10 +215,12 @@ class RunLog:
     def headline(self, last: float, best: float) -> None:
         """Keeps the run's headline metric in its row, so that a table needs no curves."""
         self._write(lambda: self._workspace.change_run(self.run.id, durable=False, last=last, best=best))
+        self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)})
 
     def facts(self, **facts: Any) -> None:
         """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
         self._write(lambda: self._workspace.add_facts(self.run.id, facts))
+        self._keep_waiting("facts", {"facts": facts})
 
     def sync(self) -> None:
         """The curves survive a power cut once this returns; before a checkpoint, for resuming does not repeat them.
@@ -225,6 +233,7 @@ class RunLog:
     def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
         """Registers a checkpoint that is whole on disk."""
         self._write(lambda: self._workspace.add_checkpoint(self.run.id, step, folder, best=best))
+        self._keep_waiting("checkpoint", {"step": step, "folder": self._inside(folder), "best": best})
 
     def drop_checkpoint(self, step: int) -> None:
         """Forgets a checkpoint; its folder is the caller's to remove."""
@@ -241,8 +250,7 @@ class RunLog:
 
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
-        inside = folder.relative_to(self.folder).as_posix() if folder.is_relative_to(self.folder) else str(folder)
-        row = {"step": step, "dataset": dataset, "split": split, "folder": inside, "n": n, "d": d}
+        row = {"step": step, "dataset": dataset, "split": split, "folder": self._inside(folder), "n": n, "d": d}
         self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
         self._keep_waiting("snapshot", row)
 
@@ -279,12 +287,13 @@ class RunLog:
         return True
 
     def settle(self) -> None:
-        """Brings everything said so far into the database, if others do not hold it for minutes.
+        """Brings everything said so far into the database before the end, if others do not hold it for long.
 
         Raises:
             DiskTrouble: Its disk is full or gone.
         """
-        if not self.flush(patience_s=_PATIENCE_S) and isinstance(self._trouble, DiskTrouble):
+        if not self.flush(patience_s=self._patience_left()) and isinstance(self._trouble, DiskTrouble):
+            self._end_by = None  # the run waits for its disk, and ends another time
             raise self._trouble
 
     def close(self) -> None:
@@ -313,6 +322,15 @@ class RunLog:
                 self.status("interrupted" if interrupted else "failed", sentence)
         finally:
             self.close()
+
+    def _patience_left(self) -> float:
+        """Of the seconds that the end waits for a locked database, over all that it has to write."""
+        now = time.monotonic()
+        self._end_by = now + _END_S if self._end_by is None else self._end_by
+        return max(0.0, self._end_by - now)
+
+    def _inside(self, folder: Path) -> str:
+        return folder.relative_to(self.folder).as_posix() if folder.is_relative_to(self.folder) else str(folder)
 
     def _flush_when_due(self) -> None:
         now = time.monotonic()

@@ -23,6 +23,7 @@ from trainer.store.run_files import folder_name, folder_number, write_run_file
 
 _RUN = schema.run.c
 _JSON = ("facts", "alerts")
+_AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
 
 class RunTable:
@@ -241,14 +242,24 @@ class RunTable:
         with self._database.read() as connection:
             return list(connection.execute(select(schema.run).where(_RUN.status.in_(ACTIVE))).mappings())
 
-    def interrupt(self, run: int, *, expected: Mapping[str, Any], reason: str) -> bool:
-        """Marks a run whose process has ended; False when somebody claimed it since `expected` was read."""
+    def interrupt(
+        self, run: int, *, expected: Mapping[str, Any], reason: str, said: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Marks a run whose process has ended; False when somebody claimed it since `expected` was read.
+
+        Args:
+            run: Its number.
+            expected: The row as it was when the process was found to be gone.
+            reason: Why, as far as can be told from outside.
+            said: Columns that the process could not write when it ended; these count then.
+        """
         ended_at = expected["heartbeat_at"] or time.time()
         sitting_s = max(ended_at - expected["sitting_at"], 0.0) if expected["sitting_at"] else 0.0
         same = (_RUN.status == expected["status"]) & _RUN.pid.is_not_distinct_from(expected["pid"])
         same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"])
         values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
         values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
+        values |= {name: value for name, value in (said or {}).items() if name in _AT_THE_END}
         return self._change_if(run, same, values)
 
     def _change_if(self, run: int, condition: Any, values: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """`waiting.jsonl`: rows that the database would not take, so that a kill while it is locked loses none of them.
 
 The curves have their journal; this holds the rest, a line each: `{"kind": "evaluation", "values": {...}}`. The file is
-there only while something waits.
+there only while something waits. How the run ended waits here too, so that no trainer stays for a locked database.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _NAME: Final = "waiting.jsonl"
+END: Final = "end"
+"""The kind of the row that says how the sitting ended."""
 
 
 def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
@@ -24,14 +26,24 @@ def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
 
 def bring_in(folder: Path, store: Mapping[str, Callable[..., None]]) -> None:
     """Gives every row that waits to the function of its kind; a line that is damaged is left out."""
+    for kind, values in _rows(folder):
+        if kind in store:
+            store[kind](**values)
+
+
+def how_it_ended(folder: Path) -> dict[str, Any] | None:
+    """What the last trainer could not write into the run's row when it ended; None if it had nothing to say."""
+    return next((values for kind, values in reversed(_rows(folder)) if kind == END), None)
+
+
+def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    found = []
     with contextlib.suppress(FileNotFoundError):
         for line in (folder / _NAME).read_bytes().splitlines():
-            try:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
                 document = json.loads(line)
-                write, values = store[document["kind"]], dict(document["values"])
-            except (ValueError, KeyError, TypeError):
-                continue
-            write(**values)
+                found.append((str(document["kind"]), dict(document["values"])))
+    return found
 
 
 def forget(folder: Path) -> None:

@@ -334,7 +334,7 @@ class Workspace:
         """Brings into the database what the run's journal holds and a kill kept from it."""
         from trainer.store.repair import catch_up
 
-        catch_up(self._facts, self.run(run))
+        catch_up(self._facts, self._runs, self.run(run))
 
     def rebuild(self) -> int:
         """Puts runs into the database that only their folders know; a damaged database is set aside first.

@@ -292,7 +292,9 @@ def _(place: Place) -> Order:
     words = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": pickled(place)}
     fields = [pa.field("filepath", pa.string()), pa.field("title", pa.string(), metadata=words)]
     path = place.folder / "evil.parquet"
-    pq.write_table(pa.table([["a.png"], ["a"]], schema=pa.schema(fields)), path)
+    pq.write_table(
+        pa.table([[f"{i}.png" for i in range(20)], [f"a {i}" for i in range(20)]], schema=pa.schema(fields)), path
+    )
     return shown(path)
 
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from trainer.store import RunLog, StoreError
+from trainer.store import RunLog, StoreError, run_log
 from trainer.store.database import Database
 from trainer.store.journal import read_journal
 from trainer.store.run_table import RunTable
@@ -280,3 +280,36 @@ def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(worksp
     assert not table.interrupt(number, expected=seen, reason="gone")
     workspace.change_run(number, pid=None, status=before.status, launched_at=None)
     assert table.interrupt(number, expected=seen, reason="gone")
+
+
+def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, tiny, monkeypatch):
+    monkeypatch.setattr(run_log, "_END_S", 0.2)
+    number = workspace.create_run(tiny)
+    log = RunLog.claim(workspace, number)
+    (log.folder / "checkpoints" / "step_000004").mkdir(parents=True)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    log.scalars(4, {"a": 1.0})
+    log.progress(step=4, total_steps=9, phase="training")
+    log.checkpoint(4, log.folder / "checkpoints" / "step_000004", best=True)
+    log.headline(0.25, 0.5)
+    log.facts(parameters=3)
+    log.alert("nan", "No number.", 4)
+    log.settle()
+    log.status("failed", "No number at step 4.")
+    log.close()
+    assert workspace.run(number).status == "running"
+    assert not workspace.is_alive(number)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    (row,) = workspace.reconcile()
+    assert (row.status, row.reason, row.step, row.pid) == ("failed", "No number at step 4.", 4, None)
+    row = workspace.run(number)
+    assert row.last == 0.25
+    assert (row.best, row.facts["parameters"], row.alerts["nan"]["step"]) == (0.5, 3, 4)
+    assert [(c.step, c.best) for c in workspace.checkpoints(number)] == [(4, True)]
+    assert list(workspace.series(number, "a")[0]) == [4]
+    with RunLog.claim(workspace, number) as log:
+        assert not (log.folder / "waiting.jsonl").exists()
+        assert workspace.run(number).alerts == {}
+        log.status("stopped")
