@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer import config
+from trainer.config import grid, names
 
 FIELDS = [
     (section, cls, field)
@@ -198,3 +199,42 @@ def test_every_objective_says_what_it_is_and_where_it_comes_from(kind):
 )
 def test_data_are_called_what_a_person_calls_them(data: config.Data, name: str) -> None:
     assert config.data_name(data) == name
+
+
+def test_set_and_grid_know_the_same_names_and_say_which_fields_there_are():
+    run = config.Run(objective=config.Cloob())
+    for name in ("beta", "objective.beta", "objective.scale_hopfield"):
+        assert config.replace(run, name, "14.3").objective.scale_hopfield == 14.3
+        (made,) = grid.repeated(run, grid={name: ["14.3"]})
+        assert made.objective.scale_hopfield == 14.3
+        assert made.name.endswith("beta 14.3")
+    for name in ("tau", "objective.tau"):
+        assert config.replace(run, name, "0.05").objective.inv_tau == pytest.approx(20)
+    assert config.replace(run, "batch", "64").optimiser.batch_size == 64
+    # The margin loss has a beta of its own, the boundary.
+    margin = config.Run(objective=config.Margin())
+    assert config.replace(margin, "beta", "1.1").objective.beta == 1.1
+    for field in config.flatten(run):
+        assert names.meant(field, config.flatten(run)) == field
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("objective.beta", "4", r"objective\.beta: a run of CLIP has no such field.*objective\.inv_tau \(or objective"),
+        ("objective.scale_hopfeld", "4", r"There are .*objective\.learn_inv_tau"),
+        ("optimiser.batchsize", "4", r"Did you mean optimiser\.batch_size\?"),
+        ("speed", "4", r"There are name, seed, device, .*such as optimiser\.batch_size\."),
+        ("tau", "-1", "above 0"),
+        ("tau", "warm", "above 0"),
+    ],
+)
+def test_a_field_that_there_is_not_is_answered_with_those_there_are(name: str, value: str, words: str):
+    for change in (config.replace, lambda run, name, value: grid.repeated(run, grid={name: [value]})):
+        with pytest.raises(config.ConfigError, match=words):
+            change(config.Run(), name, value)
+
+
+def test_a_grid_refuses_one_field_under_two_names():
+    with pytest.raises(config.ConfigError, match=r"beta and objective\.scale_hopfield are the same field"):
+        grid.repeated(config.Run(objective=config.Cloob()), grid={"beta": ["4"], "objective.scale_hopfield": ["8"]})

@@ -224,7 +224,7 @@ def test_a_grid_names_what_sets_its_runs_apart_and_leaves_out_what_an_objective_
     assert {each.objective.scale_hopfield for each in made if each.objective.kind == "cloob"} == {4.0, 8.0}
     (warm,) = grid.repeated(run, grid={"objective.tau": ["0.05"]})
     assert warm.objective.inv_tau == pytest.approx(20)
-    with pytest.raises(ConfigError, match="scale_hopfield"):
+    with pytest.raises(ConfigError, match="beta: a run of CLIP has no such field"):
         grid.repeated(run, grid={"beta": ["4"]})
     with pytest.raises(ConfigError, match="500"):
         grid.repeated(run, seeds=range(501))

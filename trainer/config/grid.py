@@ -9,27 +9,12 @@ from typing import Final
 
 from trainer.config.checking import check
 from trainer.config.fields import ConfigError
+from trainer.config.names import in_a_word, meant, unknown
 from trainer.config.reading import flatten, replace
 from trainer.config.run import Run
 
 MOST: Final = 500
 """Runs in one grid; more is a slip of the pen."""
-
-SHORT: Final = {
-    "beta": "objective.scale_hopfield",
-    "objective.beta": "objective.scale_hopfield",
-    "tau": "objective.tau",
-    "batch": "optimiser.batch_size",
-    "batch_size": "optimiser.batch_size",
-    "seed": "seed",
-}
-"""What people call a field -> its name in a configuration. `objective.tau` is 1 / `objective.inv_tau`."""
-_WORDS: Final = {
-    "objective.scale_hopfield": "beta",
-    "objective.tau": "tau",
-    "objective.inv_tau": "1/tau",
-    "optimiser.batch_size": "batch",
-}
 
 
 def parse(text: str) -> tuple[str, tuple[str, ...]]:
@@ -53,18 +38,20 @@ def repeated(run: Run, *, seeds: Sequence[int] = (), grid: Mapping[str, Sequence
     Args:
         run: What they have in common.
         seeds: Empty: the run's own.
-        grid: Field -> values; `objective` is the kind, `beta`, `tau` and `batch` are understood.
+        grid: Field -> values; `objective` is the kind, names as in `trainer.config.names`.
 
     Raises:
         ConfigError: No objective has the field, a value does not fit, or there would be more than `MOST`.
     """
-    fields = {SHORT.get(name, name): tuple(values) for name, values in (grid or {}).items()}
-    kinds = fields.pop("objective", ())
+    wanted = {name: tuple(values) for name, values in (grid or {}).items()}
+    kinds = wanted.pop("objective", ())
+    starts = [_of_kind(run, kind) for kind in kinds or (run.objective.kind,)]
+    for name in wanted:
+        if all(meant(name, flatten(start)) is None for start in starts):
+            raise unknown(name, flatten(starts[0]), of=" or ".join(start.objective.label for start in starts))
     found: dict[str, Run] = {}
-    used: set[str] = set()
-    for start in (_of_kind(run, kind) for kind in kinds or (run.objective.kind,)):
-        own = {name: values for name, values in fields.items() if _has(start, name)}
-        used |= own.keys()
+    for start in starts:
+        own = _own(start, wanted)
         count = len(seeds or (0,))
         for values in own.values():
             count *= len(values)
@@ -72,12 +59,25 @@ def repeated(run: Run, *, seeds: Sequence[int] = (), grid: Mapping[str, Sequence
             raise ConfigError(f"That would be more than {MOST} runs. Choose fewer values.")
         for made in _combinations(start, own, seeds, tell_kind=len(kinds) > 1):
             found[made.name] = made
-    if missing := sorted(fields.keys() - used):
-        of = ", ".join(kinds) or run.objective.kind
-        raise ConfigError(f"{', '.join(missing)}: no such field in a run of {of}. See trainer fit --help, or the form.")
     for made in found.values():
         check(made)
     return list(found.values())
+
+
+def _own(run: Run, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Those of the names that this run has a field for.
+
+    Raises:
+        ConfigError: Two names mean the same field.
+    """
+    fields, named = flatten(run), dict[str, str]()
+    for name in wanted:
+        if (field := meant(name, fields)) is None:
+            continue
+        if field in named:
+            raise ConfigError(f"{named[field]} and {name} are the same field. Give its values once.")
+        named[field] = name
+    return {name: wanted[name] for name in named.values()}
 
 
 def _combinations(
@@ -86,8 +86,8 @@ def _combinations(
     for values in itertools.product(*grid.values()):
         changed, words = run, [run.objective.label] if tell_kind else []
         for name, value in zip(grid, values, strict=True):
-            changed = _changed(changed, name, value)
-            words.append(f"{_WORDS.get(name, name.rpartition('.')[2])} {value}")
+            changed = replace(changed, name, value)
+            words.append(f"{in_a_word(name)} {value}")
         for seed in seeds or (None,):
             told = [*words, f"seed {seed}"] if seed is not None else words
             named = replace_field(changed, name=", ".join([run.name, *told]))
@@ -96,17 +96,3 @@ def _combinations(
 
 def _of_kind(run: Run, kind: str) -> Run:
     return run if kind == run.objective.kind else replace(run, "objective", kind)
-
-
-def _has(run: Run, name: str) -> bool:
-    return ("objective.inv_tau" if name == "objective.tau" else name) in flatten(run) or name in ("data", "model")
-
-
-def _changed(run: Run, name: str, value: str) -> Run:
-    if name != "objective.tau":
-        return replace(run, name, value)
-    try:
-        inverse = 1 / float(value)
-    except (ValueError, ZeroDivisionError):
-        raise ConfigError(f"tau {value!r} is no temperature: write a number above 0, e.g. 0.05.") from None
-    return replace(run, "objective.inv_tau", repr(inverse))

@@ -11,6 +11,7 @@ import tomli_w
 
 from trainer import foreign
 from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
+from trainer.config.names import as_meant, meant, unknown
 from trainer.config.run import SECTIONS, Run
 
 
@@ -69,18 +70,22 @@ def read(path: Path) -> Run:
     return from_toml(text, source=path.name)
 
 
-def replace(run: Run, dotted: str, value: str) -> Run:
-    """`run` with one field changed: `optimiser.batch_size`, `objective.inv_tau`, or `objective` for its kind.
+def replace(run: Run, name: str, value: str) -> Run:
+    """`run` with one field changed: `optimiser.batch_size`, `objective.beta`, or `objective` for its kind.
 
     Raises:
         ConfigError: No such field, or the value does not fit it.
     """
-    section, _, name = dotted.partition(".")
-    if section in SECTIONS and not name:
-        return dataclasses.replace(run, **{section: _section(section, {"kind": value}, f"--set {dotted}")})
+    fields = flatten(run)
+    dotted = meant(name, fields)
+    if dotted is None:
+        raise unknown(name, fields, of=getattr(run.objective, "label", run.objective.kind))
+    value = as_meant(name, dotted, value)
+    section, _, field = dotted.partition(".")
+    if section in SECTIONS and not field:
+        return dataclasses.replace(run, **{section: _section(section, {"kind": value}, dotted)})
     if section in SECTIONS:
-        changed = _replace_field(getattr(run, section), name, value, dotted)
-        return dataclasses.replace(run, **{section: changed})
+        return dataclasses.replace(run, **{section: _replace_field(getattr(run, section), field, value, dotted)})
     return _replace_field(run, section, value, dotted)
 
 
@@ -131,13 +136,11 @@ def _build(cls: type, values: dict[str, Any], source: str) -> Any:
 
 def _replace_field(section: Any, name: str, text: str, dotted: str) -> Any:
     known = {f.name: f for f in plain_fields(type(section))}
-    if name not in known:
-        raise ConfigError(f"--set {dotted}: no such field; known are {', '.join(known)}.")
     hint = field_type(type(section), name)
     try:
         value = _parse(text, hint)
     except ValueError:
-        raise ConfigError(f"--set {dotted}: {text!r} is not {KINDS.get(hint, 'one of the choices')}.") from None
+        raise ConfigError(f"{dotted}: {text!r} is not {KINDS.get(hint, 'one of the choices')}.") from None
     check_field(type(section), known[name], value, dotted.rpartition(".")[0])
     return dataclasses.replace(section, **{name: value})
 
