@@ -9,14 +9,15 @@ its dynamic property `role` (see `set_role`): labels `title`, `secondary`, `smal
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, Literal
 
-import shiboken6
-from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, QTimer, Signal
+from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
+from explorer.theme.dressing import Dressing
 from explorer.theme.tokens import (
     AROUND,
     BETWEEN,
@@ -73,7 +74,8 @@ class Theme(QObject):
     """The one look of the application, light or dark.
 
     Signals:
-        changed: The tokens are others now; what paints itself must repaint.
+        changed: The tokens are others now; what paints itself must repaint. What takes longer than `update` is not
+            connected to this, but handed to `follow`.
     """
 
     changed = Signal()
@@ -83,7 +85,8 @@ class Theme(QObject):
         self._mode: Mode = "system"
         self._application: QApplication | None = None
         self._files: QTemporaryDir | None = None
-        self._sheet, self._undressed = "", list[QWidget]()
+        self._dressing = Dressing(self)
+        self._worn: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
 
     @property
@@ -100,6 +103,21 @@ class Theme(QObject):
     def dark(self) -> bool:
         """Whether the dark tokens are shown."""
         return self.tokens is DARK
+
+    def follow(self, slot: Callable[[], object]) -> None:
+        """Calls a method of a widget (or of its child) when the theme has changed, as long as both live.
+
+        At once if the widget is seen, else in a later turn of the event loop, at the latest when it is shown.
+        """
+        self._dressing.follow(slot)
+
+    def divide(self, *wholes: QWidget) -> None:
+        """When the theme changes, children of these are dressed one by one, and those that nobody sees later.
+
+        They themselves get no sheet: their ground is the palette's, by `setBackgroundRole`.
+        """
+        for whole in wholes:
+            self._dressing.divide(whole)
 
     def apply(self, application: QApplication, mode: Mode | None = None) -> None:
         """Dresses the application: Fusion, fonts, palette, stylesheet; and follows the desktop from here on."""
@@ -121,38 +139,20 @@ class Theme(QObject):
         if wanted is self.tokens and not force:
             return
         self.tokens = wanted
-        self._application.setPalette(_palette(wanted))
+        application = self._application
+        self._dressing.freeze(application)
+        application.setPalette(_palette(wanted))
         self._write_marks(wanted)
-        self._dress(self._application, stylesheet.stylesheet(wanted, dark=self.dark), anew=force)
-        self.changed.emit()
-
-    def _dress(self, application: QApplication, sheet: str, *, anew: bool) -> None:
-        """Gives the sheet to every window that is there, which hands it on to its children and dialogs.
-
-        A new sheet of the application would dress each widget again for every widget above it: ten times the work,
-        in which the window answers nobody. Menus and panels that nobody sees follow one by one.
-        """
-        windows = [widget for widget in application.topLevelWidgets() if widget.parent() is None]
-        self._undressed = []
-        if anew or not windows:
+        sheet = stylesheet.stylesheet(wanted, dark=self.dark)
+        if force or not application.topLevelWidgets():
+            # A new sheet of the application dresses each widget again for every widget above it: ten times the work.
             application.setStyleSheet(sheet)
-            sheet = ""
-        for window in windows:
-            if window.isVisible() or anew:
-                window.setStyleSheet(sheet)
-            else:
-                self._undressed.append(window)
-        self._sheet = sheet
-        if self._undressed:
-            QTimer.singleShot(0, self, self._dress_next)
-
-    def _dress_next(self) -> None:
-        if not self._undressed:
-            return
-        window = self._undressed.pop()
-        if shiboken6.isValid(window):
-            window.setStyleSheet(self._sheet)
-        QTimer.singleShot(0, self, self._dress_next)
+            self._worn = wanted
+        self.changed.emit()
+        if wanted is self._worn:
+            self._dressing.change(application, "", "")
+        else:
+            self._dressing.change(application, "dark" if self.dark else "light", sheet)
 
     def _wants_dark(self, application: QApplication) -> bool:
         if self._mode == "system":
@@ -164,8 +164,9 @@ class Theme(QObject):
         if self._files is None or not self._files.isValid():
             return
         for file, (name, paint) in stylesheet.marks(wanted, dark=self.dark).items():
-            with open(self._files.filePath(file), "wb") as out:
-                out.write(icons.svg(name, paint, 2.25))
+            path = Path(self._files.filePath(file))
+            if not path.exists():  # the disk may be busy, and a mark is the same for good
+                path.write_bytes(icons.svg(name, paint, 2.25))
 
 
 _theme: Theme | None = None
@@ -213,7 +214,7 @@ def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", ch
     if not previous:
         target.setProperty("_icon_follows", True)
         follower = _IconFollower(target)
-        theme().changed.connect(follower.refresh)
+        theme().follow(follower.refresh)
 
 
 class _IconFollower(QObject):

@@ -43,7 +43,7 @@ def stylesheet(now: Tokens, *, dark: bool) -> str:
 _SHEET: Final = """
 * { outline: none; }
 QWidget { color: $text; }
-QMainWindow, QDialog { background: $background; }
+QDialog { background: $background; }
 QLabel { background: transparent; }
 QLabel:disabled { color: $disabled; }
 QLabel[role="title"] { font-size: ${title_px}px; font-weight: 600; }
@@ -234,7 +234,6 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #rail QToolButton:hover { color: $text; background: $hover; }
 #rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
 #bar { background: $background; border-bottom: 1px solid $line; }
-#pages, #details { background: $surface; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }

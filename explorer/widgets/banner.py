@@ -51,7 +51,7 @@ class Banner(QFrame):
         self.action.clicked.connect(self._do)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._details))
         self.dismiss.clicked.connect(self.hide)
-        theme.theme().changed.connect(self._draw_icon)
+        theme.theme().follow(self._draw_icon)
         parent.installEventFilter(self)
         self.hide()
 

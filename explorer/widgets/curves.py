@@ -99,7 +99,7 @@ class CurvePlot(QWidget):
         self._cross.hide()
         self.plot.addItem(self._cross, ignoreBounds=True)
         self._build()
-        theme().changed.connect(self._recolour)
+        theme().follow(self._recolour)
         self._recolour()
 
     def show_panel(self, panel: Panel) -> None:

@@ -35,7 +35,7 @@ class EmptyState(QWidget):
         self.button.clicked.connect(self._trigger)
         self.other.clicked.connect(lambda: self._other_action and self._other_action.trigger())
         self._lay_out()
-        theme.theme().changed.connect(self._draw_icon)
+        theme.theme().follow(self._draw_icon)
 
     def tell(
         self, icon: str, title: str, text: str, action: QAction | None = None, other: QAction | None = None

@@ -77,7 +77,7 @@ class LogTail(QWidget):
         self._rest = b""
         self._timer = QTimer(self, interval=FOLLOW_MS, timeout=self._read)
         self._build()
-        theme().changed.connect(self._mark)
+        theme().follow(self._mark)
 
     def show_file(self, path: Path | None) -> None:
         """Shows the end of `path` and follows it; None empties the view."""

@@ -57,7 +57,7 @@ class Plot(pg.PlotWidget):
             axis.setTickFont(theme.pixel_font(theme.SMALL_PX))
         item.showGrid(x=True, y=True, alpha=0.14)
         self.recolour()
-        theme.theme().changed.connect(self.recolour)
+        theme.theme().follow(self.recolour)
 
     def set_labels(self, *, x: str | None = None, y: str | None = None) -> None:
         """Names the axes, units included (`cosine`, `step`); None leaves one as it is."""

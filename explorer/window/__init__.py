@@ -111,6 +111,7 @@ class Window(QMainWindow):
         row.addWidget(self.rail)
         row.addLayout(right, 1)
         self.setCentralWidget(middle)
+        theme.theme().divide(self, middle)
         self.banner = Banner(middle)
         self.palette_panel = CommandPalette(self)
         self.cheat_sheet = CheatSheet(self)

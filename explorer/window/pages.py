@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
@@ -34,12 +35,10 @@ class Pages(HairlineSplitter):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setObjectName("pages")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._settings = settings
         self.views: dict[str, View] = {}
         self._places: dict[str, QWidget] = {}
         self.stack = QStackedWidget()
-        theme.set_role(self.stack, "surface")
         self.stack.setMinimumWidth(400)
         self.blank = QWidget()
         self.stack.addWidget(self.blank)
@@ -48,6 +47,10 @@ class Pages(HairlineSplitter):
         self._details.hide()
         self.addWidget(self.stack)
         self.addWidget(self._details)
+        for ground in (self, self.stack, self._details):
+            ground.setBackgroundRole(QPalette.ColorRole.Base)
+            ground.setAutoFillBackground(True)
+        theme.theme().divide(self, self.stack, self._details)
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
         self.splitterMoved.connect(self._remember)

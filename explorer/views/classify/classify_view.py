@@ -317,7 +317,7 @@ class ClassifyView(View):
         asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
-        theme.theme().changed.connect(self._recolour)
+        theme.theme().follow(self._recolour)
 
     def _current_changed(self, path: str) -> None:
         if path and path in self._paths:

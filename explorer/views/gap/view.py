@@ -334,7 +334,7 @@ class GapView(View):
         self.whole.clicked.connect(self._measure_whole)
         self._rest.timeout.connect(self._measure_exactly)
         self.working.cancelled.connect(self._on_cancel)
-        theme.theme().changed.connect(self._recolour)
+        theme.theme().follow(self._recolour)
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

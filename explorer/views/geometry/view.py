@@ -213,7 +213,7 @@ class GeometryView(View):
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.course.picked.connect(lambda _key: self._on_course())
         self.working.cancelled.connect(lambda: self.note.setText("Cancelled. Choose another step or run to go on."))
-        theme.theme().changed.connect(self._draw)
+        theme.theme().follow(self._draw)
 
     def _lay_out(self) -> None:
         grid = QGridLayout()

@@ -308,7 +308,7 @@ class InspectView(View):
         self.cancel.clicked.connect(self.asking.cancel)
         self.asking.changed.connect(self._show)
         self.asking.failed.connect(self.status.setText)
-        theme.theme().changed.connect(self._show)
+        theme.theme().follow(self._show)
 
     def _remove(self, paths: Sequence[str]) -> None:
         gone = set(paths)

@@ -191,7 +191,7 @@ class PlotCard(QWidget):
         theme.set_role(self.note, "small")
         self.legend, self.plot = Legend(), LabPlot()
         self.plot.pointed.connect(self._tell)
-        theme.theme().changed.connect(self._tell_legend)
+        theme.theme().follow(self._tell_legend)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
         head.addWidget(self.title)

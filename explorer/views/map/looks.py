@@ -85,7 +85,7 @@ class Looks(QObject):
         details.isolated.connect(self._isolate)
         details.cancel_asked.connect(self._cancel)
         selecting.marked.connect(self.show_legend)
-        theme().changed.connect(self.recolour)
+        theme().follow(self.recolour)
         for index, panel in enumerate(panels):
             panel.map.layer.indexed.connect(partial(self._place_words, index))
 

@@ -266,7 +266,7 @@ class Playground(QWidget):
         self.matrix.cell_chosen.connect(self._matrix_chosen)
         self.matrix.edited.connect(self._edited)
         self.confusion.cell_chosen.connect(self._show_images)
-        theme.theme().changed.connect(self._show)
+        theme.theme().follow(self._show)
 
     def _choices(self, name: str, words: Sequence[str]) -> QButtonGroup:
         group = QButtonGroup(self)

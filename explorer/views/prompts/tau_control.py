@@ -51,7 +51,7 @@ class TauControl(QWidget):
         self.box.edited.connect(self._typed)
         self.to_trained.clicked.connect(lambda: self._jump(self._trained))
         self.to_best.clicked.connect(lambda: self._jump(self._best))
-        theme.theme().changed.connect(self._recolour)
+        theme.theme().follow(self._recolour)
         self._recolour()
 
     @property

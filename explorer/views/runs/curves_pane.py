@@ -63,7 +63,7 @@ class CurvesPane(QWidget):
         self._restore()
         context.jobs.scalars_arrived.connect(self._take_rows)
         context.jobs.snapshots_changed.connect(self._snapshot_came)
-        theme.theme().changed.connect(self._draw)
+        theme.theme().follow(self._draw)
 
     @property
     def metrics(self) -> tuple[str, ...]:

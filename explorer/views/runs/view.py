@@ -378,7 +378,7 @@ class RunsView(View):
         jobs.runs_changed.connect(self._show_runs)
         jobs.went_deaf.connect(self._show_chosen)
         selection.runs_changed.connect(self._show_chosen)
-        theme.theme().changed.connect(self._show_chosen)
+        theme.theme().follow(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)
         self.table.runs.rename_asked.connect(jobs.rename)
         self.table.horizontalHeader().sectionResized.connect(lambda *_: self._remember_columns())

@@ -145,7 +145,7 @@ class AxesPane(Pane):
         self._typing.timeout.connect(self.refresh)
         self.lasso.toggled.connect(self._on_lasso)
         self.context.selection.pairs_changed.connect(self._mark_pairs)
-        theme.theme().changed.connect(self._recolour)
+        theme.theme().follow(self._recolour)
         for side in self.sides:
             side.map.outlined.connect(partial(self._select, side.index))
             side.map.clicked.connect(

@@ -37,7 +37,7 @@ class SimilarityPanel(QFrame):
         self._words = ""
         self._lay_out()
         self.plot.pointed.connect(self._tell_bin)
-        theme.theme().changed.connect(self._tell_legend)
+        theme.theme().follow(self._tell_legend)
 
     def show_run(
         self, run: SimilarityRun, chart: SimilarityChart, edges: np.ndarray, *, top: float | None, density: bool

@@ -18,6 +18,8 @@ from trainer.charts.timeline import Curve, Measure, TimelineRun
 AXIS_PX: Final = 44
 """The same for all, so that one step stands at one place in every curve."""
 LEAST_PX: Final = 44
+FEW: Final = 20
+"""So many points are marked one by one."""
 
 
 class TimeCurve(QWidget):
@@ -34,7 +36,7 @@ class TimeCurve(QWidget):
         self.measure = measure
         self.setObjectName(f"timeline-{measure.key}")
         self._curves: dict[int, Curve] = {}
-        self._items: list[pg.PlotDataItem] = []
+        self._items: dict[int, pg.PlotDataItem] = {}
         self.name = ElidedLabel(measure.label)
         theme.set_role(self.name, "small")
         self.values = (QLabel(), QLabel())
@@ -48,7 +50,7 @@ class TimeCurve(QWidget):
         self.plot.addItem(self.cursor, ignoreBounds=True)
         self.plot.clicked.connect(self.jumped)
         self._lay_out()
-        theme.theme().changed.connect(self._recolour)
+        theme.theme().follow(self._recolour)
         self._recolour()
 
     def show_runs(self, runs: list[TimelineRun], *, last: float, bottom: bool) -> None:
@@ -83,18 +85,17 @@ class TimeCurve(QWidget):
         for label, ink in zip(self.values, (tokens.run_a_text, tokens.run_b_text), strict=True):
             label.setFont(theme.pixel_font(theme.SMALL_PX))
             label.setStyleSheet(f"color: {ink}")
-        for item in self._items:
-            self.plot.removeItem(item)
-        self._items = []
-        for index, curve in sorted(self._curves.items()):
-            pen = pg.mkPen(theme.run_colour(index), width=2)
-            few = len(curve.x) <= 20
-            style = (
-                {"symbol": "o", "symbolSize": 4, "symbolPen": None, "symbolBrush": theme.run_colour(index)}
-                if few
-                else {}
+        for index in set(self._items) - set(self._curves):
+            self.plot.removeItem(self._items.pop(index))
+        for index, curve in self._curves.items():
+            ink, few = theme.run_colour(index), len(curve.x) <= FEW
+            if index not in self._items:
+                self._items[index] = pg.PlotDataItem(connect="finite", symbolSize=4, symbolPen=None)
+                self.plot.addItem(self._items[index])
+            # New data for the old item: to make one takes longer than to draw it.
+            self._items[index].setData(
+                curve.x, curve.y, pen=pg.mkPen(ink, width=2), symbol="o" if few else None, symbolBrush=ink
             )
-            self._items.append(self.plot.plot(curve.x, curve.y, pen=pen, connect="finite", **style))
         known = [curve.y[np.isfinite(curve.y)] for curve in self._curves.values()]
         together = np.concatenate(known) if known else np.empty(0)
         if len(together):

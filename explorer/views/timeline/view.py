@@ -211,8 +211,9 @@ class TimelineView(View):
         self._recolour()
 
     def _on_theme(self) -> None:
+        # The curves follow by themselves.
         if self._reading.chart is not None:
-            self._draw(stay=True)
+            self._recolour()
 
     def _draw_curves(self) -> None:
         runs = list(self._reading.chart.runs) if self._reading.chart else []
@@ -359,7 +360,7 @@ class TimelineView(View):
         self._asking.progressed.connect(self._tell_progress)
         self._asking.ended.connect(self._end_progress)
         self._asking.failed.connect(self._on_failed)
-        theme.theme().changed.connect(self._on_theme)
+        theme.theme().follow(self._on_theme)
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

@@ -220,7 +220,7 @@ class PointMap(pg.GraphicsView):
         self.box.sigRangeChanged.connect(lambda *_: self.view_changed.emit())
         self.layer.drawn.connect(self.drawn)
         self.layer.indexed.connect(self._on_indexed)
-        theme().changed.connect(self._dress)
+        theme().follow(self._dress)
 
     def _announce_settled(self, point: int) -> None:
         self.settled.emit(point, self.mapToGlobal(self.position(point).toPoint()))
