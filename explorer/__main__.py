@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(folder: Path, options: argparse.Namespace) -> int:
+    from PySide6.QtCore import QTimer
     from PySide6.QtGui import QIcon
     from PySide6.QtWidgets import QApplication
 
@@ -69,6 +70,9 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
         # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
         os.environ.update(QT_OPENGL="software", QT_XCB_GL_INTEGRATION="none")
         os.environ["CONTRASTIVE_EXPLORER_WITHOUT_KERNELS"] = "1"
+    interrupted: list[bool] = []
+    # From here on Ctrl-C is no exception: raised in a function that Qt calls, it would end nothing.
+    signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("Contrastive Explorer")
     application.setDesktopFileName("contrastive-explorer")
@@ -85,9 +89,14 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     window.ready.connect(lambda: _trace("all views built"))
     garbage = Garbage()
     window.ready.connect(garbage.keep_what_is_there)
-    # Ctrl-C in the terminal closes the window as its button would; the status bar's timer lets Python see it.
-    signal.signal(signal.SIGINT, lambda *_: window.close())
+    # Ctrl-C in the terminal closes the window without a question; the status bar's timer lets Python see it. By a
+    # timer: a window that is closed before the event loop runs would leave that loop without an end.
+    signal.signal(signal.SIGINT, lambda *_: QTimer.singleShot(0, window.close))
+    # Qt does not leave by itself when the window is closed while its views are being built.
+    application.lastWindowClosed.connect(application.quit)
     window.show()
+    if interrupted:
+        QTimer.singleShot(0, window.close)
     status = application.exec()
     garbage.close()
     hooks.remove()

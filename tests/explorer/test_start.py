@@ -98,6 +98,29 @@ def test_the_lock_of_a_killed_window_is_taken_over(tmp_path: Path) -> None:
     lock.unlock()
 
 
+INTERRUPTED = """
+import os, signal, sys
+from explorer import __main__ as explorer_main
+from explorer.window import Window
+name = sys.argv.pop(1)
+act = getattr(Window, name)
+
+def act_and_press(window, *arguments):
+    act(window, *arguments)
+    os.kill(os.getpid(), signal.SIGINT)
+
+setattr(Window, name, act_and_press)
+sys.exit(explorer_main.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["show", "_move_in"])
+def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, moment: str) -> None:
+    ended = _start(moment, "--workspace", str(tmp_path), program=INTERRUPTED)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 KILLED = """
 import os, sys
 from pathlib import Path

@@ -139,6 +139,9 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
             before |= trainers_of(workspace)
             # To its whole group, as a terminal does when it closes or Ctrl-C is pressed in it.
             (os.kill if sent == signal.SIGKILL else os.killpg)(pid, sent)
+        if not ends(pid, within_s=30.0):
+            trial.wrong.append("the window stays")
+            os.kill(pid, signal.SIGKILL)
         windows.wait()
         for run, process in before.items():
             if identity(process.pid) != process:
@@ -153,6 +156,16 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
         2, "the window is killed (kill -9, hang-up, Ctrl-C, at each point of a launch)", result, len(trials), good
     )
     assert good == len(trials), [trial for trial in trials if trial.wrong]
+
+
+def ends(pid: int, *, within_s: float) -> bool:
+    """Whether the process is gone within the time; nobody has waited for it, so its number is not another's."""
+    deadline = time.monotonic() + within_s
+    while identity(pid) is not None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def trainers_of(workspace: Workspace) -> dict[int, Identity]:
