@@ -1,4 +1,7 @@
-"""What every trainer does towards the store, without a model: `fake_trainer.py RUN WORKSPACE [SECONDS A STEP [OF AT MOST]]`."""
+"""What every trainer does towards the store, without a model.
+
+`fake_trainer.py RUN WORKSPACE [SECONDS A STEP [SECONDS AT MOST]]`
+"""
 
 import sys
 import time
