@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ from PySide6.QtCore import QCoreApplication, QDir, QLockFile, QObject
 
 LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
+OPENING_S: Final = 5.0
+"""How long a window that has the lock may take until its bell is there."""
 _BELL: Final = "contrastive-explorer-"
 
 
@@ -32,12 +35,16 @@ def ring(folder: Path) -> bool:
     """Asks the window that has this workspace to come forward; whether it heard."""
     from PySide6.QtNetwork import QLocalSocket
 
-    socket = QLocalSocket()
-    socket.connectToServer(_name(folder))
-    if not socket.waitForConnected(ANSWER_MS):
-        return False
-    heard = socket.waitForReadyRead(ANSWER_MS)
-    socket.disconnectFromServer()
+    connection = QLocalSocket()
+    deadline = time.monotonic() + OPENING_S
+    connection.connectToServer(_name(folder))
+    while not connection.waitForConnected(ANSWER_MS):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+        connection.connectToServer(_name(folder))
+    heard = connection.waitForReadyRead(ANSWER_MS)
+    connection.disconnectFromServer()
     return heard
 
 

@@ -63,8 +63,13 @@ class Windows:
         order = {"workspace": str(workspace), "name": name, "runs": runs, "point": point}
         return int(self._tell(json.dumps(order)))
 
-    def wait(self) -> int:
-        return int(self._tell("wait"))
+    def race(self, workspace: Path) -> tuple[int, int]:
+        """The numbers of two that start at the same moment."""
+        first, second = self._tell(json.dumps({"race": str(workspace)})).split()
+        return int(first), int(second)
+
+    def wait(self, pid: int | None = None) -> int:
+        return int(self._tell("wait" if pid is None else f"wait {pid}"))
 
     def _tell(self, line: str) -> str:
         self._process.stdin.write(line + "\n")
@@ -156,6 +161,33 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
         2, "the window is killed (kill -9, hang-up, Ctrl-C, at each point of a launch)", result, len(trials), good
     )
     assert good == len(trials), [trial for trial in trials if trial.wrong]
+
+
+def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, tmp_path: Path):
+    tried, wrong, forward = faults.times(20), [], 0
+    for _ in range(tried):
+        pids = windows.race(tmp_path)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            alive = [pid for pid in pids if identity(pid) is not None]
+            if len(alive) < 2 and all((tmp_path / f"ready-{pid}").exists() for pid in alive):
+                break
+            time.sleep(0.02)
+        gone = [pid for pid in pids if pid not in alive]
+        said = "".join((tmp_path / f"said-{pid}").read_text() for pid in gone)
+        opened = [pid for pid in pids if (tmp_path / f"ready-{pid}").exists()]
+        if not (len(alive) == 1 and opened == alive and "is open already" in said):
+            wrong.append((alive, opened, said))
+        forward += "comes to the front" in said
+        # The owner dies without a word, and nobody removes its lock: the next two race for it.
+        for pid in alive:
+            os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            windows.wait(pid)
+    assert (tmp_path / "explorer.lock").exists()
+    words = f"one opens, the other says so ({forward} brought it forward); the lock of a killed one needs no hand"
+    faults.row(14, "two windows of a workspace start at once", words, tried, tried - len(wrong))
+    assert not wrong
 
 
 def ends(pid: int, *, within_s: float) -> bool:

@@ -1,8 +1,10 @@
 """A process that has imported the window and forks one for each line it reads, so that hundreds can be killed.
 
 Lines in: `{"workspace", "name", "runs", "point"}`; out: the window's process number, and its exit status at the next
-line `wait`. The window is the real one with its first view; as soon as it is ready it starts runs as a person would.
-At `point` it kills itself: a place in the launch between two acts that the store or the system sees.
+line `wait`. Or `{"race": workspace}`; out: the numbers of two that start at the same moment, as the command does, and
+the status of one at the line `wait NUMBER`. The window is the real one with its first view; as soon as it is ready it
+starts runs as a person would. At `point` it kills itself: a place in the launch between two acts that the store or the
+system sees.
 """
 
 import functools
@@ -10,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -97,21 +100,52 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
     program._run(Path(workspace), Namespace(theme="light", reset=False, safe=False))
 
 
+def race(workspace: str, at: float) -> int:
+    """In the child: the whole command, its words and its readiness in files of its number."""
+    from explorer import __main__ as program
+    from explorer.window import Window
+
+    os.setsid()
+    said = os.open(f"{workspace}/said-{os.getpid()}", os.O_WRONLY | os.O_CREAT, 0o600)
+    os.dup2(said, 2)
+    begin = Window._begin
+
+    def begin_and_tell(window: Window) -> None:
+        window.ready.connect(lambda: Path(f"{workspace}/ready-{os.getpid()}").touch())
+        begin(window)
+
+    Window._begin = begin_and_tell
+    time.sleep(max(0.0, at - time.monotonic()))
+    return program.main(["--workspace", workspace, "--theme", "light"])
+
+
+def fork(act: Callable[[], int | None]) -> int:
+    """The number of a child that ends with what `act` returns."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        code = act() or 0
+    finally:
+        os._exit(code)
+
+
 def main() -> None:
     """Obeys until the input ends."""
     warm()
     print("ready", flush=True)
     child = 0
     for line in sys.stdin:
-        if line.strip() == "wait":
-            print(os.waitpid(child, 0)[1], flush=True)
+        if line.startswith("wait"):
+            print(os.waitpid(int(line.partition(" ")[2] or child), 0)[1], flush=True)
             continue
-        child = os.fork()
-        if child == 0:
-            try:
-                open_window(**json.loads(line))
-            finally:
-                os._exit(0)
+        order = json.loads(line)
+        if "race" in order:
+            start = functools.partial(race, order["race"], time.monotonic() + 0.2)
+            print(fork(start), fork(start), flush=True)
+            continue
+        child = fork(functools.partial(open_window, **order))
         print(child, flush=True)
 
 
