@@ -197,6 +197,25 @@ class ReadData:
     opened: bool = False
 
 
+@dataclass(frozen=True)
+class Example:
+    """One pair of the answer to `ReadData`.
+
+    Attributes:
+        path: Where its image lies, as text: a file, a member of a tar, a row of a table.
+        item: Its name in the data set.
+        caption: A plain text.
+        label: Its class, or empty.
+        split: Which it belongs to.
+    """
+
+    path: str
+    item: str
+    caption: str
+    label: str
+    split: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cancel:
     """End the question `target`; it is answered with an error of kind `cancelled`."""

@@ -14,6 +14,16 @@ from trainer.messages import Failure
 
 AT_ONCE: Final = 2
 """Long questions answered side by side; further ones wait their turn."""
+WAITS: Final = "waiting for its turn"
+"""How the note begins that a question in the queue tells as its progress."""
+STARTS: Final = "starting"
+_CALLED: Final = {
+    "saliency": "a picture is explained",
+    "embed_independent": "pictures are embedded",
+    "build_index": "an index is built",
+    "evaluate": "an evaluation is made",
+    "read_data": "data are read",
+}
 
 
 class LongQuestions(QObject):
@@ -33,6 +43,7 @@ class LongQuestions(QObject):
         self._waiting: OrderedDict[int, Pending] = OrderedDict()
         self._running: dict[int, AnswerProcess] = {}
         self._asked: dict[int, Pending] = {}
+        self._told: set[int] = set()
 
     @property
     def count(self) -> int:
@@ -43,6 +54,7 @@ class LongQuestions(QObject):
         """Starts a process for the question, now or when it is its turn."""
         self._waiting[number] = pending
         self._start_next()
+        self._tell_waiting_soon()
         self.count_changed.emit(self.count)
 
     def cancel(self, number: int) -> None:
@@ -69,6 +81,9 @@ class LongQuestions(QObject):
             process = AnswerProcess(self._command, "process of this question", self)
             process.died.connect(self.died)
             self._running[number], self._asked[number] = process, pending
+            if number in self._told:
+                self._told.discard(number)
+                QTimer.singleShot(0, self, lambda pending=pending: _note(pending, STARTS))
             process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
 
     def _done(self, number: int) -> Callable[[dict[str, Any]], None]:
@@ -95,7 +110,25 @@ class LongQuestions(QObject):
         if process is not None:
             process.retire()
         self._start_next()
+        self._tell_waiting_soon()
         self.count_changed.emit(self.count)
+
+    def _tell_waiting_soon(self) -> None:
+        """Later: whoever asks does not know the number of the question yet."""
+        if self._waiting:
+            QTimer.singleShot(0, self, self._tell_waiting)
+
+    def _tell_waiting(self) -> None:
+        under_way = [_CALLED.get(one.question.ask, "a question is answered") for one in self._asked.values()]
+        for place, (number, pending) in enumerate(list(self._waiting.items())):
+            self._told.add(number)
+            before = f", {place} before it" if place else ""
+            _note(pending, f"{WAITS} while {' and '.join(under_way)}{before}")
+
+
+def _note(pending: Pending, words: str) -> None:
+    if pending.wanted and pending.progress is not None:
+        pending.progress(0.0, words)
 
 
 def _tell(pending: Pending, failure: Failure) -> None:

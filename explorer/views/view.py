@@ -129,10 +129,10 @@ class View(QWidget):
         """Shows what the selection and the store say now. Called whenever the view is shown; must be quick."""
 
     def show_empty(
-        self, icon: str, title: str, text: str, action: QAction | None = None, other: QAction | None = None
+        self, icon: str, title: str, text: str, action: QAction | None = None, *others: QAction | None
     ) -> None:
-        """Shows an empty state that teaches, in place of the body, with a primary action and perhaps another."""
-        self._empty.tell(icon, title, text, action, other)
+        """Shows an empty state that teaches, in place of the body, with a primary action and perhaps two others."""
+        self._empty.tell(icon, title, text, action, *others)
         self._pages.setCurrentWidget(self._empty)
 
     def show_no_run(self, icon: str, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
@@ -12,7 +14,7 @@ TEXT_PX = 440
 
 
 class EmptyState(QWidget):
-    """A centred picture, title, sentence, at most one primary button and beside it at most one other."""
+    """A centred picture, title, sentence, at most one primary button and beside it at most two others."""
 
     def __init__(self, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
         """Shows nothing yet; `width` is how wide its lines are, in pixels."""
@@ -29,19 +31,21 @@ class EmptyState(QWidget):
         self._text.setFixedWidth(width)
         self.button = QPushButton(objectName="emptyStateButton")
         theme.set_role(self.button, "primary")
-        self.other = QPushButton(objectName="emptyStateOther")
-        self._action: QAction | None = None
-        self._other_action: QAction | None = None
-        self.button.clicked.connect(self._trigger)
-        self.other.clicked.connect(lambda: self._other_action and self._other_action.trigger())
+        self.other, self.third = (QPushButton(objectName=f"emptyState{name}") for name in ("Other", "Third"))
+        self._actions: list[QAction | None] = [None, None, None]
+        for place, button in enumerate(self._buttons):
+            button.clicked.connect(partial(self._trigger, place))
         self._lay_out()
         theme.theme().follow(self._draw_icon)
 
-    def tell(
-        self, icon: str, title: str, text: str, action: QAction | None = None, other: QAction | None = None
-    ) -> None:
+    @property
+    def _buttons(self) -> tuple[QPushButton, QPushButton, QPushButton]:
+        return self.button, self.other, self.third
+
+    def tell(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
         """Shows this; the buttons are there if there are actions, with their words."""
-        self._icon_name, self._action, self._other_action = icon, action, other
+        self._icon_name = icon
+        self._actions = [*actions, None, None, None][:3]
         self._draw_icon()
         self._title.setText(title)
         self._text.setText(text)
@@ -49,16 +53,16 @@ class EmptyState(QWidget):
         # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
         # layout of its own yet, it is -1.
         self._text.setMinimumHeight(max(0, self._text.heightForWidth(self._text.width())))
-        for button, does in ((self.button, action), (self.other, other)):
+        for button, does in zip(self._buttons, self._actions, strict=True):
             button.setVisible(does is not None)
             if does is not None:
                 button.setText(does.text())
                 button.setAccessibleName(does.text())
                 button.setEnabled(does.isEnabled())
 
-    def _trigger(self) -> None:
-        if self._action is not None:
-            self._action.trigger()
+    def _trigger(self, place: int, _checked: bool = False) -> None:
+        if (action := self._actions[place]) is not None:
+            action.trigger()
 
     def _draw_icon(self) -> None:
         self._icon.setPixmap(theme.icon(self._icon_name, 40, "outline").pixmap(40, 40))
@@ -66,8 +70,8 @@ class EmptyState(QWidget):
     def _lay_out(self) -> None:
         row = QHBoxLayout()
         row.addStretch()
-        row.addWidget(self.button)
-        row.addWidget(self.other)
+        for button in self._buttons:
+            row.addWidget(button)
         row.addStretch()
         column = QVBoxLayout(self)
         column.setSpacing(theme.INSIDE)

@@ -264,15 +264,20 @@ def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start
     hanging = [Ear() for _ in range(AT_ONCE)]
     numbers = [asker.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
     waiting, never = Ear(), Ear()
-    asker.ask(saliency("hello"), done=waiting.done, failed=waiting.failed)
-    unasked = asker.ask(saliency("hello"), done=never.done, failed=never.failed)
+    asker.ask(saliency("hello"), done=waiting.done, failed=waiting.failed, progress=waiting.note)
+    unasked = asker.ask(saliency("hello"), done=never.done, failed=never.failed, progress=never.note)
+    assert not waiting.told, "whoever asks does not know the number yet"
     qtbot.waitUntil(lambda: all(ear.told for ear in hanging))
     assert not waiting.heard
+    while_two = "waiting for its turn while a picture is explained and a picture is explained"
+    assert waiting.told[-1] == (0.0, while_two)
+    assert never.told[-1] == (0.0, f"{while_two}, 1 before it")
     asker.cancel(unasked)
     asker.cancel(numbers[0])
     qtbot.waitUntil(lambda: hanging[0].heard and waiting.heard and never.heard)
     assert hanging[0].failure == never.failure == Failure("cancelled", "Cancelled.")
     assert waiting.answer is not None
+    assert (0.0, "starting") in waiting.told
     assert not hanging[1].heard
     asker.cancel(numbers[0])  # A question that is over already
     asker.close()

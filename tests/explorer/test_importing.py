@@ -15,6 +15,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabWidget, QWidget
 from pytestqt.qtbot import QtBot
 
+from explorer.asker.long_questions import WAITS
 from explorer.background import Background
 from explorer.hooks import Hooks
 from explorer.views import VIEWS
@@ -182,6 +183,7 @@ class FakeAsker(QObject):
         self.asked: list[ReadData] = []
         self.cancelled: list[int] = []
         self.waiting: list[Callable[[], None]] = []
+        self.told: list[Callable[[float, str], None]] = []
         self.failing: Failure | None = None
         self.holding = False
 
@@ -197,6 +199,7 @@ class FakeAsker(QObject):
                 failed(Failure("unreadable", str(problem)))
 
         self.asked.append(question)
+        self.told.append(progress)
         failing = self.failing
         act = reply if failing is None else lambda: failed(failing)
         if self.holding:
@@ -257,6 +260,43 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     window.show_palette()
     assert any("Import data" in action.text() for action in window.actions())
     window.palette_panel.close_panel()
+
+
+def test_a_button_in_the_empty_runs_view_opens_it(window: Window, qtbot: QtBot) -> None:
+    state = window.pages.views["runs"].findChild(EmptyState)
+    assert (state.other.text(), state.other.isVisible(), state.third.text()) == ("Import data…", True, "New run")
+    qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
+    sheet = _sheet(window)
+    assert "Which pairs?" in _words(sheet)
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+
+
+def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
+    form = window.pages.views["runs"].open_new_run()
+    form.preset.setCurrentIndex(form.preset.findData("cloob-folder"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    form.section("data").form.editor("path").setText(str(folder))
+    qtbot.mouseClick(_button(form, "new-run-import"), Qt.MouseButton.LeftButton)
+    assert not form.isVisible()
+    sheet = _sheet(window)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    again = next(form for form in window.findChildren(NewRun) if form.isVisible())
+    assert (again.preset_name, again.run().data.path) == ("cloob-folder", str(folder))
+    qtbot.keyClick(again, Qt.Key.Key_Escape)
+
+
+def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    told = asker.told[0]
+    told(0.0, f"{WAITS} while an evaluation is made")
+    assert "Waiting for its turn" in _words(sheet)
+    assert "while an evaluation is made." in _words(sheet)
+    qtbot.waitUntil(lambda: sheet.working.note.text().startswith("waiting for its turn"))
+    told(0.2, "Reading captions: 500 of 2,500")
+    assert "Looking at it" in _words(sheet)
+    qtbot.waitUntil(lambda: "500 of 2,500" in sheet.working.note.text())
 
 
 def test_data_dropped_before_the_views_are_there_waits_for_them(

@@ -17,11 +17,11 @@ import numpy as np
 
 from trainer import config
 from trainer.data import DataError, Pairs, load
-from trainer.data.folder import images_below
+from trainer.data.folder import TOLD_EVERY
 from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
-from trainer.messages import ReadData
+from trainer.messages import Example, ReadData
 from trainer.pictures import SUFFIXES, Location, Member, location
 
 EXAMPLES: Final = 10
@@ -33,17 +33,6 @@ _TEXTS: Final = (".txt", ".md", ".json", ".csv", ".cls")
 
 Progress = Callable[[float, str], None]
 Lines = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Example:
-    """One pair: its image's location as text, its name in the data set, its caption, its class or "", its split."""
-
-    path: str
-    item: str
-    caption: str
-    label: str
-    split: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +96,7 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         progress: Told the share done; may raise to stop.
     """
     data = config.absolute(data)
-    beside, closed = _beside(data)
+    beside, closed = _beside(data, progress)
     facts: dict[str, Any] = {
         "data": data,
         "opened": opened,
@@ -222,27 +211,34 @@ def _spread(n: int) -> list[int]:
     return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
 
 
-def _beside(data: config.Data) -> tuple[dict[str, Any], Lines]:
+def _beside(data: config.Data, progress: Progress) -> tuple[dict[str, Any], Lines]:
     """What a folder or table shows before its pairs are listed; and (folder, reason) of those that cannot be read."""
     if isinstance(data, config.Table):
         return {"columns": config.table_columns(Path(data.path), data.separator)}, []
     root = Path(getattr(data, "path", ""))
     if not isinstance(data, config.Folder | config.ClassFolder) or not root.is_dir():
         return {}, []
-    pictures: Sequence[Path] = images_below(root)[:PICTURES]
-    passed_over, closed = _walked(root)
-    return {"pictures": [str(picture) for picture in pictures], "passed_over": passed_over}, closed
+    return _walked(root, progress)
 
 
-def _walked(root: Path) -> tuple[dict[str, int], Lines]:
+def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
     endings: Counter[str] = Counter()
     closed: list[OSError] = []
-    for _, below, files in os.walk(root, onerror=closed.append):
+    pictures: list[str] = []
+    seen = 0
+    for folder, below, files in os.walk(root, onerror=closed.append):
         below[:] = [name for name in below if not name.startswith(".")]
-        names = (name for name in files if not name.startswith("."))
-        endings.update(os.path.splitext(name)[1].lower() or "no ending" for name in names)
+        for name in (name for name in files if not name.startswith(".")):
+            ending = os.path.splitext(name)[1].lower()
+            endings[ending or "no ending"] += 1
+            if ending in SUFFIXES:
+                pictures.append(os.path.join(folder, name))
+            seen += 1
+            if seen % TOLD_EVERY == 0:
+                progress(0.0, f"Looking into the folder: {seen:,} files")
     others = {ending: count for ending, count in endings.most_common() if ending not in (*SUFFIXES, *_TEXTS)}
-    return others, [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
+    told = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
+    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, told
 
 
 def _free(folder: Path) -> int:

@@ -27,7 +27,7 @@ def class_sources(
     Args:
         data: Which folder. Of a film, the middle frame is the image.
         workspace_folder: Keeps those frames.
-        progress: Told how many films are done.
+        progress: Told how many images there are, then how many films are done.
 
     Raises:
         DataError: There is no such folder, or no folder with images in it.
@@ -62,7 +62,7 @@ def _of_folder(
     names = class_names(classes, config.dataset_name(root))
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    files = images_below(root, SUFFIXES | videos.SUFFIXES)
+    files = images_below(root, SUFFIXES | videos.SUFFIXES, progress=progress)
     films = [file for file in files if file.suffix.lower() in videos.SUFFIXES]
     frames: dict[str, Source] = {}
     if films:

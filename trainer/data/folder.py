@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,14 +14,27 @@ from trainer.pictures import SUFFIXES
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
 
+TOLD_EVERY: Final = 500
+"""Items after which it is told how many there are."""
+
+Progress = Callable[[float, str], None]
+
 NO_NAME: Final = "Its name is no UTF-8 text; rename it."
 """Of a file whose name could be written neither to the database nor to a table."""
 
 
-def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
+def silent(_share: float, _note: str) -> None:
+    """Tells nobody how far it is."""
+
+
+def folder_sources(path: str, progress: Progress = silent) -> tuple[list[Source], list[tuple[str, str]]]:
     """The pairs at any depth of a folder, sorted by path; and (path, reason) for each image without a usable caption.
 
     Hidden files and folders are passed over.
+
+    Args:
+        path: Of the folder.
+        progress: Told how many images there are, then how many captions have been read; may raise to stop.
 
     Raises:
         DataError: There is no such folder, or no image in it.
@@ -31,7 +44,10 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    for image in images_below(root):
+    images = images_below(root, progress=progress)
+    for number, image in enumerate(images):
+        if number and number % TOLD_EVERY == 0:
+            progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
         relative = image.relative_to(root).as_posix()
         if not foreign.is_text(relative):
             problems.append((foreign.spelled(relative), NO_NAME))
@@ -45,9 +61,14 @@ def folder_sources(path: str) -> tuple[list[Source], list[tuple[str, str]]]:
     return found, problems
 
 
-def images_below(root: Path, endings: frozenset[str] = SUFFIXES) -> list[Path]:
+def images_below(root: Path, endings: frozenset[str] = SUFFIXES, *, progress: Progress = silent) -> list[Path]:
     """The files named as images at any depth of a folder, sorted by path; what is hidden is passed over."""
-    return sorted(_walk(root, endings), key=lambda image: image.relative_to(root).as_posix())
+    found: list[Path] = []
+    for image in _walk(root, endings):
+        found.append(image)
+        if len(found) % TOLD_EVERY == 0:
+            progress(0.0, f"Looking for pictures: {len(found):,} found")
+    return sorted(found, key=Path.as_posix)
 
 
 def _walk(root: Path, endings: frozenset[str]) -> Iterator[Path]:

@@ -75,15 +75,15 @@ def _found(
         read = folder_sources
     else:
         read = _table_at(data)
-    found, problems = read(data.path)
+    found, problems = read(data.path, progress)
     if not data.heldout_path.strip():
         return {"train": found}, problems
-    heldout, more = read(data.heldout_path)
+    heldout, more = read(data.heldout_path, progress)
     return {"train": found, "heldout": heldout}, problems + more
 
 
-def _table_at(data: config.Table) -> Callable[[str], tuple[list[Source], list[tuple[str, str]]]]:
-    return lambda path: table_sources(replace(data, path=path))
+def _table_at(data: config.Table) -> Callable[[str, Progress], tuple[list[Source], list[tuple[str, str]]]]:
+    return lambda path, progress: table_sources(replace(data, path=path), progress)
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config, foreign
+from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
 from trainer.data.pairs import DataError, Source
 from trainer.pictures import Cell
@@ -27,8 +28,10 @@ _FEW_ROWS: Final = 1_000_000
 Problems = list[tuple[str, str]]
 
 
-def record_sources(table: config.Table) -> tuple[list[Source], Problems]:
+def record_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], Problems]:
     """The pairs of a JSONL or Parquet file in its order, other plain columns as metadata; and (row, reason).
+
+    `progress` is told how many rows have been read; it may raise to stop.
 
     Raises:
         DataError: The file cannot be read, lacks a column, or has no usable row.
@@ -37,7 +40,9 @@ def record_sources(table: config.Table) -> tuple[list[Source], Problems]:
     rows = _parquet_rows(path, table) if path.suffix.lower() == ".parquet" else _json_rows(path)
     found: list[Source] = []
     problems: Problems = []
-    for where, row in rows:
+    for number, (where, row) in enumerate(rows):
+        if number and number % TOLD_EVERY == 0:
+            progress(0.0, f"Reading rows: {number:,}")
         try:
             found.append(pair(path, row, table) if isinstance(row, dict) else _raise(row))
         except ValueError as reason:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config, foreign
+from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source
 from trainer.data.records import pair, record_sources
@@ -15,22 +16,26 @@ _SEPARATORS: Final = (",", "\t", ";")
 _RECORDS: Final = (".jsonl", ".ndjson", ".parquet")
 
 
-def table_sources(table: config.Table) -> tuple[list[Source], list[tuple[str, str]]]:
+def table_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], list[tuple[str, str]]]:
     """The pairs of a table in its order, columns beyond path and caption as metadata; and (line, reason) for bad lines.
+
+    `progress` is told how many rows have been read; it may raise to stop.
 
     Raises:
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
     """
     path = foreign.expanded(table.path)
     if path.suffix.lower() in _RECORDS:
-        return record_sources(table)
+        return record_sources(table, progress)
     try:
         lines = read_lines(path, _separator(_first_line(path), table))
         header = next(lines, Line(1))
         _check_header(path, header, table)
         found: list[Source] = []
         problems: list[tuple[str, str]] = []
-        for line in lines:
+        for number, line in enumerate(lines):
+            if number and number % TOLD_EVERY == 0:
+                progress(0.0, f"Reading rows: {number:,}")
             try:
                 found.append(_source(path, header.cells, line, table))
             except ValueError as reason:

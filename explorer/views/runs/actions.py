@@ -43,6 +43,13 @@ def _one(runs: Sequence[RunRow]) -> bool:
 
 DEEDS: Final[dict[str, Deed]] = {
     "new": Deed("New run", "plus", "Ctrl+N", "Start a run from a preset", lambda runs: True),
+    "import": Deed(
+        "Import data\u2026",
+        "folder-open",
+        "",
+        "See what a folder, table or tar of pairs holds, then train on it  (Ctrl+Shift+O)",
+        lambda runs: True,
+    ),
     "stop": Deed(
         "Stop",
         "circle-stop",
@@ -114,7 +121,7 @@ DEEDS: Final[dict[str, Deed]] = {
     "folder": Deed("Open folder", "folder-open", "", "Show the files of the run", _one),
 }
 
-TOOLBAR: Final = ("stop", "end", "resume", "duplicate", "delete", "", "show-a", "show-b")
+TOOLBAR: Final = ("import", "", "stop", "end", "resume", "duplicate", "delete", "", "show-a", "show-b")
 CONTEXT_MENU: Final = (
     "pause",
     "resume",

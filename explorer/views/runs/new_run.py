@@ -62,9 +62,11 @@ class NewRun(QDialog):
 
     Signals:
         chosen: The valid configuration and the name of the preset it came from.
+        import_asked: Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
     """
 
     chosen = Signal(object, str)
+    import_asked = Signal(str, str)
 
     def __init__(
         self,
@@ -215,6 +217,8 @@ class NewRun(QDialog):
             section = SectionForm(name, folded=name in FOLDED, parent=inside)
             section.changed.connect(self._check_later)
             self._sections[name] = section
+            if name == "data":
+                section.add_button(self._import_button())
             column.addWidget(hairline())
             column.addWidget(section)
         column.addStretch(1)
@@ -265,6 +269,17 @@ class NewRun(QDialog):
         for button in (copy, cancel, self.start):
             row.addWidget(button)
         return foot
+
+    def _import_button(self) -> QPushButton:
+        button = QPushButton("Import\u2026", self, objectName="new-run-import", autoDefault=False)
+        button.setToolTip("See what a folder, table or tar of pairs holds, and what is wrong with it, before training")
+        button.clicked.connect(self._import)
+        return button
+
+    def _import(self) -> None:
+        path = getattr(self.section("data").value(), "path", "")
+        self.reject()
+        self.import_asked.emit(str(path).strip(), self.preset_name)
 
     def _take_preset(self) -> None:
         """Shows the preset's values; a name that the person typed stays."""
@@ -332,13 +347,17 @@ class SectionForm(QWidget):
         if problems:
             self.fold.setChecked(True)
 
+    def add_button(self, button: QPushButton) -> None:
+        """Puts a button at the right end of the section's head."""
+        self._head_row.addWidget(button)
+
     def _head(self) -> QHBoxLayout:
         self.fold = Fold(TITLES[self.name], strong=True, parent=self)
         self.fold.setObjectName(f"{self.name}-fold")
         self.fold.setAccessibleName(f"Fields of {TITLES[self.name]}")
         self.fold.setFixedWidth(LABEL_WIDTH)
         self.fold.toggled.connect(self._inside.setVisible)
-        row = QHBoxLayout()
+        self._head_row = row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
         row.addWidget(self.fold)
         row.addWidget(self.kind)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -60,7 +60,12 @@ class RunsView(View):
         table: All runs.
         curves, log, config: What is shown of the chosen runs.
         actions_of_runs: What can be done with them.
+
+    Signals:
+        import_asked: Pairs are to be imported: where they lie, or nothing.
     """
+
+    import_asked = Signal(str)
 
     title = "Runs"
     question = "Which runs are there, and how do they learn?"
@@ -70,6 +75,7 @@ class RunsView(View):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._choose_when_there: int | None = None
+        self._preset_for_import = ""
         self.table = RunsTable()
         self.actions_of_runs = RunActions(self)
         self.start_demo = QAction("Start the demo runs", self)
@@ -93,7 +99,8 @@ class RunsView(View):
         return [*words, "--axis", self.curves.axis, "--smoothing", f"{self.curves.smoothing:g}"]
 
     def actions_for_palette(self) -> list[QAction]:
-        return [self.start_demo, *self.actions_of_runs.by_name.values(), *self.curves.actions_for_palette()]
+        own = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")  # the window's too
+        return [self.start_demo, *own, *self.curves.actions_for_palette()]
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -116,7 +123,8 @@ class RunsView(View):
 
     def train_on(self, data: config.Data, pairs: int | None, image_size: int) -> NewRun | None:
         """Opens the sheet for a new run on imported data: so many pairs to train on, prepared at `image_size`."""
-        return self._open_sheet(None, "clip-folder", data=data, pairs=pairs, image_size=image_size)
+        preset, self._preset_for_import = self._preset_for_import or "clip-folder", ""
+        return self._open_sheet(None, preset, data=data, pairs=pairs, image_size=image_size)
 
     def _open_sheet(self, start_from: config.Run | None, preset: str, **about: Any) -> NewRun | None:
         try:
@@ -127,8 +135,17 @@ class RunsView(View):
         sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, done=self._choose_soon))
+        sheet.import_asked.connect(self._import_for)
         sheet.open()
         return sheet
+
+    def _import(self) -> None:
+        self._import_for("", "")
+
+    def _import_for(self, path: str, preset: str) -> None:
+        """Asks for the import sheet; what is trained on it then begins with this preset."""
+        self._preset_for_import = preset
+        self.import_asked.emit(path)
 
     def _duplicate(self) -> None:
         for run in self.table.chosen()[:1]:
@@ -250,8 +267,10 @@ class RunsView(View):
                 "activity",
                 "No run yet",
                 "A run is one training of a model. The demo trains a CLIP and then a CLOOB run on drawn scenes, "
-                "in the background; you can watch them here from the first step.",
+                "in the background; you can watch them here from the first step. For pairs of your own, drop a folder, "
+                "table or tar on the window, or import it.",
                 self.start_demo,
+                self.actions_of_runs["import"],
                 self.actions_of_runs["new"],
             )
 
@@ -393,6 +412,7 @@ class RunsView(View):
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(jobs.start_demo)
         deeds["new"].triggered.connect(self.open_new_run)
+        deeds["import"].triggered.connect(self._import)
         deeds["stop"].triggered.connect(lambda: self._stop())
         deeds["stop-epoch"].triggered.connect(lambda: self._stop("epoch"))
         for what in ("pause", "save", "evaluate"):

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 
 from explorer import theme
 from explorer.models.pictures import Pictures
-from explorer.window.importing.read import Example
+from trainer.messages import Example
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
+from trainer.messages import Example
 from trainer.store.disk import room_for_cache
 
 Kind = (
@@ -23,17 +24,6 @@ NOT_USED: Final = "not used"
 
 _OPENED_AT_ONCE: Final = (20_000, 512 * 2**20)
 """Pairs and bytes up to which every picture is opened without asking."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """A pair to look at."""
-
-    path: str
-    item: str
-    caption: str
-    label: str
-    split: str
 
 
 @dataclass(frozen=True)

@@ -8,32 +8,23 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QStackedWidget,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.asker import Asker
+from explorer.asker.long_questions import WAITS
 from explorer.background import Background
 from explorer.export import shell_command
-from explorer.models.pictures import Pictures
 from explorer.views.view import hairline
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.working import Ticket
 from explorer.window import drops
 from explorer.window.importing import read, words
-from explorer.window.importing.pairs import PairGrid
+from explorer.window.importing.foot import Foot, classify_words
 from explorer.window.importing.parts import Cost, Options, PathLine, labelled, row
 from explorer.window.importing.read import Reading
-from explorer.window.importing.report import Line, ReportPane
+from explorer.window.importing.report import Line
+from explorer.window.importing.shown import Shown
 from explorer.window.pages import refuse_drops
 from trainer import config
 from trainer.messages import Failure, ReadData
@@ -41,12 +32,6 @@ from trainer.messages import Failure, ReadData
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
 MOST_WIDE, MOST_HIGH = 1_240, 900
-PICTURE: Final = 240
-"""Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
-_WELCOME: Final = (
-    "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
-    "WebDataset tars. Drop it here, or choose it. Your files stay as they are."
-)
 
 
 class ImportData(QDialog):
@@ -177,10 +162,17 @@ class ImportData(QDialog):
             question,
             done=partial(self._take, ticket, question),
             failed=partial(self._fail, ticket),
-            progress=partial(_tell, ticket),
+            progress=partial(self._told, ticket),
             owner=self,
         )
         self._show()
+
+    def _told(self, ticket: Ticket, share: float, note: str) -> None:
+        if ticket.cancelled:
+            return
+        ticket(share, note)
+        if self.reading is None:
+            self.tabs.explain(words.waiting(note) if note.startswith(WAITS) else words.LOOKING)
 
     def _stop(self) -> None:
         """Ends the question that is open, if any; nothing comes of it."""
@@ -194,7 +186,7 @@ class ImportData(QDialog):
         self._stop()
         self._show()
         if self.reading is None:
-            self._explain("circle-stop", "Reading was cancelled", "Your files stay as they are.", "again")
+            self.tabs.explain(words.CANCELLED)
         self.shown.emit()
 
     def _take(self, ticket: Ticket, question: ReadData, answer: dict[str, Any]) -> None:
@@ -230,7 +222,7 @@ class ImportData(QDialog):
             self.reading, self._lines = None, []
             self._show()
             name = Path(self._read_path).name or self._read_path
-            self._explain("triangle-alert", f"{name} cannot be read", _sentences(failure), "again")
+            self.tabs.explain(words.unreadable(name, _sentences(failure)))
         else:
             self._show()
             self._say(_sentences(failure), wrong=True)
@@ -278,25 +270,13 @@ class ImportData(QDialog):
         self.copy.setEnabled(bool(self.path.text().strip()))
         self._show_counts(reading)
         self._show_cost(reading, asked)
-        pictures = len(reading.pictures) if reading else 0
-        only_pictures = bool(reading and pictures and not reading.used)
-        self.classify.setVisible(bool(pictures) and not only_pictures)
-        self.classify.setText(_classify_words(pictures))
-        self._actions["classify"].setText(_classify_words(pictures))
-        self.grid.pairs.show(reading.examples if reading else ())
-        if reading and reading.examples:
-            self.pairs_page.setCurrentWidget(self.grid)
-        elif reading is None:
-            self._show_waiting(asked)
-        else:
-            self._explain(*words.of_trouble(reading, self._lines))
-        self._show_report()
-
-    def _show_waiting(self, asked: bool) -> None:
-        if asked:
-            self._explain("folder-open", "Looking at it…", "Pairs are listed first, then every picture is opened.")
-        elif not self._read_path:
-            self._explain("folder-open", "Which pairs?", _WELCOME, "folder", "file")
+        self.foot.offer_classify(reading)
+        self._actions["classify"].setText(classify_words(len(reading.pictures) if reading else 0))
+        self.tabs.show_reading(reading, self._lines)
+        if reading is not None and not reading.examples:
+            self.tabs.explain(words.of_trouble(reading, self._lines))
+        elif reading is None and (asked or not self._read_path):
+            self.tabs.explain(words.LOOKING if asked else words.WELCOME)
 
     def _show_counts(self, reading: Reading | None) -> None:
         self._say(words.counted(reading) if reading and reading.found else "")
@@ -308,18 +288,6 @@ class ImportData(QDialog):
         used = reading is not None and reading.used > 0
         cost = words.cost(reading, self.image_size) if reading and used else ""
         self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not asked))
-
-    def _show_report(self) -> None:
-        examples = len(self.reading.examples) if self.reading else 0
-        self.tabs.setTabText(0, "Ten pairs" if examples in (0, 10) else f"{examples} pairs")
-        self.tabs.setTabText(1, f"Import report ({len(self._lines):,})")
-        self.tabs.setTabEnabled(1, bool(self._lines))
-        self.tabs.tabBar().setVisible(self.reading is not None)
-        self.report.show_lines(self._lines, self.reading.name if self.reading else "import")
-
-    def _explain(self, icon: str, title: str, text: str, action: str = "", other: str = "") -> None:
-        self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
-        self.pairs_page.setCurrentWidget(self.empty)
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
         self.note.setText(text)
@@ -370,41 +338,23 @@ class ImportData(QDialog):
         self.cost.opened.connect(self.open_pictures)
         self.cost.edited.connect(self._size_edited)
         column.addWidget(self.cost)
-        column.addWidget(self._tabs(), 1)
+        self.tabs = Shown(self._background, self._actions, self)
+        self.grid, self.report = self.tabs.grid, self.tabs.report
+        column.addWidget(self.tabs, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(column, 1)
         layout.addWidget(hairline())
-        layout.addLayout(self._foot())
+        layout.addWidget(self._foot())
 
-    def _tabs(self) -> QTabWidget:
-        pictures = Pictures(self._background, self, edge=PICTURE)
-        self.grid, self.empty = PairGrid(pictures, self), EmptyState(self, width=520)
-        self.pairs_page = QStackedWidget(self)
-        self.pairs_page.addWidget(self.grid)
-        self.pairs_page.addWidget(self.empty)
-        self.report = ReportPane(self._background, self)
-        self.tabs = QTabWidget(self, objectName="import-tabs")
-        self.tabs.addTab(self.pairs_page, "Ten pairs")
-        self.tabs.addTab(self.report, "Import report")
-        return self.tabs
-
-    def _foot(self) -> QHBoxLayout:
-        self.copy = QPushButton("Copy as command", self, objectName="import-copy", autoDefault=False)
-        self.copy.clicked.connect(self._copy)
-        self.classify = QPushButton(self, objectName="import-classify", autoDefault=False)
-        self.classify.clicked.connect(self._classify)
-        cancel = QPushButton("Cancel", self, objectName="import-cancel", autoDefault=False)
-        cancel.clicked.connect(self.reject)
-        self.start = QPushButton("Train on these pairs", self, objectName="import-start", default=True)
-        theme.set_role(self.start, "primary")
-        self.start.clicked.connect(self.accept)
-        foot = row(self.copy)
-        foot.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
-        foot.addStretch(1)
-        for button in (self.classify, cancel, self.start):
-            foot.addWidget(button)
+    def _foot(self) -> Foot:
+        self.foot = foot = Foot(self)
+        self.start, self.copy = foot.start, foot.copy
+        foot.copy_asked.connect(self._copy)
+        foot.classify_asked.connect(self._classify)
+        foot.cancelled.connect(self.reject)
+        foot.train_asked.connect(self.accept)
         return foot
 
     def _action(self, text: str, does: Any) -> QAction:
@@ -413,15 +363,5 @@ class ImportData(QDialog):
         return action
 
 
-def _tell(ticket: Ticket, share: float, note: str) -> None:
-    if not ticket.cancelled:
-        ticket(share, note)
-
-
 def _sentences(failure: Failure) -> str:
     return f"{failure.message} {failure.next}".strip()
-
-
-def _classify_words(pictures: int) -> str:
-    which = "this picture" if pictures == 1 else f"these {pictures:,} pictures"
-    return f"Classify {which if pictures < drops.MOST else f'the first {pictures:,} pictures'}"

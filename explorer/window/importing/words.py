@@ -14,7 +14,46 @@ from trainer.store.disk import room_for_cache
 Explanation = tuple[str, str, str, str, str]
 """Icon, title, text, and the names of the action and of another; empty for none."""
 
+WELCOME: Final[Explanation] = (
+    "folder-open",
+    "Which pairs?",
+    "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
+    "WebDataset tars. Drop it here, or choose it. Your files stay as they are.",
+    "folder",
+    "file",
+)
+LOOKING: Final[Explanation] = (
+    "folder-open",
+    "Looking at it…",
+    "Pairs are listed first, then every picture is opened.",
+    "",
+    "",
+)
+CANCELLED: Final[Explanation] = (
+    "circle-stop",
+    "Reading was cancelled",
+    "Your files stay as they are.",
+    "again",
+    "",
+)
+
 _COLUMNS: Final = ("image_column", "caption_column")
+
+
+def waiting(note: str) -> Explanation:
+    """That it has not begun, and what is before it."""
+    return (
+        "clock",
+        "Waiting for its turn",
+        f"{note[:1].upper()}{note[1:]}. Cancel there what you no longer need.",
+        "",
+        "",
+    )
+
+
+def unreadable(name: str, sentences: str) -> Explanation:
+    """That it cannot be read, and why."""
+    return "triangle-alert", f"{name} cannot be read", sentences, "again", ""
 
 
 def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]]) -> Explanation:

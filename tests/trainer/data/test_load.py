@@ -17,6 +17,7 @@ from PIL import Image
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared, read_image
 from trainer.data.folder import folder_sources
+from trainer.data.listing import listing
 from trainer.data.workers import spread
 from trainer.store.disk import SPARE
 
@@ -387,3 +388,34 @@ def test_the_command_writes_scenes(tmp_path: Path, workspace: Path, capsys: pyte
     assert (tmp_path / "mine" / "train" / "00000.jpg").read_bytes() == (written / "train" / "00000.jpg").read_bytes()
     assert main(["data", "scenes", *few, "--cooccurrence", "2"]) == 2
     assert "too large" in capsys.readouterr().err
+
+
+def test_listing_tells_how_many_there_are_while_it_reads(tmp_path: Path):
+    for number in range(1_100):
+        (tmp_path / "many" / f"{number % 7}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "many" / f"{number % 7}" / f"{number}.png").touch()
+        (tmp_path / "many" / f"{number % 7}" / f"{number}.txt").write_text(f"picture {number}")
+    rows = "".join(f"{number}.png,picture {number}\n" for number in range(1_100))
+    (tmp_path / "many.csv").write_text(f"filepath,title\n{rows}")
+    (tmp_path / "many.jsonl").write_text('{"filepath": "a.png", "title": "a"}\n' * 1_100)
+    told: dict[str, list[str]] = {}
+    for data in (
+        config.Folder(path=str(tmp_path / "many")),
+        config.ClassFolder(path=str(tmp_path / "many")),
+        config.Table(path=str(tmp_path / "many.csv")),
+        config.Table(path=str(tmp_path / "many.jsonl")),
+    ):
+        notes = told.setdefault(f"{data.kind} {Path(data.path).suffix}", [])
+        found = listing(data, tmp_path, lambda _share, note, notes=notes: notes.append(note))
+        assert len(found.splits["train"]) == 1_100
+    assert "Looking for pictures: 1,000 found" in told["folder "]
+    assert "Reading captions: 1,000 of 1,100" in told["folder "]
+    assert "Looking for pictures: 1,000 found" in told["classes "]
+    assert "Reading rows: 1,000" in told["table .csv"]
+    assert "Reading rows: 1,000" in told["table .jsonl"]
+
+    def stop(_share: float, note: str) -> None:
+        raise InterruptedError(note)
+
+    with pytest.raises(InterruptedError, match="500 found"):
+        listing(config.Folder(path=str(tmp_path / "many")), tmp_path, stop)
