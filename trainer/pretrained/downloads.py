@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -23,10 +22,16 @@ _TIMEOUT_S: Final = 20.0
 _TELL_S: Final = 0.2
 _SPARE: Final = 64 * 2**20
 _HUB: Final = "https://huggingface.co"
+_NOTHING_LEFT: Final = 416
+"""Answer to a request for what is past the end of a file."""
 
 
 class MissingFile(PretrainedError):
     """The place is there, and the file is not."""
+
+
+class LockedFile(MissingFile):
+    """The file is not there for everybody."""
 
 
 def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: Progress) -> Path:
@@ -42,12 +47,18 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
             return kept
     folder = cache / "models" / repository.replace("/", "--")
     endpoint = os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+    locked = False
     for name in names:
-        with contextlib.suppress(MissingFile):
+        try:
             return fetch(f"{endpoint}/{repository}/resolve/main/{name}", folder / name, progress)
-    raise PretrainedError(
-        f"{repository} on the Hugging Face hub has none of {', '.join(names)}, or it is not public. Check the name."
-    )
+        except MissingFile as error:
+            locked = locked or isinstance(error, LockedFile)
+    if locked:
+        raise PretrainedError(
+            f"{repository} is not public on the Hugging Face hub, or there is no such name: it asks for a login. Check "
+            "the name; or download it with your own account, and open its folder: local-dir:FOLDER."
+        )
+    raise PretrainedError(f"{repository} on the Hugging Face hub has none of {', '.join(names)}. Check the name.")
 
 
 def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path:
@@ -60,7 +71,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         sha256: What the digest begins with; empty if it is not known.
 
     Raises:
-        MissingFile: There is nothing at that address.
+        MissingFile: There is nothing at that address, or nothing for everybody (`LockedFile`).
         PretrainedError: It cannot be reached, the disk is full, or what arrived is damaged.
     """
     if file.is_file():
@@ -72,8 +83,10 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     try:
         _download(url, part, file.name, progress)
     except urllib.error.HTTPError as error:
-        if error.code in (401, 403, 404, 410):
-            raise MissingFile(f"{url} is not there (answer {error.code}).") from error
+        if error.code in (401, 403):
+            raise LockedFile(f"{url} is not public: it asks for a login (answer {error.code}).") from error
+        if error.code in (404, 410):
+            raise MissingFile(f"{url} is not there (answer {error.code}). Check the name.") from error
         raise _unreachable(url, f"the answer is {error.code}", part) from error
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise _unreachable(url, str(getattr(error, "reason", error)), part) from error
@@ -91,6 +104,19 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
 
 def _download(url: str, part: Path, name: str, progress: Progress) -> None:
     begun = part.stat().st_size if part.exists() else 0
+    try:
+        _go_on(url, part, name, begun, progress)
+    except urllib.error.HTTPError as error:
+        if error.code != _NOTHING_LEFT or not begun:
+            raise
+        # Cancelled between its last byte and its name, it is whole; or it is another file now.
+        if error.headers.get("Content-Range") != f"bytes */{begun}":
+            part.unlink()
+            _go_on(url, part, name, 0, progress)
+
+
+def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> None:
+    """Adds to `part`, of which so many bytes are there, what is missing."""
     request = urllib.request.Request(url, headers={"User-Agent": "contrastive-explorer"})
     if begun:
         request.add_header("Range", f"bytes={begun}-")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import socket
 import threading
+import time
 
 import pytest
 
-from trainer.pretrained import PretrainedError
+from trainer.pretrained import PretrainedError, downloads
 from trainer.pretrained.downloads import fetch, hub_file
 
 CONTENT = bytes(range(256)) * 4096
@@ -21,8 +23,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         wanted = self.headers.get("Range")
         self.asked.append((self.path, wanted))
-        if "missing" in self.path:
-            self.send_error(404)
+        for word, code in (("missing", 404), ("locked", 401), ("gated", 403), ("ill", 503)):
+            if word in self.path:
+                self.send_error(code)
+                return
+        if "silent" in self.path:
+            time.sleep(1.5)
+            return
+        if wanted and int(wanted.removeprefix("bytes=").removesuffix("-")) >= len(CONTENT):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(CONTENT)}")
+            self.end_headers()
             return
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
         self.send_response(206 if wanted else 200)
@@ -101,3 +112,60 @@ def test_a_repository_gives_the_first_file_it_has(server, tmp_path):
         hub_file("somebody/model", ("missing.a",), cache=tmp_path, progress=lambda *_: None)
     with pytest.raises(PretrainedError, match="write OWNER/NAME"):
         hub_file("../../etc", ("missing.a",), cache=tmp_path, progress=lambda *_: None)
+
+
+def test_cancelled_after_its_last_byte_it_is_whole(server, tmp_path):
+    handler, address = server
+
+    def cancel(share: float, note: str) -> None:
+        if share == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(f"{address}/m.pt", tmp_path / "m.pt", cancel)
+    assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT
+    assert [wanted for _, wanted in handler.asked] == [None, f"bytes={len(CONTENT)}-"]
+
+
+def test_a_part_that_is_longer_than_the_file_is_begun_anew(server, tmp_path):
+    _, address = server
+    (tmp_path / "m.pt.part").write_bytes(CONTENT + b"of another")
+    file = fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None)
+    assert file.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("missing.pt", r"missing\.pt is not there \(answer 404\)\. Check the name"),
+        ("locked.pt", r"locked\.pt is not public: it asks for a login \(answer 401\)"),
+        ("gated.pt", r"gated\.pt is not public: it asks for a login \(answer 403\)"),
+        ("ill.pt", r"127\.0\.0\.1:\d+ cannot be reached: the answer is 503\. Check the network"),
+    ],
+)
+def test_each_answer_of_a_server_is_a_sentence(server, tmp_path, path, sentence):
+    _, address = server
+    with pytest.raises(PretrainedError, match=sentence):
+        fetch(f"{address}/{path}", tmp_path / "m.pt", lambda *_: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_repository_that_asks_for_a_login_is_told_from_one_without_the_file(server, tmp_path):
+    with pytest.raises(PretrainedError, match=r"locked/model is not public .* your own account.*local-dir:FOLDER"):
+        hub_file("locked/model", ("a.pt", "b.pt"), cache=tmp_path, progress=lambda *_: None)
+    with pytest.raises(PretrainedError, match=r"missing/model on the Hugging Face hub has none of a\.pt"):
+        hub_file("missing/model", ("a.pt",), cache=tmp_path, progress=lambda *_: None)
+
+
+def test_without_a_network_and_with_a_silent_server_there_is_a_sentence(server, tmp_path, monkeypatch):
+    _, address = server
+    monkeypatch.setattr(downloads, "_TIMEOUT_S", 0.3)
+    with pytest.raises(PretrainedError, match=r"cannot be reached: .*timed out.*Check the network"):
+        fetch(f"{address}/silent.pt", tmp_path / "m.pt", lambda *_: None)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(PretrainedError, match=r"cannot be reached: .*refused.*local-dir:FOLDER"):
+        fetch(f"{nobody}/m.pt", tmp_path / "m.pt", lambda *_: None)
+    with pytest.raises(PretrainedError, match=r"nowhere\.invalid cannot be reached"):
+        fetch("http://nowhere.invalid/m.pt", tmp_path / "m.pt", lambda *_: None)
