@@ -55,6 +55,21 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Side:
+    """One of the two snapshots that are compared.
+
+    Attributes:
+        place: 0 is A, 1 is B.
+        run: Id of the run.
+        step: Of its snapshot; None is its last.
+    """
+
+    place: int
+    run: int
+    step: int | None
+
+
+@dataclass(frozen=True)
 class Looking:
     """One state of the selection; frozen, so that undo can keep it.
 
@@ -136,6 +151,20 @@ class Selection(QObject):
     def runs(self) -> tuple[int, ...]:
         """A and B without the empty places and without saying one run twice."""
         return tuple(dict.fromkeys(run for run in (self.run_a, self.run_b) if run is not None))
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """A and B, each at its own step, without the empty places and without saying one snapshot twice."""
+        found: list[Side] = []
+        for place, run in enumerate((self.run_a, self.run_b)):
+            side = None if run is None else Side(place, run, self.step_of(place))
+            if side is not None and (side.run, side.step) not in {(one.run, one.step) for one in found}:
+                found.append(side)
+        return tuple(found)
+
+    def follows(self, run: int) -> bool:
+        """Whether the last snapshot of this run is looked at, whichever that is."""
+        return any(side.run == run and side.step is None for side in self.sides)
 
     @property
     def step(self) -> int | None:

@@ -162,7 +162,8 @@ class Evaluate:
 
     `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
     `trainer.evaluation.benchmark.TASKS` (empty: every possible one); `most` bounds the pairs that are tried (0: all);
-    with `features` probes and neighbours read features before the projection.
+    with `features` probes and neighbours read features before the projection. `steps` are those of the checkpoints,
+    one a run, None for the newest; left out, `step` of all.
     Answer: `{"done": [{"run", "step", "dataset", "split", "task"}], "left_out": {"run: task": why}}`.
     """
 
@@ -177,6 +178,7 @@ class Evaluate:
     shift: str = ""
     step: int | None = None
     features: bool = False
+    steps: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

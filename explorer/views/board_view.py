@@ -68,7 +68,7 @@ class BoardView(View):
     @property
     def busy(self) -> bool:
         """Whether an answer is on its way."""
-        return self._work is not None
+        return self._work is not None or self.panes.filling
 
     @abstractmethod
     def question_now(self) -> object:
@@ -183,7 +183,7 @@ class BoardView(View):
         self.computing.cancelled.connect(self._cancel)
 
     def _on_snapshot(self, run: int) -> None:
-        if self.context.selection.step is None and run in self.context.selection.runs:
+        if self.context.selection.follows(run):
             self.ask_again()
 
     def _lay_out_board(self) -> None:

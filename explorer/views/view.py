@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -111,12 +111,6 @@ class View(QWidget):
         """What to write after `trainer` for the same figure and numbers, without `--out`; None: nothing to export."""
         return None
 
-    def step_words(self) -> list[str]:
-        """Which steps are looked at, as arguments of a command; B's only where it is another than A's."""
-        steps = (self.context.selection.step_of(0), self.context.selection.step_of(1))
-        words = ["--step", str(steps[0])] if steps[0] is not None else []
-        return [*words, "--step-b", "last" if steps[1] is None else str(steps[1])] if steps[1] != steps[0] else words
-
     def details(self) -> QWidget | None:
         """What the panel on the right shows beside this view; None: no panel. The view keeps the widget alive."""
         return None
@@ -197,6 +191,21 @@ class View(QWidget):
         possible = self.command() is not None
         for action in menu.actions():
             action.setEnabled(possible)
+
+
+def side_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
+    """The snapshots at these places (0 is A) as arguments of a command: the runs, and the step of each."""
+    shown = {*places}
+    runs = dict.fromkeys(str(side.run) for side in selection.sides if side.place in shown)
+    return ["--runs", *runs, *step_words(selection, shown)]
+
+
+def step_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
+    """Which steps are looked at, as arguments of a command; B's only where it is another than A's."""
+    shown = {*places}
+    steps = [side.step for side in selection.sides if side.place in shown]
+    words = ["--step", str(steps[0])] if steps and steps[0] is not None else []
+    return [*words, "--step-b", "last" if steps[1] is None else str(steps[1])] if len({*steps}) > 1 else words
 
 
 def hairline() -> QFrame:

@@ -18,7 +18,7 @@ from explorer.views.inspect import InspectView
 from explorer.views.prompts import PromptsView
 from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
-from explorer.views.view import Context
+from explorer.views.view import Context, step_words
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency
@@ -294,5 +294,4 @@ def test_b_is_asked_at_its_own_step(qtbot: QtBot, prompts: PromptsView, inspect:
         view.refresh()
     assert prompts.asking.wish.steps == (20, 10)
     assert inspect._question().steps == (20, 10)
-    for view in (prompts, inspect):
-        assert view.step_words() == ["--step", "20", "--step-b", "10"]
+    assert step_words(context.selection) == ["--step", "20", "--step-b", "10"]

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
+from explorer.selection import Side
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.table import written
 from explorer.views.similarity.view import read
@@ -125,11 +126,12 @@ def test_a_run_without_the_step_says_so(qtbot, view: SimilarityView):
 def test_one_run_without_snapshots_does_not_hide_the_other(make_context, two_runs: tuple[int, int]):
     workspace = make_context().workspace
     empty = workspace.create_run(config.Run(name="nothing yet"))
-    reading = read(workspace, [two_runs[0], empty], None, "scenes-renderings", 10)
-    assert reading.run(two_runs[0]).n == N
-    assert reading.run(empty) is None
-    assert "nothing yet has no snapshot" in reading.problems[empty]
-    assert read(workspace, [empty], None, None, 10).chart is None
+    sides = [Side(0, two_runs[0], None), Side(1, empty, None)]
+    reading = read(workspace, sides, "scenes-renderings", 10)
+    assert reading.runs[0].n == N
+    assert set(reading.runs) == {0}
+    assert "nothing yet has no snapshot" in reading.problems[1]
+    assert read(workspace, sides[1:], None, 10).chart is None
 
 
 def test_one_run_and_none(qtbot, view: SimilarityView):

@@ -242,7 +242,7 @@ def test_a_failing_model_is_named(qtbot, view: SimilarityView, monkeypatch):
 
 def test_reading_a_far_view_can_be_cancelled(make_context, two_runs):
     context = make_context()
-    opened = read_matrices(context.workspace, two_runs, None, None, "label", Ticket())
+    opened = read_matrices(context.workspace, two_runs, (None, None), None, "label", Ticket())
     told = Ticket()
     tiles = read_tiles(opened, Window(0, 48, 0, 48), {0: 12, 1: 12}, told)
     assert sorted(tiles) == [0, 1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer import messages
+from trainer.analysis.tiles import part_of
 from trainer.answer.class_texts import class_texts
 from trainer.answer.open_models import AnswerError, OpenModels
 from trainer.answer.predictions import predict
@@ -127,10 +128,16 @@ class Answers:
             suite=question.suite or None,
             most=question.most or None,
             shift=question.shift,
-            step=question.step,
             features=question.features,
         )
-        done, left_out = evaluate_runs(self._models, question.runs, wanted, progress)
+        steps = question.steps or (question.step,) * len(question.runs)
+        done, left_out = [], {}
+        for place, step in enumerate(alike := list(dict.fromkeys(steps))):
+            runs = [run for run, at in zip(question.runs, steps, strict=True) if at == step]
+            part = part_of(progress, place, len(alike))
+            measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(wanted, step=step), part)
+            done += measured
+            left_out |= lacking
         found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
         found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
         return {"done": found, "left_out": left_out}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +13,11 @@ from jaxtyping import Float, Int
 from trainer.analysis.intervals import wilson
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_bootstrap
 from trainer.analysis.zero_shot import confusion
-from trainer.charts import ChartError
+from trainer.charts import SAME, ChartError
 from trainer.charts.reference import Reference, references
 from trainer.charts.same_splits import SameSplits, same_splits
+from trainer.charts.shown import told_apart
+from trainer.charts.snapshots import sides
 from trainer.metrics import Metric, metric
 from trainer.store import RunRow, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks
@@ -28,7 +30,7 @@ CONFUSED: Final = ("zero_shot", "linear_probe", "knn")
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """One run on the data set; `tasks` holds what is stored of each."""
+    """One run on the data set; `tasks` holds what is stored of each, `label` is its name beside the others'."""
 
     index: int
     run: int
@@ -36,6 +38,7 @@ class EvaluatedRun:
     objective: str
     step: int
     tasks: dict[str, TaskRecord]
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,14 +136,18 @@ def evaluation(
     dataset: str | None = None,
     split: str | None = None,
     step: int | None = None,
+    step_b: int | None = SAME,
 ) -> EvaluationChart:
     """The newest evaluation of each run on a data set, or that of `step`; differences are of the first two runs.
+
+    `step_b` is the second run's own step; one run alone is then compared with itself.
 
     Raises:
         ChartError: None of the runs was evaluated on it.
         StoreError: No such run.
     """
-    rows = [workspace.run(run) for run in runs]
+    shown_at = [(workspace.run(run), at) for run, at in sides(runs, step, step_b)]
+    rows = [row for row, _ in shown_at]
     same = same_splits(workspace, rows)
     there = _evaluated(workspace, rows, same)
     wanted = same.asked(dataset, split)
@@ -152,10 +159,12 @@ def evaluation(
         raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
     key = fitting[0]
     found = []
-    for index, row in enumerate(rows):
-        tasks = _tasks(workspace, row, same, key, step)
+    for index, (row, asked_at) in enumerate(shown_at):
+        tasks = _tasks(workspace, row, same, key, asked_at)
         at = max(tasks) if tasks else row.step
         found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, tasks.get(at, {})))
+    names = told_apart([run.name for run in found], [run.step for run in found])
+    found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
     return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]))
 
 
@@ -253,7 +262,6 @@ def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
 
 
 def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
-    from dataclasses import replace
 
     if line.difference is None:
         return line

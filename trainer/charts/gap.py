@@ -19,7 +19,7 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -180,12 +180,12 @@ def gap(
         StoreError: No such run.
     """
     made = []
-    for index, ref in enumerate(runs):
-        own = step_b if index and step_b != SAME else step
-        run, sample = read_gap(workspace, ref, index, step=own, dataset=dataset, split=split, most=most)
+    shown_at = sides(runs, step, step_b)
+    for index, (ref, at) in enumerate(shown_at):
+        run, sample = read_gap(workspace, ref, index, step=at, dataset=dataset, split=split, most=most)
         objective, points = objective_of(workspace, workspace.run(ref), run.step), []
         for place, share in enumerate(shares):
-            part = part_of(part_of(progress, index, len(runs)), place, len(shares))
+            part = part_of(part_of(progress, index, len(shown_at)), place, len(shares))
             points.append(sample.measure(objective, share, way, part))
         made.append(GapRun(**{**vars(run), "points": tuple(points)}))
     return GapChart(way, tuple(made), note(made))

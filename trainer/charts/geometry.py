@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace, read_snapshot
 
 MOST_PAIRS: Final = 20_000
@@ -45,17 +45,20 @@ def geometry(
     step: int | None = None,
     dataset: str | None = None,
     split: str | None = None,
+    step_b: int | None = SAME,
 ) -> tuple[GeometryRun, ...]:
     """The measures of one snapshot of each run; what is None is chosen as for every chart.
+
+    `step_b` is the second run's own step; one run alone is then compared with itself.
 
     Raises:
         ChartError: A run lacks such a snapshot, or embeds one modality only.
         StoreError: No such run.
     """
     measured = []
-    for ref in runs:
+    for ref, at in sides(runs, step, step_b):
         row = workspace.run(ref)
-        chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
+        chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
         snapshot = read_snapshot(chosen.folder)
         if snapshot.image is None or snapshot.text is None:
             raise ChartError(f"Run {row.name} embeds only one modality; the gap needs images and texts. {BOTH}")

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column, is_scale
@@ -28,7 +28,7 @@ from trainer.charts.pair_colours import (
     words,
 )
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -238,15 +238,19 @@ def seen_pairs(
     step: int | None = None,
     dataset: str | None = None,
     split: str | None = None,
+    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> list[SeenPairs]:
     """What maps of these runs are coloured by under `cosine`, `rank` and, for the first two, `agreement`.
 
+    `step_b` is the second run's own step; one run alone is then compared with itself.
+
     Raises:
         ChartError: There is no such snapshot, or it has one modality only.
     """
-    rows = [workspace.run(run) for run in runs]
-    folders = [choose_snapshot(workspace, row, step=step, dataset=dataset, split=split).folder for row in rows]
+    shown_at = [(workspace.run(run), at) for run, at in sides(runs, step, step_b)]
+    rows = [row for row, _ in shown_at]
+    folders = [choose_snapshot(workspace, row, step=at, dataset=dataset, split=split).folder for row, at in shown_at]
     snapshots = [read_snapshot(folder) for folder in folders]
     numbers = _numbers("ranks", snapshots, progress)
     same = len(snapshots) > 1 and _same_pairs(*snapshots[:2])

@@ -11,10 +11,10 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.matrix import block_means, seriate, spans
 from trainer.analysis.tiles import Progress
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import LABEL, column_values, facet_columns
-from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.shown import Shown, labels, shown
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -96,6 +96,7 @@ def matrix(
     by: str = LABEL,
     window: Window | None = None,
     blocks: int = BLOCKS,
+    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> MatrixChart:
     """The cosines of all images with all texts of one snapshot of each run, ordered by the first run.
@@ -109,13 +110,16 @@ def matrix(
         by: How pairs are ordered: a column of the items, `clusters` or `stored`.
         window: The part of the matrix; None: all.
         blocks: Most rows and columns of the picture.
+        step_b: Step of the second run, where it is another; one run alone is then compared with itself.
         progress: Told the share done; may raise to cancel.
 
     Raises:
         ChartError: A run lacks such a snapshot, has only one modality, or other pairs than the first run.
         StoreError: No such run.
     """
-    opened = [open_matrix(workspace, ref, step=step, dataset=dataset, split=split) for ref in runs]
+    opened = [
+        open_matrix(workspace, ref, step=at, dataset=dataset, split=split) for ref, at in sides(runs, step, step_b)
+    ]
     first = opened[0][1]
     order = ordering(first, by, progress=progress)
     made = []
@@ -131,7 +135,7 @@ def matrix(
         else f"Cells are means of blocks: {_block(made[0].tile)} cosines."
     )
     return MatrixChart(
-        by, order, tuple(made), tuple(first.items.caption), f"{words} Ordered by {by} as run {made[0].name} sees it."
+        by, order, tuple(made), tuple(first.items.caption), f"{words} Ordered by {by} as run {labels(made)[0]} sees it."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,3 +41,15 @@ def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
         "dataset": snapshot.dataset,
         "split": snapshot.split,
     }
+
+
+def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
+    """What to call runs that are shown together: by their names, and by their steps where those are not the same."""
+    if len({*steps}) < 2:
+        return [*names]
+    return [f"{name}, step {step:,}" for name, step in zip(names, steps, strict=True)]
+
+
+def labels(runs: Sequence[Shown]) -> list[str]:
+    """`told_apart` of charted runs."""
+    return told_apart([run.name for run in runs], [run.step for run in runs])

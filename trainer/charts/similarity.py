@@ -13,10 +13,10 @@ from trainer.analysis import separation as counting
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.tiles import Progress, part_of
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -145,6 +145,7 @@ def similarity(
     compared: Unmatched = "hardest",
     facet: str | None = None,
     only: str | None = None,
+    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> SimilarityChart:
     """Matched against unmatched cosines of one snapshot of each run.
@@ -160,6 +161,7 @@ def similarity(
         compared: Which unmatched pairs.
         facet: A column of the items whose values are told apart.
         only: Only the images of this value of `facet`.
+        step_b: Step of the second run, where it is another; one run alone is then compared with itself.
         progress: Told the share done; may raise to cancel.
 
     Raises:
@@ -170,11 +172,11 @@ def similarity(
         raise ChartError("The number of unmatched texts and the number of bars must be at least 1.")
     if only is not None and facet is None:
         raise ChartError("Name the column whose value is meant: --facet COLUMN beside --only VALUE.")
-    measured = []
-    for index, ref in enumerate(runs):
+    measured, shown_at = [], sides(runs, step, step_b)
+    for index, (ref, at) in enumerate(shown_at):
         row = workspace.run(ref)
-        chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-        part = part_of(progress, index, len(runs))
+        chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
+        part = part_of(progress, index, len(shown_at))
         question = _Question(k, compared, facet, only)
         measured.append((index, row, chosen, _cosines(read_snapshot(chosen.folder), row.name, question, part)))
     edges = _edges([values for *_, found in measured for values in (found.matched, found.unmatched)], bins)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from trainer.charts import ChartError
+from trainer.charts import SAME, ChartError
 from trainer.store import RunRow, SnapshotRow, Workspace
 
 PREFERRED_SPLITS: Final = ("renderings", "heldout")
@@ -13,6 +14,20 @@ PREFERRED_SPLITS: Final = ("renderings", "heldout")
 
 BATCH: Final = "batch"
 """The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
+
+
+def sides(
+    runs: Sequence[int | str], step: int | None = None, step_b: int | None = SAME
+) -> list[tuple[int | str, int | None]]:
+    """Each run beside the step it is shown at: the second one's is `step_b`, where it has one of its own.
+
+    One run alone with two steps is A and B: the run then against itself.
+    """
+    shown = [*runs]
+    if step_b == SAME:
+        return [(run, step) for run in shown]
+    shown = shown if len(shown) > 1 else shown * 2
+    return [(run, step_b if place == 1 else step) for place, run in enumerate(shown)]
 
 
 def choose_snapshot(

@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, uniformity
 from trainer.analysis.tiles import Progress, exact, part_of
-from trainer.charts import ChartError
+from trainer.charts import SAME, ChartError
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -142,6 +142,7 @@ def spread_chart(
     dataset: str | None = None,
     split: str | None = None,
     most: int = MOST_ROWS,
+    step_b: int | None = SAME,
     progress: Progress | None = None,
 ) -> UniformityChart:
     """How evenly the embeddings of each run cover the sphere.
@@ -153,6 +154,7 @@ def spread_chart(
         dataset: Of the snapshots; None takes the run's first.
         split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
         most: Rows of a modality whose pairs are all compared.
+        step_b: Step of the second run, where it is another; one run alone is then compared with itself.
         progress: Told the share done; may raise to cancel.
 
     Raises:
@@ -161,10 +163,10 @@ def spread_chart(
     """
     if most < 2:
         raise ChartError("At least 2 rows are needed to have an angle.")
-    made = []
-    for index, ref in enumerate(runs):
+    made, shown_at = [], sides(runs, step, step_b)
+    for index, (ref, at) in enumerate(shown_at):
         row = workspace.run(ref)
-        chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
+        chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
         snapshots = _same_data(workspace.snapshots(row.id), chosen)
         made.append(
             _run(
@@ -173,7 +175,7 @@ def spread_chart(
                 read_snapshot(chosen.folder),
                 snapshots,
                 most,
-                part_of(progress, index, len(runs)),
+                part_of(progress, index, len(shown_at)),
             )
         )
     sampled = any(spread.n < run.pairs for run in made for spread in run.spreads.values())

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.words import along, caption_effect, text_axis, without_each_word
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -89,16 +89,17 @@ def words(
     step: int | None = None,
     dataset: str | None = None,
     split: str | None = None,
+    step_b: int | None = SAME,
 ) -> WordsChart:
-    """What each word of the pair's caption (or of `caption`) is worth to each run.
+    """What each word of the pair's caption (or of `caption`) is worth to each run; `step_b` is the second one's own.
 
     Raises:
         ChartError: There is no such snapshot, image or pair, or the caption has no words.
     """
-    chosen = {"step": step, "dataset": dataset, "split": split}
     made, said = [], caption
-    for index, ref in enumerate(runs):
-        facts, snapshot = _opened(workspace, ref, step, dataset, split, pair)
+    for index, (ref, at) in enumerate(sides(runs, step, step_b)):
+        chosen = {"step": at, "dataset": dataset, "split": split}
+        facts, snapshot = _opened(workspace, ref, at, dataset, split, pair)
         said = snapshot.items.caption[pair] if said is None else said
         names, reduced = without_each_word(said)
         if not names:
@@ -204,12 +205,13 @@ def axes(
     step: int | None = None,
     dataset: str | None = None,
     split: str | None = None,
+    step_b: int | None = SAME,
 ) -> AxesChart:
-    """Where the pairs of each run stand along two axes that texts define."""
-    chosen = {"step": step, "dataset": dataset, "split": split}
+    """Where the pairs of each run stand along two axes that texts define; `step_b` is the second run's own."""
     made = []
-    for index, ref in enumerate(runs):
-        facts, _ = _opened(workspace, ref, step, dataset, split, None)
+    for index, (ref, at) in enumerate(sides(runs, step, step_b)):
+        chosen = {"step": at, "dataset": dataset, "split": split}
+        facts, _ = _opened(workspace, ref, at, dataset, split, None)
         vectors = embed(facts["run"], facts["step"], (*x.texts, *y.texts))
         made.append(axes_run(workspace, ref, index, vectors, x, y, **chosen))
     return AxesChart(x, y, tuple(made))

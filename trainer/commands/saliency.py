@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.charts import SAME
 from trainer.commands.export import add_step_b, words_of_b
 from trainer.problem import Problem
 
@@ -40,14 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the cosines and how far the runs agree; writes files if asked."""
+    from trainer.charts.snapshots import sides
     from trainer.figures import saliency as figure
     from trainer.figures.files import check_suffixes, json_text, write_figure
 
     check_suffixes(args.out)
-    steps = [args.step_b if place and args.step_b != SAME else args.step for place in range(len(args.runs))]
-    chart = collect(
-        args.workspace, args.runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps
-    )
+    runs, steps = zip(*sides(args.runs, args.step, args.step_b), strict=True)
+    chart = collect(args.workspace, runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps)
     if args.out:
         words = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
         options = {"step": args.step, **words_of_b(args.step_b)}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.commands.export import View, add_run_arguments, add_view_arguments, tell, view_of
+from trainer.commands.export import add_run_arguments, add_step_b, add_view_arguments, tell, view_of
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
-    from trainer.charts.search import Hits, Target
+    from trainer.charts.search import Hits
     from trainer.store import Workspace
 
 GROUP = "Look"
@@ -35,6 +34,7 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--image", type=Path, metavar="FILE", help="an image file")
     add_run_arguments(parser)
     add_view_arguments(parser)
+    add_step_b(parser)
     parser.add_argument("--target", choices=("image", "text"), default="image", help="what is searched (image)")
     parser.add_argument("--k", type=int, default=50, help="hits of each run (50)")
     parser.add_argument("--csls", action="store_true", help="take hubs down: order by CSLS instead of the cosine")
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.figures.search import rows
 
     if args.build_index:
-        _build_indices(args.workspace, args.runs, view_of(args), args.target)
+        _build_indices(args.workspace, args)
     question, charts = collect(args.workspace, args)
     table = rows(charts, question)
     lines = [dict(zip(table.header, line)) for line in table.rows]
@@ -72,15 +72,15 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     """
     from trainer.answer import OpenModels
     from trainer.charts.search import search
-    from trainer.charts.snapshots import choose_snapshot
+    from trainer.charts.snapshots import choose_snapshot, sides
     from trainer.embed import embed_files, embed_sentences
 
     if not args.runs:
         raise SearchProblem("Name the runs to search: --runs 1 2. trainer runs shows them.")
-    models, charts, view = OpenModels(workspace), [], view_of(args)
-    for ref in args.runs:
-        row = workspace.run(ref)
-        snapshot = choose_snapshot(workspace, row, **vars(view))
+    models, charts = OpenModels(workspace), []
+    for ref, step in sides(args.runs, args.step, args.step_b):
+        row, view = workspace.run(ref), vars(view_of(args)) | {"step": step}
+        snapshot = choose_snapshot(workspace, row, **view)
         opened = models.get(row.id, _checkpoint(workspace, row.id, snapshot.step)).opened
         if args.text:
             vector = embed_sentences(opened, [args.text])[0]
@@ -89,7 +89,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
             if not len(embedded.vectors):
                 raise SearchProblem(f"{args.image}: {next(iter(embedded.unreadable.values()))}")
             vector = embedded.vectors[0]
-        options = {**vars(view), "target": args.target, "k": args.k, "csls": args.csls}
+        options = {**view, "target": args.target, "k": args.k, "csls": args.csls}
         charts.append(search(workspace, row.id, vector, **options))
     return args.text or args.image.name, charts
 
@@ -99,9 +99,11 @@ def _checkpoint(workspace: Workspace, run: int, step: int) -> int | None:
     return step if any(c.step == step for c in workspace.checkpoints(run)) else None
 
 
-def _build_indices(workspace: Workspace, runs: Sequence[int | str], view: View, target: Target) -> None:
+def _build_indices(workspace: Workspace, args: argparse.Namespace) -> None:
     from trainer.charts.search import build_index
+    from trainer.charts.snapshots import sides
 
-    for ref in runs:
-        build_index(workspace, ref, **vars(view), target=target, progress=tell)
+    for ref, step in sides(args.runs, args.step, args.step_b):
+        view = vars(view_of(args)) | {"step": step}
+        build_index(workspace, ref, **view, target=args.target, progress=tell)
         tell(1.0, "")

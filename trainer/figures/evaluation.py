@@ -109,7 +109,7 @@ def _reliability(axes: Axes, chart: EvaluationChart) -> None:
             color=run_colour(run.index),
             markersize=3.5,
             markerfacecolor=run_colour(run.index) if own else "white",
-            label=f"{run.name}{'' if own else ', tau fitted'}",
+            label=f"{run.label}{'' if own else ', tau fitted'}",
         )
         words.append(f"{100 * diagram['ece']:.1f}")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
@@ -134,7 +134,7 @@ def _few_shot(axes: Axes, chart: EvaluationChart) -> None:
     for run in chart.runs:
         if _few(run):
             shots, mean, spread = np.array(_few(run)).T
-            axes.errorbar(shots, 100 * mean, 100 * spread, fmt="o-", color=run_colour(run.index), label=run.name)
+            axes.errorbar(shots, 100 * mean, 100 * spread, fmt="o-", color=run_colour(run.index), label=run.label)
         if "linear_probe" in run.tasks:
             value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
             axes.axhline(value, color=run_colour(run.index), linestyle=":", linewidth=0.9)
@@ -164,7 +164,7 @@ def _bars(axes: Axes, chart: EvaluationChart) -> None:
             axes.errorbar(100 * value, y, xerr=reach, fmt="o", color=run_colour(run.index), markersize=3.5)
     axes.set_yticks(range(len(shown)), [line.metric.label for line in reversed(shown)])
     axes.set_xlabel("%")
-    heading(axes, f"{chart.dataset} {chart.split}", ", ".join(run.name for run in chart.runs))
+    heading(axes, f"{chart.dataset} {chart.split}", ", ".join(run.label for run in chart.runs))
 
 
 def _draw_confusions(chart: EvaluationChart, task: str) -> Figure:
@@ -194,7 +194,7 @@ def _draw_confusions(chart: EvaluationChart, task: str) -> Figure:
                 )
         accuracy = np.trace(found.counts) / found.counts.sum()
         words = f"{task.replace('_', ' ')}, n = {found.counts.sum():,}, {100 * accuracy:.1f} % right"
-        heading(axes, run.name, words, swatch=run_colour(run.index))
+        heading(axes, run.label, words, swatch=run_colour(run.index))
     return figure
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from trainer.charts.gap import PUBLISHED, SOURCE, GapChart
+from trainer.charts.shown import labels
 from trainer.figures.files import Rows
 from trainer.figures.style import PAGE_IN, QUIET, footnote, in_style, new_figure, run_colour
 
@@ -73,8 +74,8 @@ def _loss_row(runs: int) -> list[str]:
 
 
 def _draw_size(axes: Axes, chart: GapChart) -> None:
-    for run in chart.runs:
-        axes.plot(run.steps, run.sizes, color=run_colour(run.index), marker="o", markersize=3, label=run.name)
+    for run, label in zip(chart.runs, labels(chart.runs), strict=True):
+        axes.plot(run.steps, run.sizes, color=run_colour(run.index), marker="o", markersize=3, label=label)
     axes.set_title("Size of the gap over training")
     axes.set_xlabel("Step")
     axes.set_ylabel("Length of mean image − mean text")
@@ -84,16 +85,16 @@ def _draw_size(axes: Axes, chart: GapChart) -> None:
 
 
 def _draw_recall(axes: Axes, chart: GapChart) -> None:
-    for run in chart.runs:
+    for run, name in zip(chart.runs, labels(chart.runs), strict=True):
         shares = [100 * p.share for p in run.points]
         colour = run_colour(run.index)
-        axes.plot(shares, [p.image_to_text for p in run.points], color=colour, label=f"{run.name}, image to text")
+        axes.plot(shares, [p.image_to_text for p in run.points], color=colour, label=f"{name}, image to text")
         axes.plot(
             shares,
             [p.text_to_image for p in run.points],
             color=colour,
             linestyle="--",
-            label=f"{run.name}, text to image",
+            label=f"{name}, text to image",
         )
     _closed(axes, "R@1", "Recall at 1 while the gap is closed")
     axes.legend(loc="lower right")
@@ -105,7 +106,7 @@ def _draw_recall(axes: Axes, chart: GapChart) -> None:
 def _draw_loss(axes: Axes, chart: GapChart, index: int) -> None:
     run = chart.runs[index]
     axes.plot([100 * p.share for p in run.points], [p.loss for p in run.points], color=run_colour(run.index))
-    _closed(axes, "Loss", f"{run.name}: {run.objective_words}, n = {run.n:,}")
+    _closed(axes, "Loss", f"{labels(chart.runs)[index]}: {run.objective_words}, n = {run.n:,}")
 
 
 def _closed(axes: Axes, what: str, title: str) -> None:

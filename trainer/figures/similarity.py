@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.shown import labels
 from trainer.charts.similarity import SimilarityChart, SimilarityRun
 from trainer.figures.files import Rows
 from trainer.figures.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
@@ -112,7 +113,7 @@ def _draw_facets(axes: Axes, chart: SimilarityChart, values: list[str]) -> None:
     """A line a value: the AUC of its images in each run, from the hardest unmatched ones."""
     place = {value: at for at, value in enumerate(values)}
     names = values
-    for number, run in enumerate(chart.runs):
+    for number, (run, label) in enumerate(zip(chart.runs, labels(chart.runs), strict=True)):
         facets = [facet for facet in run.facets if facet.value in place and np.isfinite(facet.auc)]
         offset = 0.22 * (number - (len(chart.runs) - 1) / 2)
         axes.plot(
@@ -122,7 +123,7 @@ def _draw_facets(axes: Axes, chart: SimilarityChart, values: list[str]) -> None:
             marker="o",
             markersize=3.5,
             color=run_colour(run.index),
-            label=run.name,
+            label=label,
         )
         if not number:
             counts = {facet.value: facet.n for facet in run.facets}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.analysis.uniformity import mean_angle
+from trainer.charts.shown import labels
 from trainer.charts.uniformity import REFERENCE_N, REFERENCES, SOURCE, Spread, UniformityChart, sphere_density
 from trainer.figures.files import Rows
 from trainer.figures.style import INK, PAGE_IN, footnote, in_style, new_figure, run_colour
@@ -68,10 +69,10 @@ def _rows(chart: UniformityChart) -> Iterator[tuple[Any, ...]]:
 
 def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
     degrees, widths = np.arange(180) + 0.5, []
-    for run in chart.runs:
+    for run, name in zip(chart.runs, labels(chart.runs), strict=True):
         spread = run.spreads.get(modality)
         if spread is not None:
-            label = f"{run.name}, n = {spread.n:,}, mean {spread.mean_angle:.2f}°"
+            label = f"{name}, n = {spread.n:,}, mean {spread.mean_angle:.2f}°"
             axes.plot(degrees, 100 * spread.angle_density, color=run_colour(run.index), label=label)
             widths.append(spread)
     for d in sorted({spread.d for spread in widths}):
@@ -84,6 +85,8 @@ def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
 
 def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> None:
     for run in chart.runs:
+        if len({one.step for one in chart.runs}) > 1:
+            axes.axvline(run.step, color=run_colour(run.index), linewidth=0.8, linestyle=(0, (1, 2)))
         for modality, style in (("image", "-"), ("text", "--")):
             course = run.course[modality]
             if course:

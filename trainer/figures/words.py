@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.charts.colour_words import own_colours
+from trainer.charts.shown import labels
 from trainer.charts.words import AxesChart, WordsChart
 from trainer.figures.files import Rows
 from trainer.figures.style import (
@@ -34,9 +35,9 @@ def draw(chart: WordsChart) -> Figure:
     figure = new_figure(COLUMN_IN * 1.5, 1.2 + 0.3 * len(chart.words) * max(1, runs / 1.5))
     axes = figure.subplots()
     height = 0.8 / runs
-    for run in chart.runs:
+    for run, name in zip(chart.runs, labels(chart.runs), strict=True):
         at = places + (run.index - (runs - 1) / 2) * height
-        label = f"{run.name}: cosine {run.cosine:.3f}, rank {run.rank:,} of {run.n:,}"
+        label = f"{name}: cosine {run.cosine:.3f}, rank {run.rank:,} of {run.n:,}"
         axes.barh(at, run.drops, height * 0.92, color=run_colour(run.index), label=label)
         for y, drop, rank in zip(at, run.drops, run.ranks):
             axes.annotate(

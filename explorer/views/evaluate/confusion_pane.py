@@ -89,14 +89,14 @@ class ConfusionPane(QWidget):
             record = run.tasks.get(self.task) if run is not None and self.task else None
             found = confusion_of(record) if record is not None else None
             if found is not None and len(found.classes) > MOST_CLASSES:
-                self.heads[place].setText(f"{run.name}: {len(found.classes):,} classes are too many to be drawn.")
+                self.heads[place].setText(f"{run.label}: {len(found.classes):,} classes are too many to be drawn.")
                 found = None
             elif found is not None:
                 right = int(found.counts.trace())
                 n = int(found.counts.sum())
-                self.heads[place].setText(f"{run.name}: {100 * right / n:.1f} % right, n = {n:,}")
+                self.heads[place].setText(f"{run.label}: {100 * right / n:.1f} % right, n = {n:,}")
             else:
-                self.heads[place].setText(f"{run.name}: not measured" if run else "")
+                self.heads[place].setText(f"{run.label}: not measured" if run else "")
             self._found[place] = found
             for widget in (self.maps[place], self.heads[place], self._badges[place]):
                 widget.setVisible(run is not None)

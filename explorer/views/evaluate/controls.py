@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.selection import Side
 from explorer.settings import Settings
 from explorer.widgets.pickers import Choice, Picker
 from trainer.catalog import prompt_suites
@@ -67,12 +69,12 @@ class Controls(QWidget):
         self._restore()
         self._connect()
 
-    def question(self, runs: tuple[int, ...], step: int | None) -> Evaluate:
-        """What the controls ask of these runs."""
+    def question(self, sides: Sequence[Side]) -> Evaluate:
+        """What the controls ask of these runs, each at its own step."""
         chosen = self.chosen_tasks()
         text, split = self.data.currentText().strip(), self.split.currentText().strip()
         return Evaluate(
-            runs=runs,
+            runs=tuple(side.run for side in sides),
             data="" if text == OWN_DATA else text,
             tasks=chosen,
             split="" if split == OWN_SPLIT else split,
@@ -80,7 +82,7 @@ class Controls(QWidget):
             features=self.features_action.isChecked(),
             most=self.most.value(),
             shift=self._shift if "robustness" in chosen else "",
-            step=step,
+            steps=tuple(side.step for side in sides),
         )
 
     def chosen_tasks(self) -> tuple[str, ...]:
@@ -211,11 +213,19 @@ class Controls(QWidget):
 
 
 def command_of(question: Evaluate, workspace: Path) -> str:
-    """The line for a shell that measures what the question asks."""
-    words = ["trainer", "evaluate", *map(str, question.runs), "--task", *question.tasks]
+    """The line for a shell that measures what the question asks; runs at several steps take a command each."""
+    return " && ".join(
+        _command_at(question, [run for run, at in zip(question.runs, question.steps, strict=True) if at == step], step)
+        + f" --workspace {shlex.quote(str(workspace))}"
+        for step in dict.fromkeys(question.steps)
+    )
+
+
+def _command_at(question: Evaluate, runs: Sequence[int], step: int | None) -> str:
+    words = ["trainer", "evaluate", *map(str, runs), "--task", *question.tasks]
     for name in ("data", "split", "suite", "shift"):
         words += [f"--{name}", getattr(question, name)] if getattr(question, name) else []
     words += ["--most", str(question.most)] if question.most else []
     words += ["--features"] if question.features else []
-    words += ["--step", str(question.step)] if question.step is not None else []
-    return shlex.join([*words, "--workspace", str(workspace)])
+    words += ["--step", str(step)] if step is not None else []
+    return shlex.join(words)

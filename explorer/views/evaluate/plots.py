@@ -174,7 +174,7 @@ class CurvesPane(QWidget):
             filled = [i for i, count in enumerate(found["counts"]) if count]
             x, y = (tuple(found[key][i] for i in filled) for key in ("confidence", "accuracy"))
             own = name == "own"
-            shown.append(Curve(run.index, 0 if own else 2, x, y, f"{run.name}, {name} tau", not own))
+            shown.append(Curve(run.index, 0 if own else 2, x, y, f"{run.label}, {name} tau", not own))
             words.append(f"{'AB'[run.index]} {name} tau {100 * found['ece']:.1f} %")
         self.reliability.show_curves(shown, diagonal=True)
         missing = "Zero-shot was not measured."
@@ -185,7 +185,7 @@ class CurvesPane(QWidget):
         kinds = list(dict.fromkeys(kind for _, kind, _ in found))
         severities = tuple(float(n) for n in range(6))
         shown = [
-            Curve(run.index, kinds.index(kind), severities, tuple(100 * v for v in values), f"{run.name}, {kind}")
+            Curve(run.index, kinds.index(kind), severities, tuple(100 * v for v in values), f"{run.label}, {kind}")
             for run, kind, values in found
         ]
         self.robustness.show_curves(shown)
@@ -208,7 +208,7 @@ class CurvesPane(QWidget):
                 x, y = (
                     tuple(map(float, part)) for part in (np.log2([p[0] for p in points]), [100 * p[1] for p in points])
                 )
-                shown.append(Curve(run.index, 0, x, y, run.name))
+                shown.append(Curve(run.index, 0, x, y, run.label))
             if points and "linear_probe" in run.tasks:
                 value = run.tasks["linear_probe"].metrics["linear_probe_acc1"]
                 words.append(f"{'AB'[run.index]} {100 * value:.1f} %")

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.evaluate.asking import Asking
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import Controls, command_of
@@ -29,7 +30,7 @@ from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.plots import CurvesPane
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
 from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
-from explorer.views.view import EXPORTS, Context, View
+from explorer.views.view import EXPORTS, Context, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.pickers import Choice, Picker
@@ -97,10 +98,8 @@ class EvaluateView(View):
         if self.chart is None:
             return None
         panel = "confusion" if self.tabs.currentIndex() == 1 else "curves"
-        words = ["export", "evaluation", "--runs", *(str(run.run) for run in self.chart.runs)]
+        words = ["export", "evaluation", *side_words(self.context.selection)]
         words += ["--dataset", self.chart.dataset, "--split", self.chart.split, "--panel", panel]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
         return words + (["--task", self.confusion.task] if panel == "confusion" and self.confusion.task else [])
 
     def actions_for_palette(self) -> list[QAction]:
@@ -140,7 +139,7 @@ class EvaluateView(View):
     def read(self, *, again: bool = False) -> None:
         """Reads what is stored of the runs, unless that is shown already."""
         selection = self.context.selection
-        wanted = (selection.runs, selection.step, self.shown.key)
+        wanted = (selection.sides, self.shown.key)
         if wanted == self._read and not again:
             return
         self._read = wanted
@@ -156,7 +155,7 @@ class EvaluateView(View):
         key = (self.chart.dataset, self.chart.split) if self.chart else None
         self.shown.show_choices([Choice(one, f"{one[0]} {one[1]}") for one in there], key)
         if self._read is not None:
-            self._read = (*self._read[:2], self.shown.key)
+            self._read = (*self._read[:1], self.shown.key)
         if self.chart is not None:
             show_evaluation(self.table, self.chart)
             show_published(self.published, self.chart.published)
@@ -244,7 +243,7 @@ class EvaluateView(View):
     # -- the rest ----------------------------------------------------------------------------------------------
 
     def _question(self) -> Evaluate:
-        return self.controls.question(self.context.selection.runs, self.context.selection.step)
+        return self.controls.question(self.context.selection.sides)
 
     def _on_tab(self, place: int) -> None:
         self.stack.setCurrentIndex(place)
@@ -338,12 +337,14 @@ class EvaluateView(View):
 
 
 def stored(
-    workspace: Workspace, runs: tuple[int, ...], step: int | None, data: tuple[str, str] | None
+    workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None
 ) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
     """What the runs were evaluated on, and the chart of `data` or of the newest; or why there is none. Pure."""
     try:
-        there = evaluated_data(workspace, runs)
+        runs = [side.run for side in sides]
+        there = evaluated_data(workspace, [*dict.fromkeys(runs)])
         dataset, split = data if data in there else (None, None)
-        return there, evaluation(workspace, runs, dataset=dataset, split=split, step=step)
+        steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
+        return there, evaluation(workspace, runs, dataset=dataset, split=split, **steps)
     except Problem as problem:
         return [], str(problem)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import QSignalBlocker
@@ -11,12 +11,14 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
+from explorer.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.explaining.method import METHOD
 from explorer.views.losslab.knobs import Slide
-from explorer.views.view import Context
+from explorer.views.view import Context, side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket, Working
+from trainer.charts import SAME
 from trainer.charts.board import Board
 from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis, lacking_independent
 from trainer.charts.lab.settings import Knob
@@ -47,7 +49,7 @@ class Reading:
     """A board, and of the attributes which runs cannot be probed on independent Scenes yet, at which checkpoint."""
 
     board: Board
-    lacking: Mapping[int, int | None] = field(default_factory=dict)
+    lacking: Sequence[tuple[int, int | None]] = ()
 
 
 class ExplainingView(BoardView):
@@ -78,7 +80,7 @@ class ExplainingView(BoardView):
         self.working = Working("explaining-working")
         self.batches = Picker(name="explaining-batches", words="Pairs that make the batches", width=150)
         self.batches.setMaximumWidth(190)
-        self._lacking: dict[int, int | None] = {}
+        self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None
         self._tools: dict[str, Sequence[QWidget]] = {}
         self._batch_tools: tuple[QWidget, ...] = ()
@@ -111,14 +113,16 @@ class ExplainingView(BoardView):
         batch = {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
         independent = bool(self.probed.key) and self.panel == "attributes"
         which = {"independent": independent, "heldout": bool(self.batches.key)}
-        return Asked(step=selection.step, dataset=dataset, split=split, **which, **batch)
+        steps = [side.step for side in selection.sides] or [selection.step]
+        at = {"step": steps[0], "step_b": steps[1] if len(steps) > 1 else SAME}
+        return Asked(**at, dataset=dataset, split=split, **which, **batch)
 
     def question_now(self) -> object:
         done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()
-        return self.context.selection.runs, self.panel, self.asked, done
+        return self.context.selection.sides, self.panel, self.asked, done
 
     def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return read, (self.context.workspace, self.context.selection.runs, self.asked, self.panel, work)
+        return read, (self.context.workspace, self.context.selection.sides, self.asked, self.panel, work)
 
     def take(self, answer: Reading) -> None:
         super().take(answer.board)
@@ -142,10 +146,9 @@ class ExplainingView(BoardView):
         runs = self.context.selection.runs
         if board is None or self.is_empty or self.panes.isHidden() or not (runs or self._ablation()):
             return None
-        named = runs or tuple(row.id for row in self._ablation())[-1:]
-        words = ["export", "diagnosis", "--runs", *map(str, named)]
-        if asked.step is not None:
-            words += ["--step", str(asked.step)]
+        words = ["export", "diagnosis", *side_words(self.context.selection)]
+        if not runs:
+            words += map(str, tuple(row.id for row in self._ablation())[-1:])
         if asked.dataset:
             words += ["--dataset", asked.dataset, "--split", str(asked.split)]
         words += ["--panel", board.panel]
@@ -188,7 +191,8 @@ class ExplainingView(BoardView):
             return
         ticket = self.working.start()
         self.embed.setEnabled(False)
-        question = EmbedIndependent(runs=tuple(self._lacking), steps=tuple(self._lacking.values()))
+        runs, steps = zip(*self._lacking, strict=True)
+        question = EmbedIndependent(runs=runs, steps=steps)
         self._embedding = self.context.asker.ask(
             question,
             done=lambda _answer: self._embedded(),
@@ -221,16 +225,16 @@ class ExplainingView(BoardView):
             self,
             lacking_independent,
             self.context.workspace,
-            selection.runs,
-            selection.step,
+            [(side.run, side.step) for side in selection.sides],
             done=self._show_lacking,
             key="lacking",
         )
 
-    def _show_lacking(self, lacking: Mapping[int, int | None]) -> None:
-        self._lacking = dict(lacking)
+    def _show_lacking(self, lacking: Sequence[tuple[int, int | None]]) -> None:
+        self._lacking = tuple(lacking)
         self.embed.setEnabled(bool(lacking) and self._embedding is None)
-        runs = "1 run" if len(lacking) == 1 else f"{len(lacking)} runs"
+        several = len({run for run, _ in lacking})
+        runs = "1 run" if several == 1 else f"{several} runs"
         self.embed.setToolTip(
             f"Draws 1,024 Scenes without co-occurrence and embeds them with the {runs} that lack them: under a minute"
             if lacking
@@ -302,7 +306,8 @@ class ExplainingView(BoardView):
             self.refresh_if_seen()
 
 
-def read(workspace: Workspace, runs: Sequence[int], asked: Asked, panel: str, work: Ticket) -> Reading:
+def read(workspace: Workspace, sides: Sequence[Side], asked: Asked, panel: str, work: Ticket) -> Reading:
     """The board, and what could be probed further; pure, for a thread."""
-    board = diagnosis(workspace, runs, asked, panel, progress=work)
-    return Reading(board, lacking_independent(workspace, runs, asked.step) if panel == "attributes" else {})
+    board = diagnosis(workspace, [side.run for side in sides], asked, panel, progress=work)
+    runs = [(side.run, side.step) for side in sides]
+    return Reading(board, lacking_independent(workspace, runs) if panel == "attributes" else ())

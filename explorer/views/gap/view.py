@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.views.gap.clouds import Clouds
 from explorer.views.gap.numbers import GapNumbers
 from explorer.views.gap.reading import Exact, Reading, curve, measure, read, read_exactly
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
@@ -102,8 +102,7 @@ class GapView(View):
         if self.reading is None or not self.reading.sides:
             return None
         runs = [side.run for _, side in sorted(self.reading.sides.items())]
-        words = ["export", "gap", "--runs", *dict.fromkeys(str(run.run) for run in runs)]
-        words += self.step_words()
+        words = ["export", "gap", *side_words(self.context.selection, self.reading.sides)]
         if self._whole and self._pairs > MOST_PAIRS:
             words += ["--most", str(self._pairs)]
         return [*words, "--dataset", runs[0].dataset, "--split", runs[0].split, "--way", self.way.key]
@@ -314,7 +313,7 @@ class GapView(View):
             self._asked, self._opening = None, False
 
     def _on_snapshot(self, run: int) -> None:
-        if self.context.selection.step is None and run in self.context.selection.runs:
+        if self.context.selection.follows(run):
             self._asked = None
             self._refresh_if_seen()
 

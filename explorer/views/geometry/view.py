@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from explorer import theme
 from explorer.views.geometry.numbers import GeometryNumbers
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Choice, Picker
@@ -96,9 +96,7 @@ class GeometryView(View):
         if self.reading is None or not self.reading.runs:
             return None
         runs = [run for _, run in sorted(self.reading.runs.items())]
-        words = ["export", "uniformity", "--runs", *dict.fromkeys(str(run.run) for run in runs)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        words = ["export", "uniformity", *side_words(self.context.selection, self.reading.runs)]
         return [*words, "--dataset", runs[0].dataset, "--split", runs[0].split]
 
     def refresh(self) -> None:
@@ -109,7 +107,8 @@ class GeometryView(View):
             self.show_no_run("globe", NO_RUN)
             return
         self.show_content()
-        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset)
+        steps = (selection.step_of(0), selection.step_of(1))
+        asked = (selection.run_a, selection.run_b, steps, selection.dataset)
         if asked == self._asked:
             return
         self._asked = asked
@@ -177,8 +176,12 @@ class GeometryView(View):
         self.course_plot.clear()
         field = self.course.key
         self.course_plot.set_labels(y=self.course.currentText())
-        for index, run in (self.reading.runs if self.reading else {}).items():
+        runs = self.reading.runs if self.reading else {}
+        for index, run in runs.items():
             ink = theme.colour(theme.run_colour(index))
+            if len({one.step for one in runs.values()}) > 1:
+                pen = pg.mkPen(ink, width=1.5, style=Qt.PenStyle.DotLine)
+                self.course_plot.addItem(pg.InfiniteLine(run.step, pen=pen), ignoreBounds=True)
             for modality, style, symbol in (("image", Qt.PenStyle.SolidLine, "o"), ("text", Qt.PenStyle.DashLine, "d")):
                 course = run.course[modality]
                 if course:
@@ -198,7 +201,7 @@ class GeometryView(View):
         self._draw_course()
 
     def _on_snapshot(self, run: int) -> None:
-        if self.context.selection.step is None and run in self.context.selection.runs:
+        if self.context.selection.follows(run):
             self._asked = None
             self._refresh_if_seen()
 
@@ -264,9 +267,13 @@ class GeometryView(View):
 
 
 def read(
-    workspace: Workspace, runs: Sequence[int | None], step: int | None, data: str | None, ticket: Ticket
+    workspace: Workspace,
+    runs: Sequence[int | None],
+    steps: Sequence[int | None],
+    data: str | None,
+    ticket: Ticket,
 ) -> Reading:
-    """Measures both runs. Pure, for a thread."""
+    """Measures both runs, each at its own step. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
     found, problems, notes = {}, {}, []
     for index, run in enumerate(runs):
@@ -276,7 +283,7 @@ def read(
             chart: UniformityChart = spread_chart(
                 workspace,
                 [run],
-                step=step,
+                step=steps[index],
                 dataset=dataset,
                 split=split,
                 progress=lambda share, note, i=index: ticket((i + share) / len(runs), note),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from explorer.selection import Side
 from explorer.widgets.working import Ticket
 from trainer.charts.board import Board, Grid
-from trainer.charts.hopfield import Asked, Patterns, board, patterns
+from trainer.charts.hopfield import Asked, Patterns, board, labelled, patterns
 from trainer.charts.lab.pieces import Plot
 from trainer.problem import Problem
 from trainer.store import Workspace
@@ -34,42 +35,43 @@ class Reading:
     problems: tuple[str, ...] = ()
 
 
-def key_of(runs: Sequence[int], asked: Asked) -> tuple[object, ...]:
+def key_of(sides: Sequence[Side], asked: Asked) -> tuple[object, ...]:
     """What decides which patterns are stored."""
-    return (tuple(runs), asked.step, asked.dataset, asked.split, asked.stored, asked.only, asked.pairs, asked.plane)
+    return (tuple(sides), asked.dataset, asked.split, asked.stored, asked.only, asked.pairs, asked.plane)
 
 
 def read(
     workspace: Workspace,
-    runs: Sequence[int],
-    places: Mapping[int, int],
+    sides: Sequence[Side],
     asked: Asked,
     panel: str,
     vectors: Mapping[int, np.ndarray],
     kept: Reading | None,
     work: Ticket,
 ) -> Reading:
-    """The answer; `kept` saves reading patterns that are known, and a phase diagram that only moves its line.
+    """The answer, every side at its own step.
+
+    `kept` saves reading patterns that are known, and a phase diagram that only moves its line.
 
     Raises:
         Problem: No run can be shown.
     """
-    key = key_of(runs, asked)
+    key = key_of(sides, asked)
     if kept is not None and kept.key == key:
         gathered, problems = kept.patterns, list(kept.problems)
         if panel == kept.panel == "phase" and replace(kept.asked, beta=asked.beta, query=asked.query) == asked:
             return replace(kept, asked=asked, board=moved(kept, asked))
     else:
         found, problems = [], []
-        for run in runs:
+        for side in sides:
             work(0.0, "Reading embeddings")
             try:
-                found.append(patterns(workspace, run, asked, places[run]))
+                found.append(patterns(workspace, side.run, replace(asked, step=side.step), side.place))
             except Problem as problem:
                 problems.append(str(problem))
         if not found:
             raise Problem(" ".join(problems))
-        gathered = tuple(found)
+        gathered = tuple(labelled(found))
     return Reading(
         key, asked, panel, gathered, board(gathered, asked, panel, vectors=vectors, progress=work), tuple(problems)
     )

@@ -10,14 +10,16 @@ import numpy as np
 from PySide6.QtWidgets import QHBoxLayout, QLabel
 
 from explorer import theme
+from explorer.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.views.hopfield.reading import Reading, read
 from explorer.views.losslab.knobs import Slide
-from explorer.views.view import Context
+from explorer.views.view import Context, side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket
+from trainer.charts import SAME
 from trainer.charts.hopfield import Asked
 from trainer.charts.lab.settings import Knob
 from trainer.messages import EmbedImages, EmbedTexts, Failure
@@ -82,7 +84,8 @@ class HopfieldView(BoardView):
         self.panes.row_chosen.connect(lambda _key, row: self._on_row(row))
         self.panes.plot_dragged.connect(self._on_drag)
         context.selection.pairs_changed.connect(self._on_pairs)
-        context.selection.runs_changed.connect(self._embed_again)
+        for signal in (context.selection.runs_changed, context.selection.step_changed):
+            signal.connect(self._embed_again)
 
     # -- what is asked -----------------------------------------------------------------------------------------
 
@@ -94,6 +97,7 @@ class HopfieldView(BoardView):
         which = self.which.key or ALL
         return Asked(
             step=selection.step,
+            step_b=selection.step_of(1) if selection.step_of(1) != selection.step else SAME,
             dataset=dataset,
             split=split,
             stored=self.stored.key or "images",
@@ -111,16 +115,14 @@ class HopfieldView(BoardView):
 
     def question_now(self) -> object:
         vectors = tuple(sorted((run, vector.tobytes()) for run, vector in self._vectors.items()))
-        return self.context.selection.runs, self.panel, self.asked, vectors
+        return self.context.selection.sides, self.panel, self.asked, vectors
 
     def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         selection = self.context.selection
-        places = {run: 0 if run == selection.run_a else 1 for run in selection.runs}
         kept = self._reading
         return read, (
             self.context.workspace,
-            selection.runs,
-            places,
+            selection.sides,
             self.asked,
             self.panel,
             dict(self._vectors),
@@ -143,9 +145,7 @@ class HopfieldView(BoardView):
         if self._reading is None or self.is_empty:
             return None
         asked, patterns = self._reading.asked, self._reading.patterns
-        words = ["export", "hopfield", "--runs", *(str(run.run) for run in patterns)]
-        if asked.step is not None:
-            words += ["--step", str(asked.step)]
+        words = ["export", "hopfield", *side_words(self.context.selection, (run.index for run in patterns))]
         words += ["--dataset", patterns[0].dataset, "--split", patterns[0].split, "--panel", self._reading.panel]
         words += ["--stored", asked.stored, *(["--only", asked.only] if asked.only else [])]
         words += ["--pairs", *map(str, asked.pairs)] if asked.pairs else []
@@ -192,34 +192,33 @@ class HopfieldView(BoardView):
         self.status.setText("Embedding the query …")
         for number in self._open:
             self.context.asker.cancel(number)
-        step = self.context.selection.step
         self._open = []
-        for run in self.context.selection.runs:
+        for side in self.context.selection.sides:
             image = self._external_image
             question = (
-                EmbedImages(run=run, images=(self._external,), step=step)
+                EmbedImages(run=side.run, images=(self._external,), step=side.step)
                 if image
-                else EmbedTexts(run=run, texts=(self._external,), step=step)
+                else EmbedTexts(run=side.run, texts=(self._external,), step=side.step)
             )
             self._open.append(
                 self.context.asker.ask(
                     question,
-                    done=lambda answer, run=run, words=self._external: self._embedded(run, words, answer),
+                    done=lambda answer, side=side, words=self._external: self._embedded(side, words, answer),
                     failed=lambda failure, words=self._external: self._not_embedded(words, failure),
                     owner=self,
                 )
             )
 
-    def _embedded(self, run: int, words: str, answer: dict[str, Any]) -> None:
-        if words != self._external:
+    def _embedded(self, side: Side, words: str, answer: dict[str, Any]) -> None:
+        if words != self._external or side not in self.context.selection.sides:
             return
         if unreadable := answer.get("unreadable"):
             self._not_embedded(words, Failure("unreadable", next(iter(unreadable.values()))))
             return
         file = Path(answer["array"])
-        self._vectors[run] = np.load(file)[0].astype(np.float64)
+        self._vectors[side.place] = np.load(file)[0].astype(np.float64)
         file.unlink(missing_ok=True)
-        if set(self.context.selection.runs) <= set(self._vectors):
+        if {side.place for side in self.context.selection.sides} <= set(self._vectors):
             self.status.setText("")
             self.refresh_if_seen()
 

@@ -24,13 +24,15 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.inspect.asking import Asking
 from explorer.views.inspect.saliency_map import Overlay, SaliencyMap
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
+from trainer.charts.shown import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import Saliency
 from trainer.problem import Problem
@@ -114,9 +116,16 @@ class InspectView(View):
         if chart is None:
             return None
         question = self._question()
-        words = ["saliency", *map(str, question.runs), "--image", question.image, "--caption", question.caption]
+        words = [
+            "saliency",
+            *dict.fromkeys(map(str, question.runs)),
+            "--image",
+            question.image,
+            "--caption",
+            question.caption,
+        ]
         words += ["--method", question.method, "--grid", str(question.grid)]
-        return [*words, *self.step_words()]
+        return [*words, *step_words(self.context.selection)]
 
     def actions_for_palette(self) -> list[QAction]:
         show = QAction("Show where the runs see the caption", self, objectName="inspect-action-show")
@@ -135,7 +144,7 @@ class InspectView(View):
             self.show_no_run("scan-search", NO_RUN)
             return
         queries = tuple(str(path) for path in selection.queries)
-        asked = (selection.runs, selection.step_of(0), selection.dataset, tuple(selection.pairs.tolist()), queries)
+        asked = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
         if asked != self._asked:
             self._asked = asked
             args = (self.context.workspace, *asked)
@@ -209,17 +218,17 @@ class InspectView(View):
 
     def _question(self) -> Saliency | None:
         selection = self.context.selection
-        runs, caption = selection.runs, " ".join(self.captions.currentText().split())
-        if not runs or not caption or not self._current:
+        sides, caption = selection.sides, " ".join(self.captions.currentText().split())
+        if not sides or not caption or not self._current:
             return None
         chosen = METHODS[max(self.methods.checkedId(), 0)][0]
         return Saliency(
-            runs=runs,
+            runs=tuple(side.run for side in sides),
             image=self._current,
             caption=caption,
             method=chosen,
             grid=self.grid.value(),
-            steps=tuple(selection.step_of(int(run != selection.run_a)) for run in runs),
+            steps=tuple(side.step for side in sides),
         )
 
     # -- showing -----------------------------------------------------------------------------------------------
@@ -248,11 +257,13 @@ class InspectView(View):
         self.maps[0].show_map(image, None, f"The image {Path(self._current).name}")
         if image is None:
             self.maps[0].show_pixmap(self.pictures.get(self._current))
+        places = [side.place for side in selection.sides]
         for place in range(2):
             run = (selection.run_a, selection.run_b)[place]
-            found = next((r for r in chart.runs if r.run == run), None) if chart else None
+            at = places.index(place) if place in places else None
+            found = chart.runs[at] if chart and at is not None else None
             name, objective = self._named(run) if run is not None else (f"No run {'AB'[place]}", "")
-            visible = run is not None and not (place == 1 and run == selection.run_a)
+            visible = place in places
             for widget in (self.maps[1 + place], *self._heads[1 + place]):
                 widget.setVisible(visible)
             if found is None:
@@ -265,7 +276,7 @@ class InspectView(View):
             self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):
-            widget.setVisible(len(selection.runs) == 2)
+            widget.setVisible(len(places) == 2)
         if difference is None:
             self._head(3, "Difference", "B − A")
             self.maps[3].show_map(None, None, "No difference yet")
@@ -374,8 +385,7 @@ class InspectView(View):
 
 def images_of(
     workspace: Workspace,
-    runs: Sequence[int],
-    step: int | None,
+    sides: Sequence[Side],
     data: str | None,
     pairs: Sequence[int],
     queries: Sequence[str],
@@ -385,9 +395,9 @@ def images_of(
     Pure, for a thread.
     """
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    for run in runs:
+    for side in sides:
         try:
-            chosen = choose_snapshot(workspace, workspace.run(run), step=step, dataset=dataset, split=split)
+            chosen = choose_snapshot(workspace, workspace.run(side.run), step=side.step, dataset=dataset, split=split)
             items = read_snapshot(chosen.folder).items
         except Problem:
             continue
@@ -411,7 +421,8 @@ def _strongest(cells: object) -> str:
 
 def _summary(chart: SaliencyChart) -> str:
     words = [f"“{chart.caption}”"]
-    words += [f"{run.name}: cosine {run.cosine:.3f}" for run in chart.runs]
+    names = told_apart([run.name for run in chart.runs], [run.step for run in chart.runs])
+    words += [f"{name}: cosine {run.cosine:.3f}" for name, run in zip(names, chart.runs, strict=True)]
     if chart.agreement is not None:
         words.append(f"the maps correlate {chart.agreement:.2f}")
     return ", ".join(words)

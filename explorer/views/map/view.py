@@ -432,7 +432,7 @@ class MapView(View):
     def _on_snapshot(self, run: int) -> None:
         """A training run has embedded again: its points move on, if the last step is looked at."""
         selection = self.context.selection
-        if selection.step is None and run in (selection.run_a, selection.run_b):
+        if selection.follows(run):
             if not self.isVisible():
                 self._key = None
                 return

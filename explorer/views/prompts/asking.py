@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from explorer.selection import Side
 from explorer.views.view import Context
 from trainer.charts.calibration import CalibrationChart, CalibrationRun, calibration
 from trainer.charts.class_task import read_class_texts
@@ -20,13 +21,17 @@ from trainer.store import Workspace
 
 @dataclass(frozen=True)
 class Wish:
-    """What the view is to show: runs, and the step of each (None: its last)."""
+    """What the view is to show: A and B, each at its own step."""
 
-    runs: tuple[int, ...]
-    steps: tuple[int | None, ...]
+    sides: tuple[Side, ...]
     data: str | None
     labels: tuple[str, ...]
     templates: tuple[str, ...]
+
+    @property
+    def steps(self) -> tuple[int | None, ...]:
+        """The step of each side; None is its last."""
+        return tuple(side.step for side in self.sides)
 
     @property
     def split(self) -> dict[str, str | None]:
@@ -37,20 +42,21 @@ class Wish:
 
 @dataclass(frozen=True)
 class Reading:
-    """Both charts of the runs that have them, and why others have none."""
+    """Both charts of the sides that have them (`places`: 0 is A), and why others have none."""
 
     wish: Wish
     calibration: CalibrationChart | None = None
     prompts: PromptChart | None = None
     problems: dict[int, str] = field(default_factory=dict)
+    places: tuple[int, ...] = ()
 
-    def calibrated(self, run: int | None) -> CalibrationRun | None:
-        """The calibration of one run."""
-        return next((r for r in self.calibration.runs if r.run == run), None) if self.calibration else None
+    def calibrated(self, place: int) -> CalibrationRun | None:
+        """The calibration of A (0) or B (1)."""
+        return self.calibration.runs[self.places.index(place)] if self.calibration and place in self.places else None
 
-    def prompted(self, run: int | None) -> PromptRun | None:
-        """The templates of one run."""
-        return next((r for r in self.prompts.runs if r.run == run), None) if self.prompts else None
+    def prompted(self, place: int) -> PromptRun | None:
+        """The templates of A (0) or B (1)."""
+        return self.prompts.runs[self.places.index(place)] if self.prompts and place in self.places else None
 
 
 class Asking(QObject):
@@ -104,58 +110,61 @@ class Asking(QObject):
         if wish != self._wish:
             return
         self._problems = dict(problems)
-        for run, step in steps.items():
-            question = EmbedClasses(run=run, labels=wish.labels, templates=wish.templates, step=step)
-            self._open[run] = self._context.asker.ask(
+        for side in wish.sides:
+            place = side.place
+            if place not in steps:
+                continue
+            question = EmbedClasses(run=side.run, labels=wish.labels, templates=wish.templates, step=steps[place])
+            self._open[place] = self._context.asker.ask(
                 question,
-                done=lambda answer, run=run: self._answered(wish, run, answer),
-                failed=lambda failure, run=run: self._failed(wish, run, failure),
+                done=lambda answer, place=place: self._answered(wish, place, answer),
+                failed=lambda failure, place=place: self._failed(wish, place, failure),
                 progress=lambda share, note: self.progressed.emit(share, note),
                 owner=self,
             )
         self._go_on()
 
-    def _answered(self, wish: Wish, run: int, answer: dict[str, Any]) -> None:
+    def _answered(self, wish: Wish, place: int, answer: dict[str, Any]) -> None:
         if wish == self._wish:
-            self._open.pop(run, None)
-            self._files[run] = answer["file"]
+            self._open.pop(place, None)
+            self._files[place] = answer["file"]
             self._go_on()
 
-    def _failed(self, wish: Wish, run: int, failure: Failure) -> None:
+    def _failed(self, wish: Wish, place: int, failure: Failure) -> None:
         if wish == self._wish and failure.kind != "cancelled":
-            self._open.pop(run, None)
-            self._problems[run] = f"{failure.message} {failure.next}".strip()
+            self._open.pop(place, None)
+            self._problems[place] = f"{failure.message} {failure.next}".strip()
             self._go_on()
 
     def _go_on(self) -> None:
         if self._open or self._wish is None:
             return
-        files = {run: self._files[run] for run in self._wish.runs if run in self._files}
+        files = {side.place: self._files[side.place] for side in self._wish.sides if side.place in self._files}
         args = (self._context.workspace, self._wish, files, dict(self._problems))
         self._context.background.run(self, read, *args, done=self.read.emit, key="charts")
 
 
 def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], dict[int, str]]:
-    """The step of each run's snapshot, and why a run has none. Pure, for a thread."""
+    """The step of the snapshot at each place, and why there is none. Pure, for a thread."""
     steps, problems = {}, {}
-    for run, step in zip(wish.runs, wish.steps):
+    for side in wish.sides:
         try:
-            steps[run] = choose_snapshot(workspace, workspace.run(run), step=step, **wish.split).step
+            steps[side.place] = choose_snapshot(workspace, workspace.run(side.run), step=side.step, **wish.split).step
         except Problem as problem:
-            problems[run] = str(problem)
+            problems[side.place] = str(problem)
     return wish, steps, problems
 
 
 def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> Reading:
-    """Both charts of the runs with class vectors; a run without labelled images is named and left out. Pure."""
+    """Both charts of the places with class vectors; a run without labelled images is named and left out. Pure."""
     texts = {}
-    for run, file in files.items():
+    for place, file in files.items():
         try:
-            texts[run] = read_class_texts(Path(file))
-            calibration(workspace, [texts[run]], **wish.split)
+            texts[place] = read_class_texts(Path(file))
+            calibration(workspace, [texts[place]], **wish.split)
         except Problem as problem:
-            texts.pop(run, None)
-            problems = problems | {run: str(problem)}
+            texts.pop(place, None)
+            problems = problems | {place: str(problem)}
     if not texts:
         return Reading(wish, problems=problems)
     able = list(texts.values())
@@ -164,4 +173,5 @@ def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict
         calibration(workspace, able, **wish.split),
         prompts(workspace, able, **wish.split),
         problems,
+        tuple(texts),
     )

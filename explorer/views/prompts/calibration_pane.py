@@ -33,7 +33,7 @@ class Sample:
     Attributes:
         name: As a person knows it.
         path: Of the file.
-        cosines: With every label, by run; a run may be missing.
+        cosines: With every label, by the place of the run (0 is A); one may be missing.
     """
 
     name: str
@@ -146,7 +146,7 @@ class CalibrationPane(QWidget):
             self.bars.show_bars([], [])
             return
         for index, run in enumerate(self._runs):
-            cosines = sample.cosines.get(run.run) if run is not None else None
+            cosines = sample.cosines.get(index) if run is not None else None
             if run is None:
                 continue
             row = () if cosines is None else tuple(probabilities(cosines, 1 / self.taus[index].tau).tolist())

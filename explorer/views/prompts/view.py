@@ -19,7 +19,7 @@ from explorer.views.prompts.asking import Asking, Reading, Wish
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, side_words
 from explorer.widgets.image_strip import PICTURE
 from trainer import catalog
 from trainer.catalog import PromptSuite
@@ -80,8 +80,7 @@ class PromptsView(View):
         shown = reading.calibration.runs
         kind = TABS[self.tabs.currentIndex()][0]
         words = ["export", "calibration" if kind == "calibration" else "prompts"]
-        words += ["--runs", *(str(run.run) for run in shown)]
-        words += self.step_words()
+        words += side_words(self.context.selection, reading.places)
         words += ["--dataset", shown[0].dataset, "--split", shown[0].split, *self._word_arguments(reading)]
         if kind == "calibration":
             return [*words, "--tau", *(f"{tau:.12g}" for tau in self.calibration.chosen_taus)]
@@ -121,8 +120,7 @@ class PromptsView(View):
             if questions.suite != OF_THE_RUN:
                 self._tell("Write at least two labels and one template.")
             return
-        steps = tuple(selection.step_of(int(run != selection.run_a)) for run in selection.runs)
-        wish = Wish(selection.runs, steps, selection.dataset, questions.labels, questions.templates)
+        wish = Wish(selection.sides, selection.dataset, questions.labels, questions.templates)
         if self.asking.want(wish, again=again):
             self._tell("Asking the models…", busy=True)
         elif self._reading is not None:
@@ -133,7 +131,6 @@ class PromptsView(View):
 
     def _show(self, reading: Reading) -> None:
         self._reading = reading
-        selection = self.context.selection
         self._tell(" ".join(reading.problems.values()))
         if reading.calibration is None:
             self.show_empty(
@@ -141,9 +138,8 @@ class PromptsView(View):
             )
             return
         self.show_content()
-        both = (selection.run_a, selection.run_b if selection.run_b != selection.run_a else None)
-        self.calibration.show_runs(reading.calibration, [reading.calibrated(run) for run in both])
-        self.playground.show_runs(reading.prompts, [reading.prompted(run) for run in both])
+        self.calibration.show_runs(reading.calibration, [reading.calibrated(place) for place in (0, 1)])
+        self.playground.show_runs(reading.prompts, [reading.prompted(place) for place in (0, 1)])
         kept = self.context.settings.value("prompts/weights", {})
         if isinstance(kept, dict):
             self.playground.restore_weights(kept.get("templates", ()), kept.get("weights", ()))
@@ -176,10 +172,10 @@ class PromptsView(View):
             self.calibration.show_sample(None)
             return
         cosines = {}
-        for run in reading.calibration.runs:
-            vector = self._vector(reading.prompted(run.run), path)
+        for place, run in zip(reading.places, reading.calibration.runs, strict=True):
+            vector = self._vector(reading.prompted(place), path)
             if vector is not None:
-                cosines[run.run] = run.class_vectors @ vector
+                cosines[place] = run.class_vectors @ vector
         self.calibration.show_sample(Sample(Path(path).name, path, cosines))
 
     def _vector(self, run: PromptRun | None, path: str) -> np.ndarray | None:
@@ -302,7 +298,7 @@ class PromptsView(View):
             self.refresh()
 
     def _on_snapshot(self, run: int) -> None:
-        if self.context.selection.step is None and run in self.context.selection.runs and self.isVisible():
+        if self.context.selection.follows(run) and self.isVisible():
             self._ask(again=True)
 
     def _pairs_changed(self) -> None:

@@ -22,7 +22,7 @@ from explorer.views.search.method import METHOD
 from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
 from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.hubness import Hubness
@@ -105,14 +105,11 @@ class SearchView(View):
             self._ask(Asked(image=first))
 
     def command(self) -> list[str] | None:
-        runs = self.context.selection.runs
         shown = [panel.hits for panel in self.panels if panel.hits is not None]
         if not shown or not self._asked.words:
             return None
         question = ["--text", self._asked.text] if self._asked.text else ["--image", self._asked.image]
-        words = ["export", "search", *question, "--runs", *dict.fromkeys(str(run) for run in runs)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        words = ["export", "search", *question, *side_words(self.context.selection)]
         words += ["--dataset", shown[0].dataset, "--split", shown[0].split, "--target", self.target, "--k", str(K)]
         return [*words, "--csls"] if self.hubs.csls.isChecked() else words
 
@@ -373,7 +370,7 @@ class SearchView(View):
             self.refresh()
 
     def _on_snapshots(self, run: int) -> None:
-        if run in self.context.selection.runs and self.context.selection.step is None:
+        if self.context.selection.follows(run):
             self._hubs_key = self._shown = None
             self._refresh_if_seen()
 

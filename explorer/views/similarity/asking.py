@@ -46,7 +46,7 @@ class Sentences(QObject):
                 self._open.pop(index, None)
                 failed(f"{failure.message} {failure.next}".strip())
 
-        question = EmbedTexts(run=run, texts=tuple(texts), step=self._context.selection.step)
+        question = EmbedTexts(run=run, texts=tuple(texts), step=self._context.selection.step_of(index))
         self._open[index] = self._context.asker.ask(question, done=take, failed=fail, owner=self)
 
     def cancel(self, index: int) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QStackedLayout, QT
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.similarity.asking import Sentences, take_vectors
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
@@ -59,7 +60,7 @@ class AxesPane(Pane):
     def refresh(self) -> None:
         self._typing.stop()
         selection = self.context.selection
-        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.x.text(), self.y.text())
+        asked = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.x.text(), self.y.text())
         if asked == self._asked:
             return
         self._asked = asked
@@ -76,7 +77,8 @@ class AxesPane(Pane):
                 self.sides[index].show_nothing("Choose a run in the bar above to compare.")
                 continue
             texts = (*axes[0].texts, *axes[1].texts)
-            self.sentences.ask(index, run, texts, partial(self._take, index, run, axes), partial(self._fail, index))
+            side = Side(index, run, selection.step_of(index))
+            self.sentences.ask(index, run, texts, partial(self._take, side, axes), partial(self._fail, index))
 
     def forget(self) -> None:
         self._asked = None
@@ -85,27 +87,26 @@ class AxesPane(Pane):
         shown = [side.run for side in self.sides if side.run is not None]
         if not shown:
             return None
-        runs = dict.fromkeys(str(run.run) for run in shown)
-        words = ["export", "axes", "--runs", *runs, *self.view_words(shown[0].dataset, shown[0].split)]
+        places = [side.index for side in self.sides if side.run is not None]
+        words = ["export", "axes", *self.view_words(places, shown[0].dataset, shown[0].split)]
         return [*words, "--x", self.x.text(), "--y", self.y.text()]
 
-    def _take(self, index: int, run: int, axes: tuple[AxisText, AxisText], file: str) -> None:
-        selection = self.context.selection
+    def _take(self, side: Side, axes: tuple[AxisText, AxisText], file: str) -> None:
         self.context.background.run(
             self,
-            partial(read_axes, file, axes, index),
+            partial(read_axes, file, axes),
             self.context.workspace,
-            run,
-            selection.step,
-            selection.dataset,
-            done=partial(self._show, index, axes),
-            failed=lambda error: self._fail(index, str(error)),
+            side,
+            self.context.selection.dataset,
+            done=partial(self._show, side, axes),
+            failed=lambda error: self._fail(side.place, str(error)),
             # Never skipped in favour of a newer one: reading takes the answer's file away.
             key=f"axes {file}",
         )
 
-    def _show(self, index: int, axes: tuple[AxisText, AxisText], run: AxesRun) -> None:
-        if run.run != (self.context.selection.run_a, self.context.selection.run_b)[index]:
+    def _show(self, side: Side, axes: tuple[AxisText, AxisText], run: AxesRun) -> None:
+        selection, index = self.context.selection, side.place
+        if (side.run, side.step) != ((selection.run_a, selection.run_b)[index], selection.step_of(index)):
             return
         classes = sorted(set(run.labels))
         few = 1 < len(classes) <= MOST_CLASSES
@@ -277,15 +278,9 @@ class _Upright(QWidget):
 
 
 def read_axes(
-    file: str,
-    axes: tuple[AxisText, AxisText],
-    index: int,
-    workspace: Workspace,
-    run: int,
-    step: int | None,
-    data: str | None,
+    file: str, axes: tuple[AxisText, AxisText], workspace: Workspace, side: Side, data: str | None
 ) -> AxesRun:
-    """One run's pairs along the axes, from the vectors in `file`. Pure, for a thread."""
+    """One side's pairs along the axes, from the vectors in `file`. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    chosen = {"step": step, "dataset": dataset, "split": split}
-    return axes_run(workspace, run, index, take_vectors(file), *axes, **chosen)
+    chosen = {"step": side.step, "dataset": dataset, "split": split}
+    return axes_run(workspace, side.run, side.place, take_vectors(file), *axes, **chosen)

@@ -67,7 +67,7 @@ class MatrixPane(Pane):
 
     def refresh(self) -> None:
         selection = self.context.selection
-        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, self.by.key)
+        asked = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.by.key)
         if asked == self._asked:
             return
         self._asked, self._opening = asked, True
@@ -77,7 +77,7 @@ class MatrixPane(Pane):
             read_matrices,
             self.context.workspace,
             runs,
-            selection.step,
+            (selection.step_of(0), selection.step_of(1)),
             selection.dataset,
             self.by.key,
             self.working.start(),
@@ -92,16 +92,9 @@ class MatrixPane(Pane):
     def command(self) -> list[str] | None:
         if self.opened is None or not self.opened.snapshots:
             return None
-        selection, opened = self.context.selection, self.opened
-        runs = dict.fromkeys((selection.run_a, selection.run_b)[index] for index in sorted(opened.snapshots))
+        opened = self.opened
         first = opened.snapshots[min(opened.snapshots)]
-        words = [
-            "export",
-            "matrix",
-            "--runs",
-            *(str(run) for run in runs),
-            *self.view_words(first.dataset, first.split),
-        ]
+        words = ["export", "matrix", *self.view_words(opened.snapshots, first.dataset, first.split)]
         window = self._window()
         part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
         return [*words, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
@@ -299,9 +292,14 @@ class MatrixSide(QWidget):
 
 
 def read_matrices(
-    workspace: Workspace, runs: Sequence[int | None], step: int | None, data: str | None, by: str, ticket: Ticket
+    workspace: Workspace,
+    runs: Sequence[int | None],
+    steps: Sequence[int | None],
+    data: str | None,
+    by: str,
+    ticket: Ticket,
 ) -> Opened:
-    """Opens both runs' snapshots and puts the pairs in order, as the first run sees them. Pure, for a thread.
+    """Opens both snapshots, and puts the pairs in order, as the first run sees them. Pure, for a thread.
 
     Raises:
         Problem: The order cannot be made.
@@ -312,7 +310,7 @@ def read_matrices(
         if run is None:
             continue
         try:
-            facts, snapshot = open_matrix(workspace, run, step=step, dataset=dataset, split=split)
+            facts, snapshot = open_matrix(workspace, run, step=steps[index], dataset=dataset, split=split)
         except Problem as error:
             problems[index] = str(error)
             continue

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.pictures import Pictures
-from explorer.views.view import Context
+from explorer.views.view import Context, side_words
 
 
 class Pane(QWidget):
@@ -32,7 +34,6 @@ class Pane(QWidget):
         """What to write after `trainer` for the same figure; None: nothing to export."""
         return None
 
-    def view_words(self, dataset: str, split: str) -> list[str]:
-        """Which snapshot, as arguments of a command."""
-        step = self.context.selection.step
-        return [*(["--step", str(step)] if step is not None else []), "--dataset", dataset, "--split", split]
+    def view_words(self, places: Iterable[int], dataset: str, split: str) -> list[str]:
+        """The runs at these places (0 is A) and their snapshots, as arguments of a command."""
+        return [*side_words(self.context.selection, places), "--dataset", dataset, "--split", split]

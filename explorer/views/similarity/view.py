@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.similarity.axes import AxesPane
 from explorer.views.similarity.facets import FacetTable
 from explorer.views.similarity.matrix import MatrixPane
@@ -34,7 +35,7 @@ from explorer.views.similarity.panel import SimilarityPanel
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.similarity.table import SimilarityTable
 from explorer.views.similarity.words import WordsPane
-from explorer.views.view import Context, View
+from explorer.views.view import Context, View, side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.facets import facet_columns
@@ -65,16 +66,13 @@ NO_FACET = Choice(None, "nothing")
 
 @dataclass(frozen=True)
 class Reading:
-    """The chart of the runs that have one, and why others have none."""
+    """The chart of the sides that have one, and why others have none; places are 0 for A and 1 for B."""
 
     chart: SimilarityChart | None
+    runs: dict[int, SimilarityRun] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
     items: Items | None = None
     columns: tuple[str, ...] = ()
-
-    def run(self, run: int | None) -> SimilarityRun | None:
-        """The numbers of one run."""
-        return next((r for r in self.chart.runs if r.run == run), None) if self.chart else None
 
 
 class SimilarityView(View):
@@ -141,9 +139,8 @@ class SimilarityView(View):
         shown = [panel.run for panel in self.panels if panel.run is not None]
         if not shown:
             return None
-        words = ["export", "similarity", "--runs", *dict.fromkeys(str(run.run) for run in shown)]
-        if self.context.selection.step is not None:
-            words += ["--step", str(self.context.selection.step)]
+        places = [panel.index for panel in self.panels if panel.run is not None]
+        words = ["export", "similarity", *side_words(self.context.selection, places)]
         words += ["--dataset", shown[0].dataset, "--split", shown[0].split, "--k", str(self.k.value())]
         if self.compared.key != "hardest":
             words += ["--compared", self.compared.key]
@@ -183,7 +180,7 @@ class SimilarityView(View):
             return
         self.stack.setCurrentIndex(0)
         choices = (self.k.value(), self.compared.key, self.facet.key, self._only)
-        asked = (selection.run_a, selection.run_b, selection.step, selection.dataset, *choices)
+        asked = (selection.run_a, selection.run_b, selection.sides, selection.dataset, *choices)
         if asked != self._asked:
             self._asked = asked
             self._read()
@@ -206,8 +203,7 @@ class SimilarityView(View):
             self,
             read,
             self.context.workspace,
-            selection.runs,
-            selection.step,
+            selection.sides,
             selection.dataset,
             self.k.value(),
             self.compared.key,
@@ -229,13 +225,16 @@ class SimilarityView(View):
     def _draw(self) -> None:
         reading, chart = self._reading, self._reading.chart
         runs = (self.context.selection.run_a, self.context.selection.run_b)
-        shown = [reading.run(run) for run in runs]
+        # B that is the very snapshot of A is measured once and shown twice.
+        again = runs[0] == runs[1] and self.context.selection.step_of(0) == self.context.selection.step_of(1)
+        places = (0, 0) if again else (0, 1)
+        shown = [reading.runs.get(place) if run is not None else None for place, run in zip(places, runs, strict=True)]
         self.note.setText(" ".join(dict.fromkeys((NOTE, chart.note))) if chart and chart.note else NOTE)
         self.table.show_runs(*shown)
         self.facets.show_facets(*shown, self._only)
         self.facets.setVisible(bool(self.facet.key))
         tops = [_top(run, self._edges(run)) for run in shown if run is not None]
-        for panel, run_id, run in zip(self.panels, runs, shown, strict=True):
+        for panel, place, run_id, run in zip(self.panels, places, runs, shown, strict=True):
             if run is not None:
                 top = max(tops) if self.same_axis.isChecked() else None
                 panel.show_run(run, chart, self._edges(run), top=top, density=self.density.isChecked())
@@ -244,7 +243,7 @@ class SimilarityView(View):
                     "columns-2", f"No run {'AB'[panel.index]}", "Choose one in the bar above to compare."
                 )
             else:
-                panel.show_nothing("triangle-alert", "No cosines of this run", reading.problems.get(run_id, ""))
+                panel.show_nothing("triangle-alert", "No cosines of this run", reading.problems.get(place, ""))
         self._show_pairs()
 
     def _edges(self, run: SimilarityRun) -> Float[np.ndarray, " bins+1"]:
@@ -334,7 +333,7 @@ class SimilarityView(View):
             self.refresh()
 
     def _on_snapshot(self, run: int) -> None:
-        if self.context.selection.step is None and run in self.context.selection.runs:
+        if self.context.selection.follows(run):
             self._asked = None
             for pane in self.panes.values():
                 pane.forget()
@@ -430,8 +429,7 @@ class _Count(QSpinBox):
 
 def read(
     workspace: Workspace,
-    runs: Sequence[int],
-    step: int | None,
+    sides: Sequence[Side],
     data: str | None,
     k: int,
     compared: str = "hardest",
@@ -439,25 +437,24 @@ def read(
     only: str | None = None,
     ticket: Ticket | None = None,
 ) -> Reading:
-    """The chart of those runs that have such a snapshot; the others' reasons beside it. Pure, for a thread."""
+    """The chart of those sides that have such a snapshot; the others' reasons beside it. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    chosen = {"step": step, "dataset": dataset, "split": split}
+    chosen = {"dataset": dataset, "split": split}
     asked = {**chosen, "k": k, "bins": BINS, "compared": compared, "facet": facet, "only": only, "progress": ticket}
+    steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
     try:
-        chart = similarity(workspace, runs, **asked)
-        row = choose_snapshot(workspace, workspace.run(runs[0]), **chosen)
+        chart = similarity(workspace, [side.run for side in sides], **steps, **asked)
+        row = choose_snapshot(workspace, workspace.run(sides[0].run), step=sides[0].step, **chosen)
         items = read_snapshot(row.folder).items
-        return Reading(chart, {}, items, facet_columns(items))
+        runs = {side.place: run for side, run in zip(sides, chart.runs, strict=True)}
+        return Reading(chart, runs, {}, items, facet_columns(items))
     except Problem as error:
-        if len(runs) == 1:
-            return Reading(None, {runs[0]: str(error)})
-    alone = {run: read(workspace, [run], step, data, k, compared, facet, only, ticket) for run in runs}
-    able = [run for run, reading in alone.items() if reading.chart is not None]
-    problems = {run: words for reading in alone.values() for run, words in reading.problems.items()}
-    if not able:
-        return Reading(None, problems)
-    first = alone[able[0]]
-    return Reading(similarity(workspace, able, **asked), problems, first.items, first.columns)
+        if len(sides) == 1:
+            return Reading(None, {}, {sides[0].place: str(error)})
+    alone = [read(workspace, [side], data, k, compared, facet, only, ticket) for side in sides]
+    problems = {place: words for reading in alone for place, words in reading.problems.items()}
+    able = [reading for reading in alone if reading.chart is not None]
+    return Reading(None, {}, problems) if not able else replace(able[0], problems=problems)
 
 
 def overlap_zone(run: SimilarityRun) -> tuple[float, float]:

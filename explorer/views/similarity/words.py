@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QScro
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.similarity.asking import Sentences, take_vectors
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
@@ -61,7 +62,7 @@ class WordsPane(Pane):
 
     def refresh(self) -> None:
         selection = self.context.selection
-        asked = (*selection.runs, selection.step, selection.dataset)
+        asked = (selection.run_a, selection.run_b, selection.sides, selection.dataset)
         if asked == self._asked:
             self._take_selected()
             return
@@ -70,8 +71,7 @@ class WordsPane(Pane):
             self,
             read_items,
             self.context.workspace,
-            selection.runs[0],
-            selection.step,
+            selection.sides[0],
             selection.dataset,
             done=self._show_items,
             failed=self._refuse,
@@ -84,8 +84,8 @@ class WordsPane(Pane):
     def command(self) -> list[str] | None:
         if self.chart is None or self._facts is None or not self.chart.runs:
             return None
-        runs = dict.fromkeys(str(run.run) for run in self.chart.runs)
-        words = ["export", "words", "--runs", *runs, *self.view_words(*self._facts), "--pair", str(self._pair)]
+        shown = self.view_words((run.index for run in self.chart.runs), *self._facts)
+        words = ["export", "words", *shown, "--pair", str(self._pair)]
         own = self._items is not None and self._items.caption[self._pair] == self.chart.caption
         return words if own else [*words, "--caption", self.chart.caption]
 
@@ -133,30 +133,28 @@ class WordsPane(Pane):
             if run is None:
                 self.sentences.cancel(index)
                 continue
-            caption = self.caption.text()
+            side, caption = Side(index, run, selection.step_of(index)), self.caption.text()
             self.sentences.ask(
-                index, run, (caption, *reduced), partial(self._take, index, run, caption), partial(self._fail, index)
+                index, run, (caption, *reduced), partial(self._take, side, caption), partial(self._fail, index)
             )
 
-    def _take(self, index: int, run: int, caption: str, file: str) -> None:
-        selection = self.context.selection
+    def _take(self, side: Side, caption: str, file: str) -> None:
         self.context.background.run(
             self,
-            partial(read_words, file, self._pair, index),
+            partial(read_words, file, self._pair),
             self.context.workspace,
-            run,
-            selection.step,
-            selection.dataset,
-            done=partial(self._show, index, caption),
-            failed=lambda error: self._fail(index, str(error)),
+            side,
+            self.context.selection.dataset,
+            done=partial(self._show, side, caption),
+            failed=lambda error: self._fail(side.place, str(error)),
             # Never skipped in favour of a newer one: reading takes the answer's file away.
             key=f"words {file}",
         )
 
-    def _show(self, index: int, caption: str, run: WordsRun) -> None:
-        if caption != self.caption.text():
+    def _show(self, side: Side, caption: str, run: WordsRun) -> None:
+        if caption != self.caption.text() or side.step != self.context.selection.step_of(side.place):
             return
-        self._runs[index] = run
+        self._runs[side.place] = run
         words = without_each_word(caption)[0]
         self.chart = WordsChart(self._pair, caption, words, tuple(self._runs[i] for i in sorted(self._runs)))
         self.bars.show_chart(self.chart)
@@ -168,7 +166,7 @@ class WordsPane(Pane):
 
     def _tell(self) -> None:
         parts = [
-            f"{'AB'[i]} cosine {r.cosine:.3f}, rank {r.rank:,} of {r.n:,} images".replace("-", "−")
+            f"{'AB'[i]}, step {r.step:,}: cosine {r.cosine:.3f}, rank {r.rank:,} of {r.n:,} images".replace("-", "−")
             for i, r in sorted(self._runs.items())
         ]
         self.note.setText(" · ".join([*parts, *self._problems.values()]))
@@ -292,17 +290,16 @@ class WordBars(QWidget):
             painter.drawText(QRectF(right + 72, y - 2, 60, height + 4), middle, f"{int(run.ranks[place]):,}")
 
 
-def read_items(workspace: Workspace, run: int, step: int | None, data: str | None) -> tuple[str, str, Items]:
-    """Dataset, split and items of a run's snapshot. Pure, for a thread."""
+def read_items(workspace: Workspace, side: Side, data: str | None) -> tuple[str, str, Items]:
+    """Dataset, split and items of a side's snapshot. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    row = choose_snapshot(workspace, workspace.run(run), step=step, dataset=dataset, split=split)
+    row = choose_snapshot(workspace, workspace.run(side.run), step=side.step, dataset=dataset, split=split)
     return row.dataset, row.split, read_snapshot(row.folder).items
 
 
-def read_words(
-    file: str, pair: int, index: int, workspace: Workspace, run: int, step: int | None, data: str | None
-) -> WordsRun:
-    """What the words are worth to one run, from the vectors in `file`. Pure, for a thread."""
+def read_words(file: str, pair: int, workspace: Workspace, side: Side, data: str | None) -> WordsRun:
+    """What the words are worth to one side, from the vectors in `file`. Pure, for a thread."""
     dataset, split = data.rpartition("-")[::2] if data else (None, None)
     vectors = take_vectors(file)
-    return words_run(workspace, run, index, vectors, pair=pair, step=step, dataset=dataset, split=split)
+    chosen = {"step": side.step, "dataset": dataset, "split": split}
+    return words_run(workspace, side.run, side.place, vectors, pair=pair, **chosen)

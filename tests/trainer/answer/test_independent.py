@@ -25,7 +25,9 @@ def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
-    assert lacking_independent(workspace, (1, 2, 3), None) == {1: None, 2: None}, "run 3 has no checkpoint"
+    assert lacking_independent(workspace, [(1, None), (2, None), (3, None)]) == ((1, None), (2, None)), (
+        "run 3 has no checkpoint"
+    )
     with pytest.raises(ChartError, match="trainer independent 1 2"):
         diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
     told: list[float] = []
@@ -46,8 +48,8 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     assert np.allclose(opened.embed_texts(first.items.caption), first.text, atol=1e-5)
 
     assert choose_snapshot(workspace, workspace.run(1)).split == "renderings", "other views go on as before"
-    assert lacking_independent(workspace, (1, 2), None) == {1: None}
-    assert lacking_independent(workspace, (1, 2), 4) == {2: 4}
+    assert lacking_independent(workspace, [(1, None), (2, None)]) == ((1, None),)
+    assert lacking_independent(workspace, [(1, 4), (2, 4)]) == ((2, 4),)
     board = diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
     assert "step 4, scenes independent" in board.head[0]
     assert "on equal terms" in board.notes[1]
@@ -57,4 +59,4 @@ def test_runs_on_other_data_are_refused(workspace: Workspace) -> None:
     other = workspace.create_run(config.Run(name="other", data=config.Folder(path="/somewhere")))
     with pytest.raises(AnswerError, match="not trained on Scenes"):
         independent.embed_independent(OpenModels(workspace), [1, other])
-    assert lacking_independent(workspace, (other,), None) == {}
+    assert lacking_independent(workspace, [(other, None)]) == ()

@@ -58,7 +58,7 @@ def test_a_class_and_selected_pairs_are_stored(charted):
 
 def test_a_vector_of_ones_own_asks(charted):
     shot = snapshot(charted, 1)
-    board = hopfield(charted, [1], Asked(words="mine"), vectors={1: shot.text[3]})
+    board = hopfield(charted, [1], Asked(words="mine"), vectors={0: shot.text[3]})
     assert "asks: mine" in board.head[1]
     assert np.isnan(line(board.piece("numbers"), "Weight of its own pair")[0])
     assert not any(cell.strong for cell in board.piece("top-0").cells)

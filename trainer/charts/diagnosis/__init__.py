@@ -12,6 +12,7 @@ from trainer.charts.diagnosis.batch import MOST_BATCH, batch, batch_rows
 from trainer.charts.diagnosis.saturation import saturation
 from trainer.charts.diagnosis.shared import Asked, Progress, temperatures
 from trainer.charts.diagnosis.spectrum import spectrum
+from trainer.charts.snapshots import sides
 from trainer.store import Workspace
 
 __all__ = ["MOST_BATCH", "PANELS", "Asked", "batch_rows", "diagnosis", "lacking_independent", "temperatures"]
@@ -30,7 +31,7 @@ def diagnosis(
     *,
     progress: Progress | None = None,
 ) -> Board:
-    """A panel for one or two runs; `attributes` adds the runs of the ablation.
+    """A panel for one or two runs, or for one at two steps; `attributes` adds the runs of the ablation.
 
     Raises:
         ChartError: No such panel, or a run lacks what the panel needs.
@@ -38,5 +39,5 @@ def diagnosis(
     """
     if panel not in PANELS:
         raise ChartError(f"The diagnosis has no panel {panel!r}; choose one of {', '.join(PANELS)}.")
-    rows = [workspace.run(ref) for ref in runs]
+    rows = [workspace.run(ref) for ref, _ in sides(runs, asked.step, asked.step_b)]
     return _PANELS[panel](workspace, rows, asked, progress)

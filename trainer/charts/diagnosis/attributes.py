@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,8 @@ from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
     Progress,
-    choose_like,
+    choose_at,
+    choose_last,
     finite,
     head_of,
     sample,
@@ -26,6 +27,7 @@ from trainer.charts.diagnosis.shared import (
     title,
 )
 from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot, Table
+from trainer.charts.shown import told_apart
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
@@ -98,22 +100,24 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
     return Probed(run, row, getattr(data, "cooccurrence", None), sides["image"], sides["text"], others)
 
 
-def lacking_independent(workspace: Workspace, runs: Sequence[int], step: int | None) -> dict[int, int | None]:
-    """Runs on Scenes that have no snapshot of independent Scenes yet -> the step of the checkpoint it is to be of.
+def lacking_independent(
+    workspace: Workspace, runs: Sequence[tuple[int, int | None]]
+) -> tuple[tuple[int, int | None], ...]:
+    """Runs on Scenes that have no snapshot of independent Scenes yet, and the step of the checkpoint it is to be of.
 
-    Of the runs given at `step` (None: the newest), and of the ablation's runs at their newest.
+    Of the runs given at their steps (None: the newest), and of the ablation's other runs at their newest.
     """
-    wanted: dict[int, int | None] = dict.fromkeys((run.id for run in ablation_runs(workspace)), None)
-    wanted |= dict.fromkeys(runs, step)
-    lacking = {}
-    for run, at in wanted.items():
+    given = {run for run, _ in runs}
+    others = [(run.id, None) for run in ablation_runs(workspace) if run.id not in given]
+    lacking = []
+    for run, at in dict.fromkeys((*runs, *others)):
         if isinstance(workspace.config_of(run).data, Scenes):
             checkpoints = [row.step for row in workspace.checkpoints(run)]
             newest = max(checkpoints, default=None)
             there = {row.step for row in workspace.snapshots(run) if row.split == INDEPENDENT}
             if (newest if at is None else at) not in there and checkpoints:
-                lacking[run] = at
-    return lacking
+                lacking.append((run, at))
+    return tuple(lacking)
 
 
 def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
@@ -122,25 +126,24 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
     Raises:
         ChartError: There is nothing to probe, or of independent Scenes no run has a snapshot.
     """
-    wanted = list(runs)
+    others: list[RunRow] = []
     if asked.ablation:
-        wanted += [run for run in ablation_runs(workspace) if run.id not in {r.id for r in runs}]
+        others = [run for run in ablation_runs(workspace) if run.id not in {r.id for r in runs}]
+    wanted = [*runs, *others]
     if asked.independent:
-        steps = [asked.step] * len(runs) + [None] * (len(wanted) - len(runs))
-        there = [
-            (i, run, _independent(workspace, run, step))
-            for i, (run, step) in enumerate(zip(wanted, steps, strict=True))
-        ]
+        there = [(i, run, _independent(workspace, run, asked.step_at(i))) for i, run in enumerate(runs)]
+        there += [(i, run, _independent(workspace, run, None)) for i, run in enumerate(others, start=len(runs))]
         if all(row is None for *_, row in there):
             raise ChartError(
                 "No run has a snapshot of independent Scenes yet. Press Embed independent Scenes, or: trainer "
-                f"independent {' '.join(str(run.id) for run in wanted)}"
+                f"independent {' '.join(dict.fromkeys(str(run.id) for run in wanted))}"
             )
         chosen, missing = there, [run.name for _, run, row in there if row is None]
     else:
-        chosen = [(i, run, choose_like(workspace, run, asked, first=i < len(runs))) for i, run in enumerate(wanted)]
+        chosen = [(i, run, choose_at(workspace, run, asked, i)) for i, run in enumerate(runs)]
+        chosen += [(i, run, choose_last(workspace, run, asked)) for i, run in enumerate(others, start=len(runs))]
         missing = []
-    chosen = [(i, run, row) for i, run, row in chosen if row is not None]
+    chosen = _told_apart([(i, run, row) for i, run, row in chosen if row is not None], len(runs))
     if not chosen:
         raise ChartError("There is nothing to probe yet: choose a run, or start the ablation.")
     found = [(i, probed(workspace, run, row, progress)) for i, run, row in chosen]
@@ -179,6 +182,14 @@ _INDEPENDENT: Final = (
 def _tried(found: Sequence[tuple[int, Probed]]) -> str:
     told = (f"{p.run.name}: n = {next(iter(p.images.values() or p.texts.values())).tried:,} tried" for _, p in found)
     return "; ".join(told) + "."
+
+
+def _told_apart(chosen: Sequence[tuple[int, RunRow, SnapshotRow]], runs: int) -> list[tuple[int, RunRow, SnapshotRow]]:
+    """The runs looked at by name and, where their steps differ, by step; the others of the ablation by name."""
+    first = [one for one in chosen if one[0] < runs]
+    names = told_apart([run.name for _, run, _ in first], [row.step for *_, row in first])
+    named = [(i, replace(run, name=name), row) for (i, run, row), name in zip(first, names, strict=True)]
+    return [*named, *chosen[len(first) :]]
 
 
 def _independent(workspace: Workspace, run: RunRow, step: int | None) -> SnapshotRow | None:

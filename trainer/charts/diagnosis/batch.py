@@ -19,6 +19,7 @@ from trainer.charts.diagnosis.shared import (
     Progress,
     Temperatures,
     choose_batch,
+    choose_each,
     head_of,
     kind_of,
     pairs_of,
@@ -45,7 +46,7 @@ def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: 
     """The panel."""
     if not 2 <= asked.size <= MOST_BATCH:
         raise ChartError(f"A batch under the glass has 2 to {MOST_BATCH} pairs, not {asked.size}.")
-    chosen = [(i, run, choose_batch(workspace, run, asked)) for i, run in enumerate(runs)]
+    chosen = choose_each(workspace, runs, asked, choose_batch)
     lines: list[tuple[Piece, ...]] = []
     strips: list[tuple[Piece, ...]] = []
     notes, facts = [], None

@@ -14,6 +14,7 @@ from trainer.charts.diagnosis.shared import (
     Progress,
     Temperatures,
     choose_batch,
+    choose_each,
     head_of,
     kind_of,
     pairs_of,
@@ -28,7 +29,7 @@ from trainer.store.snapshot_files import Snapshot
 
 def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
     """The panel."""
-    chosen = [(i, run, choose_batch(workspace, run, asked)) for i, run in enumerate(runs)]
+    chosen = choose_each(workspace, runs, asked, choose_batch)
     factors, pulls, steps, lines, notes = [], [], [], [], []
     for i, run, row in chosen:
         snapshot = pairs_of(row, run)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Int
 
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot
+from trainer.charts.shown import told_apart
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
@@ -34,6 +35,7 @@ class Asked:
 
     Attributes:
         step, dataset, split: Of the snapshots; None is chosen as for every chart.
+        step_b: Of the second run, where it is another.
         size: Pairs of the batch under the glass.
         number: Which batch, in an order drawn from a fixed seed.
         anchor: Place of the anchor in the batch whose negatives are shown.
@@ -52,6 +54,11 @@ class Asked:
     ablation: bool = True
     independent: bool = False
     heldout: bool = False
+    step_b: int | None = SAME
+
+    def step_at(self, place: int) -> int | None:
+        """The step of the first run (0), the second or a further one."""
+        return self.step_b if place == 1 and self.step_b != SAME else self.step
 
 
 @dataclass(frozen=True)
@@ -88,14 +95,31 @@ def steps_plot(key: str, title: str, label: str, curves: Sequence[Curve]) -> Plo
     )
 
 
-def choose(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow:
-    """The snapshot that is asked for."""
-    return choose_snapshot(workspace, run, step=asked.step, dataset=asked.dataset, split=asked.split)
+Chosen = tuple[int, RunRow, SnapshotRow]
+"""Place of a run among those asked for, the run by the name it has there, and its snapshot."""
 
 
-def choose_batch(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow:
+def choose_each(
+    workspace: Workspace,
+    runs: Sequence[RunRow],
+    asked: Asked,
+    choose: Callable[[Workspace, RunRow, Asked, int], SnapshotRow] | None = None,
+) -> list[Chosen]:
+    """Every run's snapshot that is asked for; runs at different steps are named with them."""
+    rows = [(choose or choose_at)(workspace, run, asked, place) for place, run in enumerate(runs)]
+    names = told_apart([run.name for run in runs], [row.step for row in rows])
+    named = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+    return list(zip(range(len(rows)), named, rows, strict=True))
+
+
+def choose_at(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -> SnapshotRow:
+    """The snapshot that is asked for of the run at a place."""
+    return choose_snapshot(workspace, run, step=asked.step_at(place), dataset=asked.dataset, split=asked.split)
+
+
+def choose_batch(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -> SnapshotRow:
     """The training batch that was embedded beside the snapshot asked for; the snapshot itself where there is none."""
-    row = choose(workspace, run, asked)
+    row = choose_at(workspace, run, asked, place)
     beside = [s for s in workspace.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)]
     return row if asked.heldout or not beside else beside[0]
 
@@ -105,10 +129,8 @@ def kind_of(row: SnapshotRow) -> str:
     return "training" if row.split == BATCH else "held-out"
 
 
-def choose_like(workspace: Workspace, run: RunRow, asked: Asked, *, first: bool) -> SnapshotRow | None:
-    """The asked step of the runs looked at; the last one of the others, which may have trained longer or shorter."""
-    if first:
-        return choose(workspace, run, asked)
+def choose_last(workspace: Workspace, run: RunRow, asked: Asked) -> SnapshotRow | None:
+    """The last snapshot of such data of a run that is shown beside those looked at, None without any."""
     try:
         return choose_snapshot(workspace, run, dataset=asked.dataset, split=asked.split)
     except ChartError:

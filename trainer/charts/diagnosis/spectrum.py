@@ -19,7 +19,7 @@ from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
     Progress,
-    choose,
+    choose_each,
     finite,
     head_of,
     sample,
@@ -34,7 +34,7 @@ from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 
 def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
     """The panel."""
-    chosen = [(i, run, choose(workspace, run, asked)) for i, run in enumerate(runs)]
+    chosen = choose_each(workspace, runs, asked)
     spectra: dict[tuple[int, str], np.ndarray] = {}
     warnings: list[str] = []
     measured: list[tuple[int, RunRow, int]] = []

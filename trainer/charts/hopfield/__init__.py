@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,11 +14,12 @@ from trainer.charts.hopfield.batch import batch
 from trainer.charts.hopfield.pair import pair
 from trainer.charts.hopfield.phase import MOST_QUERIES, phase
 from trainer.charts.hopfield.retrieval import retrieval
-from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, head, patterns
+from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, head, labelled, patterns
 from trainer.charts.hopfield.spectrum import spectrum
+from trainer.charts.snapshots import sides
 from trainer.store import Workspace
 
-__all__ = ["BETAS", "MOST_QUERIES", "PANELS", "Asked", "Patterns", "board", "hopfield", "patterns"]
+__all__ = ["BETAS", "MOST_QUERIES", "PANELS", "Asked", "Patterns", "board", "hopfield", "labelled", "patterns"]
 
 
 PANELS: Final = ("retrieval", "pair", "phase", "batch", "spectrum")
@@ -41,9 +43,13 @@ def hopfield(
     vectors: Mapping[int, np.ndarray] | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """A panel of the lab for one or two runs; `vectors` are each run's embedding of what asks instead of a pair."""
-    gathered = [patterns(workspace, run, asked, index) for index, run in enumerate(runs)]
-    return board(gathered, asked, panel, vectors=vectors, progress=progress)
+    """A panel of the lab for one or two runs, or for one at two steps (`asked.step_b`).
+
+    `vectors` are the embeddings of what asks instead of a pair, by the place of the run.
+    """
+    shown_at = sides(runs, asked.step, asked.step_b)
+    gathered = [patterns(workspace, run, replace(asked, step=at), place) for place, (run, at) in enumerate(shown_at)]
+    return board(labelled(gathered), asked, panel, vectors=vectors, progress=progress)
 
 
 def board(

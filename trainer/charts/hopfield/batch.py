@@ -34,10 +34,10 @@ def batch(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str,
             ),
         )
         x, y = Axis("batch size N", 2, 65_536, log=True), Axis("self-weight", 0, 1.04)
-        title = f"Self-weight of {run.name}"
+        title = f"Self-weight of {run.label}"
         plots.append(Plot(f"self-{run.index}", title, x, y, curves, note=f"n = {run.n:,} {run.side}, 128 anchors"))
         lines.append((constant[-1], ruled[-1], float(rule[-1]), cosine, float(len(vectors))))
-    columns = tuple(run.name for run in gathered)
+    columns = tuple(run.label for run in gathered)
     words = (
         (f"Self-weight at N = n, β = {asked.beta:g}", "Mean share of a pattern in its own retrieval.", 3),
         ("Self-weight at N = n, β by the rule", "β = 8 + ln((N − 1) / 511): not from the paper.", 3),

@@ -21,7 +21,7 @@ def pair(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str, 
         image, text, rows = both_of(run, asked)
         row = int(np.flatnonzero(rows == asked.query)[0])
         if len(rows) < run.pairs:
-            sampled.append(f"{run.name}: {len(rows):,} of {run.pairs:,} pairs, drawn at random.")
+            sampled.append(f"{run.label}: {len(rows):,} of {run.pairs:,} pairs, drawn at random.")
         four = four_retrievals(image, text, row, asked.beta)
         before, images, texts = matched_after_retrieval(image, text, asked.beta)
         histograms.append(_matched(run, before, images, texts))
@@ -36,7 +36,7 @@ def pair(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str, 
     numbers = Numbers(
         "pair",
         f"Pair {asked.query}",
-        tuple(run.name for run in gathered),
+        tuple(run.label for run in gathered),
         tuple(
             Line(
                 name,
@@ -85,7 +85,7 @@ def _cells_of_pair(
             cell(run, int(rows[p]), float(s), strong=int(p) == row) for p, s in zip(places, tops, strict=True)
         )
         note = f"{percent(rest)} in the other {len(rows) - len(places):,}"
-        title = f"{run.name} · {name}"
+        title = f"{run.label} · {name}"
         strips.append(Strip(f"pair-{run.index}-{name[:3]}", title, RUN_TONES[run.index % 2], cells, note))
     return strips
 
@@ -99,4 +99,4 @@ def _matched(run: Patterns, before: np.ndarray, images: np.ndarray, texts: np.nd
         top = max(top, float(share.max()))
         curves.append(Curve(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
     x, y = Axis("cosine of matched pairs", float(edges[0]), 1.0), Axis("share of pairs (%)", 0, 1.05 * top)
-    return Plot(f"matched-{run.index}", run.name, x, y, tuple(curves), note=f"n = {len(before):,} pairs")
+    return Plot(f"matched-{run.index}", run.label, x, y, tuple(curves), note=f"n = {len(before):,} pairs")

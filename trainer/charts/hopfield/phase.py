@@ -33,7 +33,7 @@ def phase(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None)
         curve
         for run, median, low, high in curves
         for curve in (
-            Curve(f"{run.name}, median", RUN_TONES[run.index % 2], BETAS, median),
+            Curve(f"{run.label}, median", RUN_TONES[run.index % 2], BETAS, median),
             Curve("", RUN_TONES[run.index % 2], BETAS, low, dashed=True, width=1),
             Curve("", RUN_TONES[run.index % 2], BETAS, high, dashed=True, width=1),
         )
@@ -41,7 +41,7 @@ def phase(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None)
     most = max(run.n for run in gathered)
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("effective number", 0.9, 1.15 * most, log=True)
     plot = Plot("medians", "Effective number over beta", x, y, medians, cursor=asked.beta, note="dashed: 10 % and 90 %")
-    queries = "; ".join(f"{run.name}: {min(run.pairs, MOST_QUERIES):,} of {run.pairs:,} queries" for run in gathered)
+    queries = "; ".join(f"{run.label}: {min(run.pairs, MOST_QUERIES):,} of {run.pairs:,} queries" for run in gathered)
     notes = (
         f"One retrieval of each query, ordered by the mean of the logarithm; {queries}, drawn at random.",
         "Dark: one pattern. Bright: the average of all. Click a row to ask with its pair.",
@@ -58,7 +58,7 @@ def _grid(run: Patterns, asked: Asked, values: np.ndarray, rows: np.ndarray) -> 
     captions = tuple(f"pair {row}: {run.items.caption[row]}" for row in rows.tolist())
     return Grid(
         f"phase-{run.index}",
-        run.name,
+        run.label,
         values,
         "beta",
         f"{asked.asks} that asks",

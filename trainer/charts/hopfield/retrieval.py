@@ -33,13 +33,13 @@ def retrieval(
     """What each run's retrieval averages, and its updates: rows of pieces, and notes."""
     strips, maps, lines, paths = [], [], [], []
     for run in gathered:
-        state = np.asarray(vectors[run.run], np.float64) if run.run in vectors else run.state(asked)
+        state = np.asarray(vectors[run.index], np.float64) if run.index in vectors else run.state(asked)
         shares = retrieval_shares(state, run.stored, asked.beta).astype(np.float64)
         path = updates(state, run.stored, asked.beta, progress=progress)
-        strips.append(_strip(run, asked, shares, path, external=run.run in vectors))
+        strips.append(_strip(run, asked, shares, path, external=run.index in vectors))
         maps.append(_map(run, path, state))
         paths.append(path)
-        lines.append(_facts(run, asked, shares, path, external=run.run in vectors))
+        lines.append(_facts(run, asked, shares, path, external=run.index in vectors))
     numbers = _numbers("numbers", "This retrieval", gathered, lines)
     rows = (*((strip,) for strip in strips), (numbers, _energy(gathered, paths)), tuple(maps))
     return rows, (NOTE_KIND, "Energies and the path are of updates without normalising, as only then energy falls.")
@@ -80,7 +80,7 @@ def _numbers(key: str, title: str, gathered: Sequence[Patterns], facts: Sequence
     lines = tuple(
         Line(words, hint, tuple(run[words] for run in facts), digits, strong) for words, hint, digits, strong in _LINES
     )
-    return Numbers(key, title, tuple(run.name for run in gathered), lines)
+    return Numbers(key, title, tuple(run.label for run in gathered), lines)
 
 
 def _strip(run: Patterns, asked: Asked, shares: np.ndarray, path: Trail, *, external: bool) -> Strip:
@@ -100,7 +100,7 @@ def _strip(run: Patterns, asked: Asked, shares: np.ndarray, path: Trail, *, exte
 
 def _energy(gathered: Sequence[Patterns], paths: Sequence[Trail]) -> Plot:
     curves = [
-        Curve(run.name, RUN_TONES[run.index % 2], np.arange(len(path.energies), dtype=float), path.energies)
+        Curve(run.label, RUN_TONES[run.index % 2], np.arange(len(path.energies), dtype=float), path.energies)
         for run, path in zip(gathered, paths, strict=True)
     ]
     dots = tuple(
@@ -133,7 +133,7 @@ def _map(run: Patterns, path: Trail, state: np.ndarray) -> Plot:
     x, y = (Axis("", float(low[i] - pad[i]), float(high[i] + pad[i])) for i in (0, 1))
     return Plot(
         f"map-{run.index}",
-        f"Path of {run.name}",
+        f"Path of {run.label}",
         x,
         y,
         (curve,),

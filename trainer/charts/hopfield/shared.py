@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.tiles import exact
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.board import Cell
-from trainer.charts.shown import Shown, shown
+from trainer.charts.shown import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
 from trainer.store.snapshot_files import Items
@@ -45,6 +45,7 @@ class Asked:
 
     Attributes:
         step, dataset, split: Of the snapshots; None is chosen as for every chart.
+        step_b: Of the second run, where it is another.
         stored: Which embeddings are the patterns.
         only: Label of the class that is stored; empty for all.
         pairs: Rows that are stored; empty for all.
@@ -67,6 +68,7 @@ class Asked:
     beta: float = 8.0
     plane: Plane = "stored"
     words: str = ""
+    step_b: int | None = SAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,7 @@ class Patterns(Shown):
 
     Attributes:
         index: Place of the run among those asked for; decides its colour.
+        label: What to call it beside the others: with its step where theirs are not the same.
         rows: Rows of the snapshot that are stored.
         stored: Their embeddings in float32.
         image, text: All pairs of the snapshot.
@@ -95,6 +98,7 @@ class Patterns(Shown):
     axes: Float[np.ndarray, "d 2"]
     shares: Float[np.ndarray, " 2"]
     points: Float[np.ndarray, "p 2"]
+    label: str = ""
 
     @property
     def n(self) -> int:
@@ -115,8 +119,13 @@ class Patterns(Shown):
         return (states - self.mean) @ self.axes
 
 
+def labelled(gathered: Sequence[Patterns]) -> list[Patterns]:
+    """The same runs, told apart by their labels."""
+    return [replace(run, label=label) for run, label in zip(gathered, labels(gathered), strict=True)]
+
+
 def patterns(workspace: Workspace, run: int | str, asked: Asked, index: int = 0) -> Patterns:
-    """The run's stored patterns.
+    """The run's stored patterns at the step asked for; `step_b` is for whoever asks for several.
 
     Raises:
         ChartError: No such snapshot, nothing stored, or embeddings that are no numbers.
@@ -153,6 +162,7 @@ def patterns(workspace: Workspace, run: int | str, asked: Asked, index: int = 0)
         axes=axes,
         shares=shares,
         points=(stored[drawn].astype(np.float64) - mean) @ axes,
+        label=row.name,
     )
 
 

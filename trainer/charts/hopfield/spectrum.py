@@ -42,11 +42,11 @@ def spectrum(gathered: Sequence[Patterns], asked: Asked, progress: Progress | No
         ]
         x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
         note = f"n = {len(rows):,} pairs" + (f" of {run.pairs:,}, sampled" if len(rows) < run.pairs else "")
-        plots.append(Plot(f"spectrum-{run.index}", run.name, x, y, tuple(series), note=note))
+        plots.append(Plot(f"spectrum-{run.index}", run.label, x, y, tuple(series), note=note))
         facts += [
             (run, name, spectrum) for name, spectrum in zip(("before", "after", "across"), (before, after, across))
         ]
-    columns = tuple(f"{run.name}, {name}" for run, name, _ in facts)
+    columns = tuple(f"{run.label}, {name}" for run, name, _ in facts)
     lines = (
         ("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
         ("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),

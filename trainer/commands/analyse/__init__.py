@@ -6,16 +6,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.commands.export import add_view_arguments
+from trainer.commands.export import add_step_b, add_view_arguments
 
 GROUP = "Look"
 HELP = "print the numbers behind a chart: similarity, geometry and others"
 
 
 def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
-    """The runs, and which of their embeddings."""
+    """The runs, and which of their embeddings; one run at two steps is compared with itself."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     add_view_arguments(parser)
+    add_step_b(parser)
 
 
 def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]]) -> None:

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts import SAME
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import View, tell, view_of
+from trainer.commands.export import View, step_of_b, tell, view_of
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -24,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
-    print_values(args, values(args.workspace, args.runs, view=view_of(args), way=args.way, shares=args.shares))
+    print_values(
+        args, values(args.workspace, args.runs, view=view_of(args), way=args.way, shares=args.shares, **step_of_b(args))
+    )
     return 0
 
 
@@ -35,11 +38,12 @@ def values(
     view: View,
     way: str = "shift",
     shares: Sequence[float] = (0.0, 0.5, 1.0),
+    step_b: int | None = SAME,
 ) -> list[dict[str, Any]]:
     """Facts, the gap over the steps, and loss and recall at every share closed."""
     from trainer.charts.gap import gap
 
-    chart = gap(workspace, runs, **vars(view), way=way, shares=shares, progress=tell)
+    chart = gap(workspace, runs, **vars(view), way=way, shares=shares, step_b=step_b, progress=tell)
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "objective_words")
     found = []
     for run in chart.runs:

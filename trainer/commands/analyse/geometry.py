@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts import SAME
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import View, view_of
+from trainer.commands.export import View, step_of_b, view_of
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -23,15 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
-    print_values(args, values(args.workspace, args.runs, view=view_of(args)))
+    print_values(args, values(args.workspace, args.runs, view=view_of(args), **step_of_b(args)))
     return 0
 
 
-def values(workspace: Workspace, runs: Sequence[int | str], *, view: View) -> list[dict[str, Any]]:
+def values(
+    workspace: Workspace, runs: Sequence[int | str], *, view: View, step_b: int | None = SAME
+) -> list[dict[str, Any]]:
     """Facts and geometry of each run; measures of one modality are named after it."""
     from trainer.charts.geometry import geometry
 
-    measured = geometry(workspace, runs, step=view.step, dataset=view.dataset, split=view.split)
+    measured = geometry(workspace, runs, step=view.step, dataset=view.dataset, split=view.split, step_b=step_b)
     return [_flat(dataclasses.asdict(run)) for run in measured]
 
 

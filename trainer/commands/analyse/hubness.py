@@ -20,9 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
     from trainer.charts.hubness import hubness
+    from trainer.charts.snapshots import sides
 
     view = vars(view_of(args))
-    charts = [hubness(args.workspace, ref, **view, k=args.k, progress=tell) for ref in args.runs]
+    shown = sides(args.runs, args.step, args.step_b)
+    charts = [hubness(args.workspace, ref, **view | {"step": at}, k=args.k, progress=tell) for ref, at in shown]
     tell(1.0, "")
     print_values(args, [values(chart) for chart in charts])
     return 0

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import tell, view_of
+from trainer.commands.export import step_of_b, tell, view_of
 
 HELP = "cosine and rank of the pairs, as the map colours them, and where the first two runs agree"
 
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
     from trainer.charts.map import seen_pairs
 
-    view = vars(view_of(args))
+    view = vars(view_of(args)) | step_of_b(args)
     found = seen_pairs(args.workspace, args.runs, **view, progress=tell)
     tell(1.0, "")
     print_values(args, [values(one) for one in found])

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts import SAME
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import View, tell, view_of
+from trainer.commands.export import View, step_of_b, tell, view_of
 from trainer.commands.export.similarity import add_comparison_arguments
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
-    chosen = {"compared": args.compared, "facet": args.facet, "only": args.only}
+    chosen = {"compared": args.compared, "facet": args.facet, "only": args.only, **step_of_b(args)}
     print_values(args, values(args.workspace, args.runs, view=view_of(args), k=args.k, **chosen))
     return 0
 
@@ -39,13 +40,14 @@ def values(
     compared: str = "hardest",
     facet: str | None = None,
     only: str | None = None,
+    step_b: int | None = SAME,
 ) -> list[dict[str, Any]]:
     """Facts and separation of each run; with a facet also the AUC of each of its values."""
     from trainer.charts.similarity import similarity
     from trainer.figures.similarity import numbers
 
     chosen = {"compared": compared, "facet": facet, "only": only}
-    chart = similarity(workspace, runs, **vars(view), k=k, **chosen, progress=tell)
+    chart = similarity(workspace, runs, **vars(view), k=k, **chosen, step_b=step_b, progress=tell)
     facts = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs")
     found = []
     for run in chart.runs:

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts import SAME
 from trainer.commands.analyse import add_arguments_of_runs, print_values
-from trainer.commands.export import View, tell, view_of
+from trainer.commands.export import View, step_of_b, tell, view_of
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -23,16 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one column a run."""
-    print_values(args, values(args.workspace, args.runs, view=view_of(args), most=args.most))
+    print_values(args, values(args.workspace, args.runs, view=view_of(args), most=args.most, **step_of_b(args)))
     return 0
 
 
-def values(workspace: Workspace, runs: Sequence[int | str], *, view: View, most: int = 4_000) -> list[dict[str, Any]]:
+def values(
+    workspace: Workspace, runs: Sequence[int | str], *, view: View, most: int = 4_000, step_b: int | None = SAME
+) -> list[dict[str, Any]]:
     """Facts, and the tests of each modality."""
     from trainer.charts.uniformity import spread_chart
     from trainer.figures.uniformity import numbers
 
-    chart = spread_chart(workspace, runs, **vars(view), most=most, progress=tell)
+    chart = spread_chart(workspace, runs, **vars(view), most=most, step_b=step_b, progress=tell)
     facts = ("run", "name", "objective", "step", "dataset", "split", "pairs", "alignment")
     found = []
     for run in chart.runs:

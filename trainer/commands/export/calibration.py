@@ -113,13 +113,12 @@ def embedded_classes(
     from trainer.answer import OpenModels
     from trainer.answer.class_texts import class_texts
     from trainer.charts.class_task import class_words, read_class_texts
-    from trainer.charts.snapshots import choose_snapshot
+    from trainer.charts.snapshots import choose_snapshot, sides
 
     names, sentences = class_words(workspace, runs[0], suite=suite, labels=labels, templates=templates)
     models, found = OpenModels(workspace, keep=1), []
-    for place, run in enumerate(runs):
-        row = workspace.run(run)
-        at = {**vars(view), **({"step": step_b} if place and step_b != SAME else {})}
+    for run, step in sides(runs, view.step, step_b):
+        row, at = workspace.run(run), {**vars(view), "step": step}
         chosen = choose_snapshot(workspace, row, **at)
         file = class_texts(models, run=row.id, labels=names, templates=sentences, step=chosen.step, progress=tell)
         found.append(read_class_texts(file))

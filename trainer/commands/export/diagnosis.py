@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from trainer.commands.export import (
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
     tell,
+    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, the panel, and which batch."""
     add_run_arguments(parser)
     add_view_arguments(parser)
+    add_step_b(parser)
     add_panel_arguments(parser)
     add_file_arguments(parser)
 
@@ -82,11 +85,11 @@ def asked_of(args: argparse.Namespace) -> Asked:
 
     batch = {"size": args.size, "number": args.number, "anchor": args.anchor}
     which = {"ablation": not args.without_ablation, "independent": args.independent, "heldout": args.held_out}
-    return Asked(step=args.step, dataset=args.dataset, split=args.split, **which, **batch)
+    return Asked(step=args.step, step_b=args.step_b, dataset=args.dataset, split=args.split, **which, **batch)
 
 
 def _view(asked: Asked) -> dict[str, object]:
-    return {"step": asked.step, "dataset": asked.dataset, "split": asked.split}
+    return {"step": asked.step, **words_of_b(asked.step_b), "dataset": asked.dataset, "split": asked.split}
 
 
 def _batch(asked: Asked, panel: str) -> dict[str, object]:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from trainer.commands.export import (
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
     tell,
+    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, the panel, what is stored and what asks."""
     add_run_arguments(parser)
     add_view_arguments(parser)
+    add_step_b(parser)
     add_lab_arguments(parser)
     add_file_arguments(parser)
 
@@ -86,6 +89,7 @@ def options(asked: Asked, panel: str) -> dict[str, Any]:
     """The arguments that ask the same."""
     return {
         "step": asked.step,
+        **words_of_b(asked.step_b),
         "dataset": asked.dataset,
         "split": asked.split,
         "panel": panel,
@@ -105,6 +109,7 @@ def asked_of(args: argparse.Namespace) -> Asked:
 
     return Asked(
         step=args.step,
+        step_b=args.step_b,
         dataset=args.dataset,
         split=args.split,
         stored=args.stored,
@@ -119,22 +124,22 @@ def asked_of(args: argparse.Namespace) -> Asked:
 
 
 def vectors_of(args: argparse.Namespace) -> dict[int, np.ndarray]:
-    """Each run's embedding of the picture or the words that ask; empty where a pair does."""
+    """The embeddings of the picture or the words that ask, by the place of each run; empty where a pair asks."""
     if not (args.query_image or args.query_text):
         return {}
     from trainer.answer import OpenModels
+    from trainer.charts.snapshots import sides
     from trainer.embed import embed_files, embed_sentences
     from trainer.problem import Problem
 
     models, found = OpenModels(args.workspace), {}
-    for ref in args.runs:
-        number = args.workspace.run(ref).id
-        opened = models.get(number, args.step).opened
+    for place, (ref, step) in enumerate(sides(args.runs, args.step, args.step_b)):
+        opened = models.get(args.workspace.run(ref).id, step).opened
         if args.query_text:
-            found[number] = embed_sentences(opened, [args.query_text], tell)[0]
+            found[place] = embed_sentences(opened, [args.query_text], tell)[0]
             continue
         embedded = embed_files(opened, [args.query_image], tell)
         if not embedded.images:
             raise Problem(f"{args.query_image} cannot be read: {next(iter(embedded.unreadable.values()))}")
-        found[number] = embedded.vectors[0]
+        found[place] = embedded.vectors[0]
     return found

@@ -10,6 +10,7 @@ from trainer.commands.export import (
     command_line,
     print_files,
     view_of,
+    words_of_b,
 )
 
 HELP = "what a sentence or a picture finds in each run"
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     check_arguments(args)
     question, charts = collect(args.workspace, args)
     asked = {"text": args.text} if args.text else {"image": str(args.image)}
-    options = {**asked, **vars(view_of(args)), "target": args.target, "k": args.k}
+    options = {**asked, **vars(view_of(args)), **words_of_b(args.step_b), "target": args.target, "k": args.k}
     line = command_line("search", args.runs, args.out, options) + (" --csls" if args.csls else "")
     write_figure(
         args.out,

@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts import SAME
 from trainer.commands.export import (
     View,
     add_file_arguments,
     add_run_arguments,
+    add_step_b,
     add_view_arguments,
     check_arguments,
     command_line,
     print_files,
+    step_of_b,
     view_of,
+    words_of_b,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, which of their embeddings, the pair and perhaps other words for it."""
     add_run_arguments(parser)
     add_view_arguments(parser)
+    add_step_b(parser)
     parser.add_argument("--pair", type=int, default=0, help="row of the pair in the snapshot (0)")
     parser.add_argument("--caption", help="words to try in place of the pair's own")
     add_file_arguments(parser)
@@ -39,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args)
-    write(args.workspace, args.runs, args.out, view=view_of(args), pair=args.pair, caption=args.caption)
+    chosen = {"pair": args.pair, "caption": args.caption, **step_of_b(args)}
+    write(args.workspace, args.runs, args.out, view=view_of(args), **chosen)
     print_files(args)
     return 0
 
@@ -52,14 +58,16 @@ def write(
     view: View,
     pair: int = 0,
     caption: str | None = None,
+    step_b: int | None = SAME,
 ) -> str:
     """Writes the drops; returns the command that does the same."""
     from trainer.charts.words import words as collect
     from trainer.figures import words as figure
     from trainer.figures.files import write_figure
 
-    chart = collect(workspace, runs, embedder(workspace), **vars(view), pair=pair, caption=caption)
-    line = command_line("words", runs, files, {**vars(view), "pair": pair, "caption": caption})
+    chosen = {**vars(view), "pair": pair, "caption": caption}
+    chart = collect(workspace, runs, embedder(workspace), **chosen, step_b=step_b)
+    line = command_line("words", runs, files, {**chosen, **words_of_b(step_b)})
     title = "What each word is worth"
     write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
     return line

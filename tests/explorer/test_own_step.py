@@ -1,0 +1,207 @@
+"""Run B at a step of its own, and one run at two steps: what the views show, and what their commands say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QTimer
+from pytestqt.qtbot import QtBot
+
+from explorer.selection import Side
+from explorer.views.evaluate import EvaluateView
+from explorer.views.evaluate.controls import command_of
+from explorer.views.explaining import ExplainingView
+from explorer.views.geometry import GeometryView
+from explorer.views.hopfield import HopfieldView
+from explorer.views.search import SearchView
+from explorer.views.similarity import SimilarityView
+from explorer.views.similarity.words import WordsPane
+from trainer.__main__ import main
+from trainer.analysis.geometry import alignment
+from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.charts.hopfield import PANELS
+from trainer.store import Snapshot, read_snapshot
+
+TWO_RUNS, ONE_RUN = "two runs", "one run"
+
+
+class TextsOfSteps(QObject):
+    """Embeds any sentence as the first text of the snapshot at the step that is asked for; notes every question."""
+
+    def __init__(self, workspace: Any, folder: Path) -> None:
+        super().__init__()
+        self.workspace, self.folder = workspace, folder
+        self.questions: list[Any] = []
+
+    def warm_up(self, runs: Any = (), *, projections: bool = False) -> None:
+        """Nothing to warm."""
+
+    def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
+        self.questions.append(question)
+        rows = [row for row in self.workspace.snapshots(question.run) if question.step in (None, row.step)]
+        vectors = np.repeat(read_snapshot(rows[-1].folder).text[:1], len(question.texts), axis=0)
+        # Every sentence is a little another one: an axis between two equal ones would lead nowhere.
+        vectors = vectors + 0.1 * np.eye(len(vectors), vectors.shape[1], dtype=vectors.dtype)
+        file = self.folder / f"{len(self.questions)}.npy"
+        np.save(file, vectors)
+        QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
+        return len(self.questions)
+
+    def cancel(self, number: int) -> None:
+        """Answers come at once."""
+
+
+@pytest.fixture(params=[TWO_RUNS, ONE_RUN])
+def sides(request: pytest.FixtureRequest, two_runs: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """A and B, each a run and a step; both runs have snapshots at 10 and 20."""
+    return (
+        ((two_runs[0], 20), (two_runs[1], 10)) if request.param == TWO_RUNS else ((two_runs[0], 10), (two_runs[0], 20))
+    )
+
+
+@pytest.fixture
+def show(qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any) -> Callable[[type], Any]:
+    def made(kind: type) -> Any:
+        context = make_context()
+        context = dataclasses.replace(context, asker=TextsOfSteps(context.workspace, tmp_path))
+        view = kind(context)
+        qtbot.addWidget(view)
+        view.resize(1096, 716)
+        context.selection.select_snapshots(*sides)
+        view.show()
+        return view
+
+    return made
+
+
+def at(view: Any, side: tuple[int, int]) -> Snapshot:
+    return read_snapshot(next(r for r in view.context.workspace.snapshots(side[0]) if r.step == side[1]).folder)
+
+
+def says_both(words: list[str], sides: Any) -> None:
+    """The command names the runs and the step of each."""
+    runs = [str(run) for run in dict.fromkeys(run for run, _ in sides)]
+    start = words.index("--runs")
+    assert words[start : start + len(runs) + 5] == [
+        *("--runs", *runs),
+        *("--step", str(sides[0][1]), "--step-b", str(sides[1][1])),
+    ]
+
+
+def test_similarity(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
+    view = show(SimilarityView)
+    qtbot.waitUntil(lambda: all(panel.run is not None for panel in view.panels), timeout=30_000)
+    for place, letter in enumerate("AB"):
+        shot = at(view, sides[place])
+        own = auc(matched_cosines(shot.image, shot.text), hardest_unmatched(shot.image, shot.text, 10))
+        assert view.table.text("AUC", letter) == f"{own:.3f}"
+        assert f"step {sides[place][1]}" in view.panels[place].title.text()
+    says_both(view.command(), sides)
+    # The command prints what the window shows, for both steps.
+    file = tmp_path / "numbers.csv"
+    assert main([*view.command(), "--out", str(file), "--workspace", str(view.context.workspace.folder)]) == 0
+    assert all(f",{step}," in file.read_text() for _, step in sides)
+
+    view.tabs.setCurrentIndex(1)
+    matrix = view.pane(1)
+    qtbot.waitUntil(lambda: len(matrix.tiles) == 2, timeout=30_000)
+    for place, side in enumerate(matrix.sides):
+        assert f"step {sides[place][1]}" in side.title.text()
+        shot = at(view, sides[place])
+        first = matrix.opened.order[0]
+        assert matrix.tiles[place].means[0, 0] == pytest.approx(float(shot.image[first] @ shot.text[first]), abs=1e-5)
+    says_both(matrix.command(), sides)
+
+
+def of(pane: Any) -> list[Any]:
+    """The runs that the Words or the Axes show."""
+    return list(pane.chart.runs) if isinstance(pane, WordsPane) else [side.run for side in pane.sides]
+
+
+def test_words_and_axes(qtbot: QtBot, show: Callable, sides: Any):
+    view = show(SimilarityView)
+    for place in (2, 3):
+        view.tabs.setCurrentIndex(place)
+        pane = view.pane(place)
+        qtbot.waitUntil(lambda pane=pane: pane.command() is not None and not pane.sentences.waiting, timeout=30_000)
+        qtbot.waitUntil(lambda pane=pane: len(of(pane)) == 2 and None not in of(pane), timeout=30_000)
+        assert [(run.run, run.step) for run in of(pane)] == [*sides]
+        says_both(pane.command(), sides)
+    assert {(q.run, q.step) for q in view.context.asker.questions} == {*sides}, "each asks its own checkpoint"
+
+
+def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
+    view = show(GeometryView)
+    qtbot.waitUntil(lambda: view.reading is not None and len(view.reading.runs) == 2, timeout=30_000)
+    for place in (0, 1):
+        shot = at(view, sides[place])
+        assert view.numbers.text("Alignment", place, "both") == f"{alignment(shot.image, shot.text):.3f}"
+    assert [f"step {step}" in entry.words for entry, (_, step) in zip(view.legend.entries, sides)] == [True, True]
+    says_both(view.command(), sides)
+
+
+def test_hopfield(qtbot: QtBot, show: Callable, sides: Any):
+    view = show(HopfieldView)
+    for place, panel in enumerate(PANELS):
+        view.tabs.setCurrentIndex(place)
+        qtbot.waitUntil(
+            lambda p=panel: not view.busy and view.board is not None and view.board.panel == p, timeout=30_000
+        )
+        assert [(run.run, run.step) for run in view._reading.patterns] == [*sides]
+        titles = str([(piece.key, piece.title, getattr(piece, "columns", "")) for piece in view.board.pieces])
+        assert all(f"step {step}" in titles for _, step in sides), f"{panel} names both"
+        says_both(view.command(), sides)
+    view.ask_with_words("a ring")
+    qtbot.waitUntil(lambda: not view.busy and "a ring" in view.board.head[1], timeout=30_000)
+    assert [(q.run, q.step) for q in view.context.asker.questions] == [*sides]
+
+
+def test_explaining(qtbot: QtBot, show: Callable, sides: Any):
+    view = show(ExplainingView)
+    for place, panel in enumerate(view.panels):
+        view.tabs.setCurrentIndex(place)
+        qtbot.waitUntil(
+            lambda p=panel: not view.busy and view.board is not None and view.board.panel == p, timeout=30_000
+        )
+        assert all(f"step {step}," in view.board.head[0] for _, step in sides)
+        pieces = str(
+            [(piece.title, getattr(piece, "columns", ""), getattr(piece, "curves", "")) for piece in view.board.pieces]
+        )
+        assert all(f"step {step}" in pieces + str(view.board.pieces) for _, step in sides)
+        says_both(view.command(), sides)
+
+
+def test_search(qtbot: QtBot, show: Callable, sides: Any):
+    view = show(SearchView)
+    qtbot.keyClicks(view.field, "a ring")
+    qtbot.waitUntil(lambda: all(panel.hits is not None for panel in view.panels), timeout=30_000)
+    assert [(panel.hits.run, panel.hits.step) for panel in view.panels] == [*sides]
+    says_both(view.command(), sides)
+
+
+def test_evaluate(show: Callable, sides: Any):
+    view = show(EvaluateView)
+    question = view.controls.question(view.context.selection.sides)
+    assert (question.runs, question.steps) == (tuple(run for run, _ in sides), tuple(step for _, step in sides))
+    line = command_of(question, Path("/w"))
+    assert [f"--step {step} " in part for part, (_, step) in zip(line.split(" && "), sides, strict=True)] == [
+        True,
+        True,
+    ]
+
+
+def test_one_snapshot_twice_is_one_side(make_context: Callable, two_runs: tuple[int, int]):
+    selection = make_context().selection
+    selection.select_snapshots((two_runs[0], 10), (two_runs[0], 10))
+    assert selection.sides == (Side(0, two_runs[0], 10),)
+    selection.step = None
+    assert selection.sides == (Side(0, two_runs[0], None),)
+    assert selection.follows(two_runs[0])
+    assert not selection.follows(two_runs[1])
+    selection.select_snapshots((two_runs[0], 10), (two_runs[1], 20))
+    assert not selection.follows(two_runs[0])
