@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 import shiboken6
 from PySide6.QtCore import QObject, Signal, Slot
 
+from explorer.turns import turns
+
 _NUMBERS: Final = itertools.count()
 
 
@@ -46,7 +48,7 @@ class Courier(QObject):
         self._waiting.pop(number, None)
 
     def bring(self, number: int, news: Any) -> None:
-        """Lays down `news`, from any thread; it is taken in a turn of the event loop of its own."""
+        """Lays down `news`, from any thread; it is taken in a later turn of the event loop, one that has room."""
         self._bag.append((number, news))
         if shiboken6.isValid(self):  # a thread may outlive Qt at the end of the program
             self._rung.emit()
@@ -54,6 +56,9 @@ class Courier(QObject):
     @Slot()
     def _deliver(self) -> None:
         if not self._bag:
+            return
+        if turns().is_full:
+            turns().later(self, self._deliver)
             return
         number, news = self._bag.popleft()
         addressee = self._waiting.get(number)

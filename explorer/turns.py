@@ -35,8 +35,7 @@ class Turns(QObject):
     @property
     def is_full(self) -> bool:
         """Whether this turn has lasted long enough; the first to ask in a turn begins it."""
-        if not self._tick.isActive():
-            self._begin()
+        self.begin()
         return 1e3 * (time.perf_counter() - self._began) > PORTION_MS
 
     @property
@@ -47,12 +46,13 @@ class Turns(QObject):
     def later(self, owner: QObject, do: Callable[[], object]) -> None:
         """Calls `do` in a later turn, after what was put off before, unless Qt has deleted `owner` by then."""
         self._waiting.append((owner, do))
-        if not self._tick.isActive():
-            self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
-        self._began = time.perf_counter()
-        self._tick.start()
+    def begin(self) -> None:
+        """Counts this turn from here, unless it has begun already."""
+        if not self._tick.isActive():
+            self._began = time.perf_counter()
+            self._tick.start()
 
     @Slot()
     def _turn(self) -> None:

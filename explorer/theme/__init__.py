@@ -240,8 +240,10 @@ def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QF
 def set_role(widget: QWidget, role: str) -> None:
     """Gives a widget one of the stylesheet's looks, also when it is shown already."""
     widget.setProperty("role", role)
-    widget.style().unpolish(widget)
-    widget.style().polish(widget)
+    # Before it is first shown, what it wears would only be taken off again.
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
 
 
 def _load_fonts() -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.turns import turns
 from explorer.views.losslab.matrix import Matrix
 from explorer.views.losslab.plot import PlotCard
 from explorer.widgets.elided_label import ElidedLabel
@@ -28,6 +29,9 @@ from trainer.charts.board import Board, Grid, Numbers, Piece, Strip
 from trainer.charts.lab.pieces import Plot, Table
 
 PLOT_PX = 210
+PREPARE_MS = 1_500
+"""After the view was built: the others are there by then."""
+PREPARED = 4
 COLUMN_PX = 92
 NARROW_COLUMN_PX = 68
 MOST_WIDE_COLUMNS = 5
@@ -51,25 +55,48 @@ class BoardPane(QScrollArea):
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-board")
         self._name, self._pictures = name, pictures
         self.board: Board | None = None
+        self._filling: Board | None = None
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
+        self._spare: list[_PlotPiece] = []
+        QTimer.singleShot(PREPARE_MS, self, self._prepare)
         self.notes = QLabel()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def show_board(self, board: Board) -> None:
-        """Shows the board; cards that are there already only get new data."""
-        self.board = board
+        """Shows the board; cards that are there already only get new data.
+
+        Seen boards are filled over several turns of the event loop where one is too short; nothing moves meanwhile.
+        """
+        self._filling = board
+        self.setUpdatesEnabled(False)
         shape = tuple(tuple((type(piece), piece.key) for piece in row) for row in board.rows)
         if shape != self._shape:
             self._shape = shape
             self._rebuild(board)
-        for piece in board.pieces:
+        self._fill(board, list(board.pieces))
+
+    @property
+    def filling(self) -> bool:
+        """Whether a board is about to be shown."""
+        return self._filling is not None
+
+    def _fill(self, board: Board, pieces: list[Piece]) -> None:
+        if board is not self._filling:
+            return
+        while pieces:
+            if self.isVisible() and turns().is_full:
+                turns().later(self, lambda: self._fill(board, pieces))
+                return
+            piece = pieces.pop(0)
             self.cards[piece.key].show_piece(piece)
+        self.board, self._filling = board, None
         self.notes.setText("\n".join(board.notes))
         self._arrange()
+        self.setUpdatesEnabled(True)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -94,6 +121,9 @@ class BoardPane(QScrollArea):
         return self.notes
 
     def _rebuild(self, board: Board) -> None:
+        for card in self.cards.values():
+            if isinstance(card, _PlotPiece):
+                self._keep(card)
         self.cards, self._lines = {}, []
         inside = QWidget()
         theme.set_role(inside, "surface")
@@ -110,15 +140,33 @@ class BoardPane(QScrollArea):
                 grows |= isinstance(piece, Plot | Grid)
                 line.addWidget(card, 0 if isinstance(piece, Numbers) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
+            for piece in row:
+                self.cards[piece.key].show()
         column.addWidget(self._new_notes())
         column.addStretch(0)
         self.setWidget(inside)
 
+    def _prepare(self) -> None:
+        """Makes plots beforehand, one a turn of the event loop: those of the first board at once would be felt."""
+        if len(self._spare) + len(self.cards) < PREPARED:
+            self._keep(self._new_plot())
+            turns().later(self, self._prepare)
+
+    def _new_plot(self) -> _PlotPiece:
+        card = _PlotPiece(self._name, "")
+        card.dragged.connect(self.plot_dragged)
+        return card
+
+    def _keep(self, card: _PlotPiece) -> None:
+        card.hide()
+        card.setParent(self)
+        self._spare.append(card)
+
     def _card(self, piece: Piece) -> QWidget:
         name = f"{self._name}-{piece.key}"
         if isinstance(piece, Plot):
-            card: QWidget = _PlotPiece(self._name, piece.key)
-            card.plot.dragged.connect(lambda x, y, key=piece.key: self.plot_dragged.emit(key, x, y))
+            card: QWidget = self._spare.pop() if self._spare else self._new_plot()
+            card.name(self._name, piece.key)
         elif isinstance(piece, Table):
             card = _TablePiece(name)
         elif isinstance(piece, Grid):
@@ -133,11 +181,19 @@ class BoardPane(QScrollArea):
 
 
 class _PlotPiece(PlotCard):
+    dragged = Signal(str, float, float)
+
     def __init__(self, panel: str, key: str) -> None:
         super().__init__(panel, key)
-        self.setObjectName(f"{panel}-{key}")
+        self.name(panel, key)
+        self.plot.dragged.connect(lambda x, y: self.dragged.emit(self._key, x, y))
         self.plot.setMinimumHeight(PLOT_PX - 60)
         self.setMinimumHeight(PLOT_PX)
+
+    def name(self, panel: str, key: str) -> None:
+        """Stands for this piece from now on."""
+        self._key = key
+        self.setObjectName(f"{panel}-{key}")
 
     def show_piece(self, piece: Plot) -> None:
         """Shows the plot."""

@@ -8,6 +8,7 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
+from explorer.widgets.in_turn import InTurn
 from explorer.widgets.plot_controls import do_without_menus
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
@@ -31,7 +32,7 @@ def _shows(item: QGraphicsItem) -> bool:
     return not item.boundingRect().isEmpty() or any(_shows(child) for child in item.childItems())
 
 
-class Plot(pg.PlotWidget):
+class Plot(InTurn, pg.PlotWidget):
     """Axes that follow the theme: Inter with tabular figures, a faint grid, hairlines, no menu of pyqtgraph's own.
 
     Subclasses paint their curves in `recolour`, which is called again whenever the theme changes.
@@ -42,6 +43,7 @@ class Plot(pg.PlotWidget):
         # Its menu would be 43 widgets that nobody ever sees, and most of the time that a plot takes to be made.
         options = {"enableMenu": False} | options
         super().__init__(parent, background=theme.colour("surface"), axisItems=axes, **options)
+        self.wait_for_turns()
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
         self._labels = {"bottom": x_label, "left": y_label}
@@ -68,6 +70,7 @@ class Plot(pg.PlotWidget):
 
     def recolour(self) -> None:
         """Takes the colours of the theme as it is now."""
+        self.forget_painted()
         self.setBackground(theme.colour("surface"))
         for side in ("bottom", "left"):
             axis = self.getPlotItem().getAxis(side)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.settings import Settings
+from explorer.turns import turns
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.hairline_splitter import HairlineSplitter
 
@@ -73,6 +74,7 @@ class Pages(HairlineSplitter):
 
     def show_view(self, name: str) -> None:
         """Shows a view, or nothing as long as it is not there."""
+        turns().begin()
         page = self._places.get(name, self.blank)
         refuse_drops(page)
         focused = QApplication.focusWidget()

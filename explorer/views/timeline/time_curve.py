@@ -40,18 +40,30 @@ class TimeCurve(QWidget):
         self.name = ElidedLabel(measure.label)
         theme.set_role(self.name, "small")
         self.values = (QLabel(), QLabel())
-        self.plot = _Clickable(self)
-        self.plot.setMinimumHeight(LEAST_PX)
-        self.plot.setAccessibleName(measure.label)
-        self.plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
-        self.plot.getPlotItem().getAxis("left").setTickDensity(0.45)
-        self.plot.getViewBox().setMouseEnabled(x=False, y=False)
+        self._plot: Plot | None = None
         self.cursor = pg.InfiniteLine(angle=90, movable=False)
-        self.plot.addItem(self.cursor, ignoreBounds=True)
-        self.plot.clicked.connect(self.jumped)
         self._lay_out()
         theme.theme().follow(self._recolour)
         self._recolour()
+
+    @property
+    def plot(self) -> Plot:
+        """The curves; see `prepare`."""
+        return self._plot or self.prepare()
+
+    def prepare(self) -> Plot:
+        """Makes the plot, unless it is there: seven of them together with the view would be felt."""
+        if self._plot is None:
+            self._plot = plot = _Clickable(self)
+            plot.setMinimumHeight(LEAST_PX)
+            plot.setAccessibleName(self.measure.label)
+            plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
+            plot.getPlotItem().getAxis("left").setTickDensity(0.45)
+            plot.getViewBox().setMouseEnabled(x=False, y=False)
+            plot.addItem(self.cursor, ignoreBounds=True)
+            plot.clicked.connect(self.jumped)
+            self._column.addWidget(plot, 1)
+        return self._plot
 
     def show_runs(self, runs: list[TimelineRun], *, last: float, bottom: bool) -> None:
         """Draws the curves of these runs; the horizontal axis ends at `last` and has numbers where `bottom` says so."""
@@ -113,7 +125,7 @@ class TimeCurve(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(self.plot, 1)
+        self._column = column
 
 
 class _Clickable(Plot):

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.turns import turns
 from explorer.views.map.reading import split_key
 from explorer.views.timeline.asking import Asking
 from explorer.views.timeline.colours import Colours, choices_of, colours_of, numbers_at_the_end
@@ -81,6 +82,8 @@ class TimelineView(View):
         theme.set_role(self.note, "small")
         self._asking = Asking(context.asker, self)
         self._lay_out()
+        for curve in self.curves:
+            turns().later(curve, curve.prepare)
         self._actions = self._make_actions()
         self._choose(Placement())
         self._connect()
@@ -215,10 +218,14 @@ class TimelineView(View):
         if self._reading.chart is not None:
             self._recolour()
 
-    def _draw_curves(self) -> None:
+    def _draw_curves(self, begin: int = 0) -> None:
+        """Draws the curves from this place on, the rest in a later turn where this one is full."""
         runs = list(self._reading.chart.runs) if self._reading.chart else []
         last = max((run.steps[-1] for run in runs), default=1)
-        for place, curve in enumerate(self.curves):
+        for place, curve in enumerate(self.curves[begin:], begin):
+            if place > begin and turns().is_full:
+                turns().later(self, lambda place=place: self._draw_curves(place))
+                return
             curve.show_runs(runs, last=last, bottom=place == len(self.curves) - 1)
             curve.point_at(self._step)
 

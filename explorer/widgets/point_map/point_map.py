@@ -12,6 +12,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import TRANSITION_MS, colour, theme
+from explorer.widgets.in_turn import InTurn
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
@@ -23,7 +24,7 @@ PICK_PX: Final = 14
 MARGIN: Final = 0.06
 
 
-class PointMap(pg.GraphicsView):
+class PointMap(InTurn, pg.GraphicsView):
     """Points in the plane, discs and diamonds, drawn quickly at every number.
 
     Signals:
@@ -48,6 +49,7 @@ class PointMap(pg.GraphicsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.wait_for_turns()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setMinimumSize(160, 160)
@@ -261,6 +263,7 @@ class PointMap(pg.GraphicsView):
     def _dress(self) -> None:
         if self.closed:
             return
+        self.forget_painted()
         self.setBackground(colour("surface"))
         self.layer.set_ground(halo=colour("surface"), grey=colour("unselected"))
         self.marks.update()

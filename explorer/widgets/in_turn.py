@@ -1,0 +1,69 @@
+"""Plots that are painted one after the other where all at once would hold up the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent
+
+from explorer import theme
+from explorer.turns import turns
+
+MOST_SKIPPED: Final = 3
+"""Who was passed over so often is painted, whatever it takes."""
+_frames = 0
+
+
+@contextmanager
+def frame() -> Iterator[None]:
+    """What is painted inside goes to the screen and may come a turn later; pictures for files are painted at once."""
+    global _frames
+    _frames += 1
+    try:
+        yield
+    finally:
+        _frames -= 1
+
+
+class InTurn:
+    """Stands before a graphics view among the bases, and has it painted in the next turn where this one is full.
+
+    Until then it keeps what it showed; where it has just been moved or shown, there is its ground.
+    """
+
+    _times_passed_over = 0
+    _painted_at: QRect | None = None
+
+    def wait_for_turns(self) -> None:
+        """For the constructor: what is not painted now keeps its pixels, instead of being wiped first."""
+        self.viewport().setAutoFillBackground(False)  # type: ignore[attr-defined]
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # type: ignore[attr-defined]
+
+    def forget_painted(self) -> None:
+        """What was painted last must not be seen any more."""
+        self._painted_at = None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if _frames and turns().is_full and self._times_passed_over < MOST_SKIPPED:
+            self._times_passed_over += 1
+            if self._painted_at != self._place_on_screen():
+                QPainter(self.viewport()).fillRect(event.rect(), theme.colour("surface"))  # type: ignore[attr-defined]
+            turns().later(self, self._paint_now)  # type: ignore[arg-type]
+            return
+        self._times_passed_over = 0
+        super().paintEvent(event)  # type: ignore[misc]
+        self._painted_at = self._place_on_screen()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._painted_at = None
+        super().hideEvent(event)  # type: ignore[misc]
+
+    def _paint_now(self) -> None:
+        self.viewport().update()  # type: ignore[attr-defined]
+
+    def _place_on_screen(self) -> QRect:
+        viewport = self.viewport()  # type: ignore[attr-defined]
+        return QRect(viewport.mapTo(viewport.window(), QPoint()), viewport.size())
