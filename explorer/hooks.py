@@ -112,6 +112,7 @@ class Hooks(QObject):
         with _room_to_speak():
             details = "".join(traceback.format_exception(kind, error, trace))
             self._tell(kind, error, details)
+            _let_go(error, trace)
 
     def _tell(self, kind: type[BaseException], error: BaseException | None, details: str) -> None:
         _log.error("%s", details)
@@ -143,6 +144,19 @@ class Hooks(QObject):
             self._crash_file.replace(folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
             for old in sorted(folder.glob("crash-*.log"))[:-CRASHES_KEPT]:
                 old.unlink()
+
+
+def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:
+    """Empties the frames of an error that is told: Python keeps the last one.
+
+    A painter in them would outlive its paintEvent, and crash the window when what it paints on is gone.
+    """
+    traceback.clear_frames(trace)
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 @contextlib.contextmanager

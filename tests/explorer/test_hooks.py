@@ -7,7 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QTimer, qWarning
+from PySide6.QtCore import QEventLoop, Qt, QTimer, qWarning
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
 
 from explorer.hooks import CRASH, LOG, Hooks
 
@@ -62,6 +64,29 @@ def test_an_exception_in_a_finaliser_is_caught(qtbot, hooks, caught) -> None:
     gc.collect()
     qtbot.waitUntil(lambda: bool(caught))
     assert "in a finaliser" in _log(hooks)
+
+
+@pytest.mark.qt_no_exception_capture
+def test_a_painting_that_fails_is_over_when_it_is_told(qtbot, hooks, caught) -> None:
+    """Python keeps the frames of the last error; a painter in them would paint on what Qt has given up."""
+
+    class Bad(QWidget):
+        def paintEvent(self, _event: QPaintEvent) -> None:
+            painter = QPainter(self)
+            painter.drawLine(0, 0, 5, 5)
+            try:
+                int("x")
+            except ValueError as error:
+                raise RuntimeError("in a painting") from error
+
+    bad = Bad()
+    qtbot.addWidget(bad)
+    bad.show()
+    loop = QEventLoop()
+    QTimer.singleShot(100, loop.quit)
+    loop.exec()
+    assert "in a painting" in _log(hooks)
+    assert "endPaint" not in _log(hooks)
 
 
 @pytest.mark.qt_no_exception_capture
