@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from jaxtyping import UInt8
 
 from trainer.pictures.decoding import UnreadableImage
 from trainer.pictures.location import Location
+from trainer.pictures.scratch import scratch_file
 from trainer.problem import Problem
 
 MEMORY: Final = 1_000_000_000
@@ -35,9 +35,6 @@ _TICK_S: Final = 0.2
 _START_S: Final = 60.0
 _LOOK_S: Final = 1.0
 """Of silence, after which it is counted how much of a core the helper gets."""
-
-_SHARE: Final = 64
-"""A scratch file lies in memory if so many of its size would."""
 
 _FEW_THREADS: Final = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -339,24 +336,3 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
             raise UnreadableImage(told.reason)
         height, width = told.shape
         return np.fromfile(file, np.uint8, height * width * 3).reshape(height, width, 3)
-
-
-@contextlib.contextmanager
-def scratch_file(size: int) -> Iterator[Path]:
-    """A file of so many zeros for as long as it is needed, in memory where the system has a folder for that."""
-    number, name = tempfile.mkstemp(prefix="pictures-", dir=_memory_folder(size))
-    os.close(number)
-    try:
-        os.truncate(name, size)
-        yield Path(name)
-    finally:
-        os.unlink(name)
-
-
-def _memory_folder(size: int) -> str | None:
-    """A folder that is no disk, unless the file could fill it: containers have little of it."""
-    folder = "/dev/shm"
-    with contextlib.suppress(OSError):
-        if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > _SHARE * size:
-            return folder
-    return None
