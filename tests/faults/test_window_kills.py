@@ -82,7 +82,7 @@ class Windows:
         self._process.stdout.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def windows() -> Iterator[Windows]:
     made = Windows()
     yield made
