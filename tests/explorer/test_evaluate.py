@@ -293,10 +293,29 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
         workspace.create_run(run)
     assert seeded(workspace, view.context.selection.runs, 3) == []
     assert group_pattern("good seed 2") == "good*"
+    emoji = ["clip-emoji-0", "clip-emoji-1", "clip-emoji-2-2", "resnet-50"]
+    assert [group_pattern(name, emoji) for name in emoji] == ["clip-emoji-*"] * 3 + ["resnet-50*"]
     measured(view, qtbot)
     QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0)
     assert "A test over seeds" not in view.seeds.told.text()
+
+
+def test_seeds_that_are_there_under_other_names_are_not_trained_again(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    for name, seed in (("clip-emoji-0", 0), ("clip-emoji-1", 1), ("clip-emoji-2-2", 2)):
+        workspace.create_run(config.Run(name=name, seed=seed))
+    workspace.create_run(config.Run(name="other", seed=3, device="cpu"))
+    assert [(run.name, run.seed) for run in seeded(workspace, (1,), 5)] == [("clip-emoji-3", 3), ("clip-emoji-4", 4)]
+
+
+def test_the_groups_proposed_are_compared_when_the_tab_is_opened(seeded_groups: EvaluateView, qtbot: QtBot):
+    view = seeded_groups
+    view.show()
+    view.refresh()
+    view.tabs.setCurrentIndex(3)
+    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0, timeout=20_000)
+    assert [group.pattern for group in view.seeds.found.groups] == ["good*", "bad*"]
 
 
 @pytest.fixture
@@ -321,8 +340,13 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
         edit.selectAll()
         QTest.keyClicks(edit, words)
     QTest.mouseClick(view.seeds.compare, Qt.MouseButton.LeftButton)
+
     # The first test of groups imports scipy.
-    qtbot.waitUntil(lambda: view.seeds.table.rowCount() > 0, timeout=20_000)
+    def named() -> list[str]:
+        return [group.pattern for group in view.seeds.found.groups] if view.seeds.found else []
+
+    qtbot.waitUntil(lambda: named() == ["good seed*", "bad seed*"], timeout=20_000)
+    assert view.seeds.told.text().endswith("With so few runs, permutation gives 0.029 at least.")
     rows = {row[0]: row for row in view.seeds.table.texts()}
     assert rows["Zero-shot accuracy"] == ["Zero-shot accuracy", "41.0 ± 0.5 %", "71.0 ± 0.5 %", "< 0.001", "0.029"]
     strong = [

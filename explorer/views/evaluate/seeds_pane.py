@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -17,8 +19,13 @@ from trainer.problem import Problem
 from trainer.store import Workspace
 
 SEEDS: Final = 5
+FEW_P: Final = 0.01
+"""A permutation test that cannot give less is told to have so few runs."""
+_NUMBERS: Final = r"-\d+(?:-\d+)?"
+_NUMBERED: Final = re.compile(rf"(.+?){_NUMBERS}")
+"""`clip-emoji-2`, and `clip-emoji-2-2` where that name was taken."""
 TOLD: Final = (
-    "Mean ± deviation over runs. Strong: the better group where Welch's test, adjusted for all lines, has p < 0.05."
+    "Mean ± deviation over runs. Strong: better, with p < 0.05 in Welch's test, adjusted for all lines (Holm)."
 )
 
 
@@ -65,8 +72,10 @@ class SeedsPane(QWidget):
             self.table.show_cells((), ())
             return
         few = [group.pattern for group in found.groups if len(group.runs) < 2]
+        least = max((line.test.least for line in found.lines if line.test), default=0.0)
+        bound = f" With so few runs, permutation gives {least:.3f} at least." if not few and least > FEW_P else ""
         told = f"A test over seeds needs two runs or more of {' and of '.join(few)}. " if few else ""
-        self.told.setText(told + TOLD)
+        self.told.setText(told + TOLD + bound)
         show_groups(self.table, found)
 
     def _lay_out(self) -> None:
@@ -85,9 +94,18 @@ class SeedsPane(QWidget):
         column.addWidget(self.table.at_left(), 1)
 
 
-def group_pattern(name: str) -> str:
-    """The pattern that names a run and its seeds: `clip-scenes` and `clip-scenes seed 3` are `clip-scenes*`."""
-    return f"{name.partition(' seed ')[0]}*"
+def group_pattern(name: str, others: Iterable[str] = ()) -> str:
+    """The pattern that names a run and its seeds.
+
+    `clip-scenes` and `clip-scenes seed 3` are `clip-scenes*`; `clip-emoji-0` is `clip-emoji-*` where there is another
+    of the `others` that differs from it in its numbers only.
+    """
+    stem, word, _ = name.partition(" seed ")
+    numbered = _NUMBERED.fullmatch(name)
+    if word or numbered is None:
+        return f"{stem}*"
+    like = re.compile(rf"{re.escape(numbered[1])}{_NUMBERS}")
+    return f"{numbered[1]}-*" if any(other != name and like.fullmatch(other) for other in others) else f"{name}*"
 
 
 def groups_of(workspace: Workspace, a: str, b: str) -> GroupTable | str:
@@ -99,16 +117,21 @@ def groups_of(workspace: Workspace, a: str, b: str) -> GroupTable | str:
 
 
 def seeded(workspace: Workspace, runs: tuple[int, ...], seeds: int) -> list[config.Run]:
-    """The configurations of `runs` at seeds 0 to `seeds` - 1, those left out that there are already. Pure."""
+    """The configurations of `runs` at seeds 0 to `seeds` - 1, those left out that there are already. Pure.
+
+    There already is what differs in name and seed only, whatever it is called.
+    """
     rows = [row for row in workspace.runs() if row.deleted_at is None]
     taken = {row.name for row in rows}
+    known = [workspace.config_of(row.id) for row in rows]
     made: list[config.Run] = []
     for run in runs:
-        choice, name = workspace.config_of(run), workspace.run(run).name.partition(" seed ")[0]
-        there = {
-            workspace.config_of(row.id).seed for row in rows if row.name == name or row.name.startswith(f"{name} seed ")
-        }
+        choice, name = workspace.config_of(run), workspace.run(run).name
+        there = {one.seed for one in known if replace(one, name=choice.name, seed=choice.seed) == choice}
+        stem = name.removesuffix(f"-{choice.seed}")
+        join = "-" if stem != name else " seed "
+        stem = stem.partition(" seed ")[0]
         for seed in range(seeds):
-            if seed not in there and f"{name} seed {seed}" not in taken:
-                made.append(replace(choice, name=f"{name} seed {seed}", seed=seed))
+            if seed not in there and (called := f"{stem}{join}{seed}") not in taken:
+                made.append(replace(choice, name=called, seed=seed))
     return made

@@ -71,7 +71,7 @@ class EvaluateView(View):
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
-        self._drawn: tuple[str, ...] = ()
+        self._drawn: dict[int, tuple[str, ...]] = {}
         self.controls = Controls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
@@ -204,26 +204,30 @@ class EvaluateView(View):
 
     def _propose(self) -> None:
         names = [self._name(run) for run in (self.context.selection.run_a, self.context.selection.run_b)]
-        patterns = [group_pattern(name) if name else "" for name in names]
+        every = [row.name for row in self.context.jobs.runs]
+        patterns = [group_pattern(name, every) if name else "" for name in names]
         for pane in (self.seeds, self.efficiency):
             pane.groups.propose(*patterns)
         self._draw_if_seen()
 
     def _draw_if_seen(self) -> None:
         """Draws the groups that were proposed, once; those that a person writes are drawn when asked for."""
-        groups = self.efficiency.groups
-        seen = self.isVisible() and self.tabs.currentIndex() == EFFICIENCY_TAB
-        if seen and not groups.is_modified and groups.named != self._drawn:
-            groups.ask()
+        tab = self.tabs.currentIndex()
+        pane = {SEEDS_TAB: self.seeds, EFFICIENCY_TAB: self.efficiency}.get(tab)
+        if pane is None or not self.isVisible() or pane.groups.is_modified:
+            return
+        if pane.groups.named != self._drawn.get(tab, ()):
+            pane.groups.ask()
 
     def _draw_efficiency(self, a: str, b: str, measure: str | None, data: tuple[str, str] | None) -> None:
-        self._drawn = (a, b)
+        self._drawn[EFFICIENCY_TAB] = (a, b)
         self.efficiency.tell_busy()
         args = (efficiency_of, self.context.workspace, a, b, measure, data)
         done = self.efficiency.show_found
         self.context.background.run(self, *args, done=done, failed=self._failed, key="efficiency")
 
     def _compare(self, a: str, b: str) -> None:
+        self._drawn[SEEDS_TAB] = (a, b)
         args = (groups_of, self.context.workspace, a, b)
         self.context.background.run(self, *args, done=self.seeds.show_groups, failed=self._failed, key="groups")
 
