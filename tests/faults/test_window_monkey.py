@@ -118,7 +118,8 @@ class Monkey(QObject):
         self.last: deque[str] = deque(maxlen=25)
         self.errors: list[str] = []
         self.told: list[str] = []
-        hooks.caught.connect(lambda _summary, details: self.told.append(details), Qt.ConnectionType.DirectConnection)
+        # No lambda: a thread that outlives the window keeps its hooks, and these would keep the window.
+        hooks.caught.connect(self.hear, Qt.ConnectionType.DirectConnection)
         self.slowest = (0.0, "")
         self.loop = QEventLoop()
         self.busy = False
@@ -168,6 +169,9 @@ class Monkey(QObject):
         if self.hooks.caught_count or took > TOO_LONG_S:
             self.errors.append(f"{self.told}\n{took:.1f} s")
         QTimer.singleShot(0, self, self.turn)
+
+    def hear(self, _summary: str, details: str) -> None:
+        self.told.append(details)
 
     def let_go(self) -> None:
         """Ends what an act waits in, as a person does: with Escape."""
