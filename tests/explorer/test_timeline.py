@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
 from explorer.views.timeline import TimelineView, frame_map
+from trainer.charts.changed_colours import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project
 
 N = 48
@@ -146,6 +147,7 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
         "Run agreement",
         "Rank of caption",
         "Cosine of pair",
+        *map(changed_words, CHANGED),
     ]
     assert view.colour.currentText() == "Class"
 
@@ -168,6 +170,16 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
     assert view.command()[-2:] == ["--colour", "rank"]
     choose("Modality")
     assert set(view._colours.index[1].tolist()) == {0, 1}
+    for by in CHANGED:
+        choose(changed_words(by))
+        qtbot.waitUntil(lambda: view._changed is not None and not view.working.busy, timeout=8000)
+        assert view.command()[-2:] == ["--colour", by]
+        said = {entry.words for entry in view.legend.entries}
+        assert "not known" not in said
+        assert "A at step 20, B at step 20" in said
+        assert np.array_equal(view._colours.index[0], view._colours.index[1]), "a pair has one colour in both maps"
+        # Both runs have the same images here: only what captions do can change.
+        assert by not in BETTER_IN_B or len(set(view._colours.index[0].tolist())) > 1
 
 
 def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, view: TimelineView):

@@ -17,6 +17,8 @@ from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import groups_of, ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
+from trainer.charts.changed_colours import CHANGED, changed_columns
+from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column, is_class
 from trainer.charts.pair_colours import (
     AGREEMENT,
@@ -211,13 +213,58 @@ def timeline(
     return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
 
 
-def point_colours(chart: TimelineChart, by: str | None = None) -> tuple[PointColours, ...]:
+def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The two snapshots that a change is told between, each a run and a step; None where there are no two.
+
+    The last steps of two runs with the same pairs, or the first and the last step of one.
+    """
+    if len(runs) == 1 and len(runs[0].steps) > 1:
+        return (runs[0].run, runs[0].steps[0]), (runs[0].run, runs[0].steps[-1])
+    if len(runs) == 2 and runs[0].run != runs[1].run and _same_items(runs[0].items, runs[1].items):
+        return (runs[0].run, runs[0].steps[-1]), (runs[1].run, runs[1].steps[-1])
+    return None
+
+
+def compared_words(runs: Sequence[TimelineRun]) -> str:
+    """Between what a change is told, for a legend."""
+    found = compared(runs)
+    if found is None:
+        return ""
+    (a, first), (b, last) = found
+    return f"A is step {first:,}, B step {last:,}" if a == b else f"A at step {first:,}, B at step {last:,}"
+
+
+def what_changed(
+    workspace: Workspace, runs: Sequence[TimelineRun], progress: Progress | None = None
+) -> dict[str, Column]:
+    """What changed between the snapshots of `compared`, pair by pair: measure -> its values.
+
+    Raises:
+        ChartError: There are no two such snapshots, or they cannot be compared.
+    """
+    pair = compared(runs)
+    if pair is None:
+        raise ChartError(
+            "What changed needs two runs with snapshots of the same pairs, or one run with two steps: --runs A B."
+        )
+    return changed_columns(changes(workspace, *pair, dataset=runs[0].dataset, split=runs[0].split, progress=progress))
+
+
+def point_colours(
+    chart: TimelineChart,
+    by: str | None = None,
+    *,
+    workspace: Workspace | None = None,
+    progress: Progress | None = None,
+) -> tuple[PointColours, ...]:
     """Colours of every run's pairs, one meaning in all; what is computed is so of each run's last step.
 
     Args:
         chart: The runs.
-        by: `modality`, `label`, a column, `agreement`, `rank` or `cosine`; None: class where there are some, else
-            modality.
+        by: `modality`, `label`, a column, `agreement`, `rank`, `cosine`, or what changed; None: class where there are
+            some, else modality.
+        workspace: Where the runs are; only what changed is read from it.
+        progress: Told how far the comparison is; may raise to cancel.
 
     Raises:
         ChartError: The runs have no such column, or cannot be compared.
@@ -231,11 +278,15 @@ def point_colours(chart: TimelineChart, by: str | None = None) -> tuple[PointCol
     if by in COMPUTED and not any(numbers):
         raise ChartError(f"{words(by)} needs images and texts. {BOTH}")
     columns = [_column_of(run.items, by) for run in runs]
+    if by in CHANGED and workspace is not None:
+        changed = what_changed(workspace, runs, progress)
+        if by not in changed:
+            raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
+        columns = [changed] * len(runs)
     if by not in (MODALITY, *COMPUTED) and not any(columns):
         named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))
-        raise ChartError(
-            f"There is no column {by!r} to colour by; choose modality, label, {', '.join(COMPUTED)}, {named}."
-        )
+        computed = ", ".join((*COMPUTED, *CHANGED))
+        raise ChartError(f"There is no column {by!r} to colour by; choose modality, label, {computed}, {named}.")
     found = pair_colours(by, [ColouredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
     return tuple(
         PointColours(

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.changed_colours import CHANGED
 from trainer.charts.pair_colours import COMPUTED, MODALITY
 from trainer.charts.pair_colours import words as words_of
-from trainer.charts.timeline import MEASURES, Measure, PointColours, TimelineChart, TimelineRun, point_colours
+from trainer.charts.timeline import (
+    MEASURES,
+    Measure,
+    PointColours,
+    TimelineChart,
+    TimelineRun,
+    compared_words,
+    point_colours,
+)
 from trainer.figures.files import Rows
 from trainer.figures.film import Frame
 from trainer.figures.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
@@ -254,9 +263,9 @@ def _note(chart: TimelineChart, shown: Sequence[int]) -> str:
     words = [chart.note, f"Pairs: {sizes}"]
     by = _coloured(chart)[0]
     if by.colour != MODALITY:
-        words.append(
-            f"Coloured by {words_of(by.colour).lower()}{', of the last step' if by.colour in COMPUTED else ''}"
-        )
+        told = ", of the last step" if by.colour in COMPUTED else ""
+        told = f" from A to B: {compared_words(chart.runs)}" if by.colour in CHANGED else told
+        words.append(f"Coloured by {words_of(by.colour)[0].lower()}{words_of(by.colour)[1:]}{told}")
     if by.note:
         words.append(by.note[0].upper() + by.note[1:])
     if len(shown) < len(chart.steps):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +12,10 @@ from jaxtyping import Int, UInt8
 from explorer.theme import theme
 from explorer.views.map.colouring import CLASS, COMPUTED, MODALITY, SHADES, Colouring, choices, colourings
 from explorer.widgets.legend import LegendEntry
+from trainer.charts.changed_colours import BETTER_IN_B, CHANGED
 from trainer.charts.columns import Column, column
 from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_numbers
-from trainer.charts.timeline import TimelineRun
+from trainer.charts.timeline import TimelineRun, compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
 
 MOST_NAMED: Final = 12
@@ -44,7 +45,7 @@ def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
     computed = list(COMPUTED) if pairs else []
     if len(pairs) != 2 or not np.array_equal(np.asarray(pairs[0].items.id), np.asarray(pairs[1].items.id)):
         computed = [by for by in computed if by != AGREEMENT]
-    return [*found, *computed]
+    return [*found, *computed, *(CHANGED if pairs and compared(runs) else ())]
 
 
 def first_choice(offered: Sequence[str]) -> str:
@@ -58,7 +59,10 @@ def numbers_at_the_end(run: TimelineRun) -> PairNumbers | None:
 
 
 def colours_of(
-    runs: Sequence[TimelineRun], by: str | None = None, numbers: dict[int, PairNumbers | None] | None = None
+    runs: Sequence[TimelineRun],
+    by: str | None = None,
+    numbers: Mapping[int, PairNumbers | None] | None = None,
+    changed: Mapping[str, Column] | None = None,
 ) -> Colours:
     """The same colour means the same in all runs and at all steps.
 
@@ -66,11 +70,15 @@ def colours_of(
         runs: What is shown.
         by: One of `choices_of`; anything else is `first_choice`.
         numbers: How each run, by its place, sees its pairs at its last step, as far as that is known.
+        changed: What changed between the snapshots that are compared, once it is known.
     """
     offered = choices_of(runs)
     by = by if by in offered else first_choice(offered)
     known = numbers or {}
-    maps = [(ColouredMap(run.n, _columns(run, by), known.get(run.index)), run.images, run.texts) for run in runs]
+    maps = [
+        (ColouredMap(run.n, {**_columns(run, by), **(changed or {})}, known.get(run.index)), run.images, run.texts)
+        for run in runs
+    ]
     made = colourings(by, maps)
     index = {run.index: one.index for run, one in zip(runs, made, strict=True)}
     return Colours(by, index, made[0].palette, tuple(_legend(by, runs, made)))
@@ -101,6 +109,9 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Colouring]) -> 
         entries.append(LegendEntry("not known", palette[-1], "square"))
     if by in COMPUTED:
         entries.append(LegendEntry("at each run's last step", theme().tokens.unselected, "line"))
+    if by in CHANGED:
+        told = ("blue is better in A, orange in B",) if by in BETTER_IN_B else ()
+        entries += [LegendEntry(w, theme().tokens.unselected, "line") for w in (*told, compared_words(runs))]
     return entries
 
 

@@ -23,10 +23,13 @@ from explorer.views.view import EXPORTS, Context, View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.pickers import Choice, Picker
+from explorer.widgets.working import Cancelled, Working
+from trainer.charts.changed_colours import CHANGED
+from trainer.charts.columns import Column
 from trainer.charts.pair_colours import COMPUTED, PairNumbers
 from trainer.charts.pair_colours import words as words_of
 from trainer.charts.placement import Placement
-from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun
+from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
 from trainer.messages import Failure
 from trainer.problem import Problem
 
@@ -79,6 +82,8 @@ class TimelineView(View):
         self.colour = Picker(name="timeline-colour", words="Colour the points by", width=COLOUR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
+        self._changed: dict[str, Column] | None = None
+        self.working = Working("timeline-working")
         theme.set_role(self.note, "small")
         self._asking = Asking(context.asker, self)
         self._lay_out()
@@ -142,7 +147,9 @@ class TimelineView(View):
         return self._reading.chart
 
     def _show(self, reading: Reading) -> None:
-        self._reading, self._numbers = reading, {}
+        self._reading, self._numbers, self._changed = reading, {}, None
+        self.context.background.forget(self, "changed")
+        self.working.end()
         self.pointing.card.end()
         chart = reading.chart
         self._choose(Placement())
@@ -187,14 +194,43 @@ class TimelineView(View):
             self.colour.show_choices([], None)
             return
         wanted = str(self.context.settings.value("timeline/colour", ""))
-        self._colours = colours_of(runs, wanted, self._numbers)
+        self._colours = colours_of(runs, wanted, self._numbers, self._changed)
         self.legend.show_entries(self._colours.legend)
         self.colour.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self._colours.by)
+        if self._colours.by in CHANGED:
+            self._find_changes()
         for run in runs if self._colours.by in COMPUTED else ():
             if run.index not in self._numbers:
                 self.context.background.run(
                     self, numbers_at_the_end, run, done=partial(self._take_numbers, run), key=f"numbers {run.index}"
                 )
+
+    def _find_changes(self) -> None:
+        """Asks once for what changed: of a hundred thousand pairs it takes minutes, and may be cancelled."""
+        runs = tuple(self._reading.chart.runs) if self._reading.chart else ()
+        if self._changed is None and not self.working.busy:
+            self.context.background.run(
+                self,
+                what_changed,
+                self.context.workspace,
+                runs,
+                self.working.start(),
+                done=self._take_changes,
+                failed=self._no_changes,
+                key="changed",
+            )
+
+    def _take_changes(self, changed: dict[str, Column]) -> None:
+        self._changed = changed
+        self.working.end()
+        self._recolour()
+
+    def _no_changes(self, error: Exception) -> None:
+        self.working.end()
+        self.context.settings.set("timeline/colour", "")
+        self._recolour()
+        if not isinstance(error, Cancelled):
+            self.failed.emit(str(error), "Choose another colour.")
 
     def _take_numbers(self, run: TimelineRun, numbers: PairNumbers | None) -> None:
         shown = self._reading.run(run.index)
@@ -376,6 +412,7 @@ class TimelineView(View):
             bar.addWidget(widget)
         bar.addSpacing(theme.INSIDE)
         bar.addWidget(self.note, 1)
+        bar.addWidget(self.working, 1)
         bar.addWidget(self.colour)
         self.cancel.hide()
         maps = QHBoxLayout()

@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 from trainer.charts import ChartError
+from trainer.charts.changed_colours import CHANGED, changed_columns
+from trainer.charts.changes import changes
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
 from trainer.figures import film
@@ -193,6 +195,35 @@ def test_points_of_figures_and_films_are_coloured_as_asked(charted: Workspace):
     assert np.allclose(cosine[2, least, :3], (0.267004, 0.004874, 0.329415), atol=1e-3)
     with pytest.raises(ChartError, match=r"no column .nothing.*subject_colour"):
         point_colours(chart, "nothing")
+
+
+@pytest.mark.parametrize("runs", [(1, 2), (1,)])
+def test_films_are_coloured_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
+    chart = timeline(charted, list(runs), curves=False)
+    ends = ((1, 240), (2, 240)) if len(runs) == 2 else ((1, chart.steps[0]), (1, 240))
+    expected = changed_columns(changes(charted, *ends))
+    for by in CHANGED:
+        coloured = dataclasses.replace(chart, colours=point_colours(chart, by, workspace=charted))
+        for run, one in zip(chart.runs, coloured.colours, strict=True):
+            values = one.numbers if one.numbers is not None else (one.class_of == 0).astype(float)
+            assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
+            film = figure._Film(coloured)
+            colours = film._marks[run.index][0].get_facecolors()
+            assert len(np.unique(colours, axis=0)) > 1, "the points tell the measure"
+        named = [handle.get_label() for handle in figure._handles(coloured)]
+        assert ("same verdict" in named) == (by == "verdict")
+        told = figure._note(coloured, chart.steps)
+        assert "Coloured by" in told
+        assert f"step {ends[0][1]:,}" in told
+        assert "step 240" in told
+
+
+def test_what_changed_needs_two_snapshots_to_compare(charted: Workspace):
+    chart = timeline(charted, [1], curves=False)
+    (run,) = chart.runs
+    alone = dataclasses.replace(run, steps=run.steps[-1:], folders=run.folders[-1:], points=run.points[-1:])
+    with pytest.raises(ChartError, match="two runs"):
+        point_colours(dataclasses.replace(chart, runs=(alone,)), "overlap", workspace=charted)
 
 
 def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_path: Path, capsys):

@@ -25,7 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", help="renderings, combinations or heldout, for example")
     add_placement_arguments(parser)
     parser.add_argument(
-        "--colour", metavar="BY", help="modality, agreement, rank, cosine or a column (label where there are classes)"
+        "--colour",
+        metavar="BY",
+        help="modality, a column (label where there are classes), agreement, rank, cosine or what changed: "
+        "image_rank_change, text_rank_change, margin_change, overlap, residual, verdict",
     )
     parser.add_argument(
         "--out",
@@ -89,7 +92,7 @@ def write(
     from trainer.figures.files import write_figure
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
-    chart = replace(chart, colours=point_colours(chart, colour))
+    chart = replace(chart, colours=point_colours(chart, colour, workspace=workspace, progress=tell))
     options = {
         "dataset": dataset,
         "split": split,
