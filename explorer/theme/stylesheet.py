@@ -102,7 +102,7 @@ QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     selection-background-color: $accent; selection-color: $accent_text; }
 QLineEdit { padding: 0 8px; min-height: ${control}px; }
 QPlainTextEdit, QTextEdit { padding: 4px; }
-QAbstractSpinBox { min-height: 26px; padding-left: 6px; }
+QAbstractSpinBox { min-height: 26px; }
 QComboBox { padding: 0 4px 0 8px; min-height: ${control}px; combobox-popup: 0;
     selection-background-color: $selection; selection-color: $selection_text; }
 QLineEdit:hover, QAbstractSpinBox:hover, QComboBox:hover { border-color: $secondary; }
@@ -110,7 +110,7 @@ QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus, 
     border: 2px solid $focus; }
 QLineEdit:focus { padding: 0 7px; min-height: 26px; }
 QPlainTextEdit:focus, QTextEdit:focus { padding: 3px; }
-QAbstractSpinBox:focus { min-height: 24px; padding-left: 5px; }
+QAbstractSpinBox:focus { min-height: 24px; }
 QComboBox:focus { padding: 0 3px 0 7px; min-height: 26px; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {
     color: $disabled; border-color: $line; background: $background; }
@@ -118,7 +118,6 @@ QLineEdit:read-only, QPlainTextEdit:read-only { background: $background; border-
 QLineEdit[invalid="true"], QAbstractSpinBox[invalid="true"], QComboBox[invalid="true"] { border-color: $bad; }
 QLineEdit QToolButton { min-height: 0; padding: 0; border: none; background: transparent; }
 QAbstractSpinBox QLineEdit, QComboBox QLineEdit { background: transparent; border: none; padding: 0; min-height: 0; }
-QAbstractSpinBox QLineEdit { padding-left: 6px; }
 
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 20px; border: none; background: transparent;
     subcontrol-origin: border; }

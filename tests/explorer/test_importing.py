@@ -292,7 +292,7 @@ def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path
     told = asker.told[0]
     told(0.0, f"{WAITS} while an evaluation is made")
     assert "Waiting for its turn" in _words(sheet)
-    assert "while an evaluation is made." in _words(sheet)
+    assert "there is room: an evaluation is made." in _words(sheet)
     qtbot.waitUntil(lambda: sheet.working.note.text().startswith("waiting for its turn"))
     told(0.2, "Reading captions: 500 of 2,500")
     assert "Looking at it" in _words(sheet)

@@ -187,6 +187,7 @@ class Controls(QWidget):
             widget.setFixedWidth(180)
         self.most.setRange(0, 1_000_000)
         self.most.setSingleStep(500)
+        self.most.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.most.setSpecialValueText("all")
         self.tasks.setMenu(self.task_menu)
         self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

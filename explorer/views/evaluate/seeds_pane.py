@@ -48,6 +48,7 @@ class SeedsPane(QWidget):
         self.seeds = QSpinBox(objectName="evaluate-seeds", accessibleName="Seeds of each group")
         self.seeds.setRange(2, 20)
         self.seeds.setValue(SEEDS)
+        self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.launch = QPushButton("Train both over seeds", objectName="evaluate-launch")
         self.told = QLabel(TOLD)
         self.told.setTextFormat(Qt.TextFormat.PlainText)

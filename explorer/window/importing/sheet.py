@@ -157,7 +157,7 @@ class ImportData(QDialog):
     def _ask(self, question: ReadData) -> None:
         self._stop()
         ticket = self.working.start()
-        ticket(0.0, "starting")
+        ticket(0.0, "starting the process that reads")
         self._question = self._asker.ask(
             question,
             done=partial(self._take, ticket, question),

@@ -42,13 +42,9 @@ _COLUMNS: Final = ("image_column", "caption_column")
 
 def waiting(note: str) -> Explanation:
     """That it has not begun, and what is before it."""
-    return (
-        "clock",
-        "Waiting for its turn",
-        f"{note[:1].upper()}{note[1:]}. Cancel there what you no longer need.",
-        "",
-        "",
-    )
+    before = note.partition(" while ")[2]
+    text = f"Reading begins when there is room: {before}. Cancel there what you no longer need, or wait."
+    return "clock", "Waiting for its turn", text, "", ""
 
 
 def unreadable(name: str, sentences: str) -> Explanation:
