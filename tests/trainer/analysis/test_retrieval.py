@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,3 +84,17 @@ def test_recall_and_median_of_known_places():
     assert median_rank(places) == 2
     assert np.isnan(recall_at(places[:0], 1))
     assert np.isnan(median_rank(places[:0]))
+
+
+def test_all_similarities_are_never_in_memory_at_once():
+    """12,000 pairs have 576 MB of similarities; what is held is a block of them, whatever the number of pairs."""
+    rows = np.random.default_rng(0).standard_normal((12_000, 4)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    tracemalloc.start()
+    try:
+        found = ranks(rows, rows[:, ::-1].copy(), np.arange(len(rows)) // 2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.min() >= 1
+    assert peak < 120 * 2**20
