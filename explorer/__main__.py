@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".writable").write_bytes(b"")
-        (folder / ".writable").unlink()
+        (folder / ".writable").unlink(missing_ok=True)  # another window that starts now may have
     except OSError as error:
         print(
             f"explorer: the workspace {folder} cannot be written ({error.strerror or error}). "
