@@ -28,6 +28,7 @@ class Turns(QObject):
         super().__init__()
         self._began = 0.0
         self._waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
+        self._unseen: deque[tuple[QObject, Callable[[], object]]] = deque()
         # A timer, not a posted event: the loop comes to timers only after all that is posted, and to people before.
         self._tick = QTimer(self, interval=1, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         self._tick.timeout.connect(self._turn)
@@ -41,11 +42,14 @@ class Turns(QObject):
     @property
     def idle(self) -> bool:
         """Whether nothing waits."""
-        return not self._waiting
+        return not self._waiting and not self._unseen
 
-    def later(self, owner: QObject, do: Callable[[], object]) -> None:
-        """Calls `do` in a later turn, after what was put off before, unless Qt has deleted `owner` by then."""
-        self._waiting.append((owner, do))
+    def later(self, owner: QObject, do: Callable[[], object], *, unseen: bool = False) -> None:
+        """Calls `do` in a later turn, after what was put off before, unless Qt has deleted `owner` by then.
+
+        What nobody sees comes after all that somebody does.
+        """
+        (self._unseen if unseen else self._waiting).append((owner, do))
         self.begin()
 
     def begin(self) -> None:
@@ -57,10 +61,11 @@ class Turns(QObject):
     @Slot()
     def _turn(self) -> None:
         self._began = time.perf_counter()
-        if self._waiting:
+        if not self.idle:
             self._tick.start()
-        for _ in range(len(self._waiting)):
-            owner, do = self._waiting.popleft()
+        queue = self._waiting or self._unseen
+        for _ in range(len(queue)):
+            owner, do = queue.popleft()
             if shiboken6.isValid(owner):
                 do()
             if 1e3 * (time.perf_counter() - self._began) > PORTION_MS / 2:

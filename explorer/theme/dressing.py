@@ -65,7 +65,7 @@ class Dressing(QObject):
         turns().later(self, self._thaw)
         for part in self._waiting:
             part.installEventFilter(self)
-            turns().later(part, lambda part=part: self._go_on(part))
+            turns().later(part, lambda part=part: self._go_on(part), unseen=True)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         kind = event.type()
@@ -130,7 +130,7 @@ class Dressing(QObject):
         if not self._dress(part) and slots:
             _call(slots.pop())
         if slots:
-            turns().later(part, lambda: self._go_on(part))
+            turns().later(part, lambda: self._go_on(part), unseen=True)
         else:
             self._catch_up(part)
 

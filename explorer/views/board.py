@@ -96,7 +96,12 @@ class BoardPane(QScrollArea):
         self.board, self._filling = board, None
         self.notes.setText("\n".join(board.notes))
         self._arrange()
-        self.setUpdatesEnabled(True)
+        # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
+        turns().later(self, self._thaw)
+
+    def _thaw(self) -> None:
+        if not self.filling:
+            self.setUpdatesEnabled(True)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -150,7 +155,7 @@ class BoardPane(QScrollArea):
         """Makes plots beforehand, one a turn of the event loop: those of the first board at once would be felt."""
         if len(self._spare) + len(self.cards) < PREPARED:
             self._keep(self._new_plot())
-            turns().later(self, self._prepare)
+            turns().later(self, self._prepare, unseen=True)
 
     def _new_plot(self) -> _PlotPiece:
         card = _PlotPiece(self._name, "")
@@ -348,8 +353,10 @@ class NumbersCard(QFrame):
         if shape != self._shape:
             self._shape = shape
             self._build(piece)
-        for label, words in zip(self._heads, piece.columns, strict=True):
-            label.setText(words)
+        both = piece.badges and len(piece.columns) == 2
+        for label, words, letter in zip(self._heads, piece.columns, "AB" if both else piece.columns, strict=True):
+            # Names that begin alike are cut to the same few letters.
+            label.setText(f"{letter} · {words}" if both else words)
             label.setToolTip(words)
         for (row, column), label in self._cells.items():
             label.setText(piece.lines[row].text(column))

@@ -19,15 +19,17 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 from explorer import theme
 from explorer.garbage import Garbage
 from explorer.hooks import Hooks
+from explorer.turns import turns
 from explorer.views import VIEWS
+from explorer.watchdog import LONGEST_MS, Gap
 from explorer.window import Window
 from trainer.__main__ import main
 
 pytestmark = pytest.mark.timeout(600)
 
-LONGEST_MS = 300
-"""Of computing on the GUI thread at a stretch. The promise is 100 ms on a processor of one's own; beside a training on
-the same core, as here and in CI, the same computing takes up to three times as long."""
+TRIES = 3
+"""A neighbour on the same core doubles the time that the same computing takes: the quietest try tells what is ours."""
+SIZES = ((1100, 700), (1500, 900), (1920, 1080), (1280, 800))
 SMALL = (
     "data.train_pairs=256",
     "data.heldout_pairs=64",
@@ -74,6 +76,42 @@ def window(qtbot, trained: Path):
     hooks.remove()
 
 
+class Journeys:
+    """The longest stretch of computing on the GUI thread in each thing that the person does.
+
+    Computing is what the program is to blame for; the wall tells as much of what else the computer does.
+    """
+
+    def __init__(self, window: Window, qtbot) -> None:
+        self._window, self._qtbot = window, qtbot
+        self.gaps: dict[str, Gap] = {}
+
+    def end(self, name: str) -> None:
+        """Waits for the answers to what was done since the last `end`, and notes the longest stretch under a name."""
+        self._qtbot.wait(100)
+        # Beside other work the model process may take minutes to start.
+        self._qtbot.waitUntil(lambda: not at_work(self._window) and turns().idle, timeout=300_000)
+        self._qtbot.wait(40)
+        if self._window.watchdog.longest is not None:
+            self.gaps[name] = self._window.watchdog.longest
+        self._window.watchdog.forget()
+
+    @property
+    def longest(self) -> Gap:
+        """The worst of all."""
+        return max(self.gaps.values(), key=lambda gap: gap.cpu_ms)
+
+    def keep_the_quieter(self, other: Journeys) -> None:
+        """Of each thing done twice, the try with less computing."""
+        for name, gap in other.gaps.items():
+            self.gaps[name] = min(gap, self.gaps.get(name, gap), key=lambda gap: gap.cpu_ms)
+
+    def table(self) -> str:
+        """Milliseconds of computing, the most first."""
+        rows = sorted(self.gaps.items(), key=lambda item: -item[1].cpu_ms)
+        return "\n".join(f"{gap.cpu_ms:6.0f} ms  {name}" for name, gap in rows)
+
+
 def at_work(window: Window) -> bool:
     return window.background.busy or any(
         button.text() == "Cancel" and button.isVisible() for button in window.findChildren(QPushButton)
@@ -83,15 +121,13 @@ def at_work(window: Window) -> bool:
 def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window, trained: Path, tmp_path: Path) -> None:
     pictures = sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3]
     window.classify(pictures)
+    window.watchdog.forget()
     for place in VIEWS:
-        window.watchdog.forget()
         window.go_to(place.name)
         view = window.pages.open_view
         assert view is not None, place.name
         qtbot.wait(300)
         qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
-        gap = window.watchdog.longest
-        assert gap is None or gap.cpu_ms < LONGEST_MS, f"{place.name}: {gap}\n{gap.stack}"
         assert not view.is_empty, f"{place.name} is empty"
         assert not window.banner.isVisible(), f"{place.name}: a banner"
         assert window._hooks.caught_count == 0, f"{place.name}: {window._hooks.log_file.read_text()}"
@@ -100,6 +136,59 @@ def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window,
             file = tmp_path / f"{place.name}.csv"
             assert main([*command, "--out", str(file), "--workspace", str(trained)]) == 0, f"{place.name}: {command}"
             assert len(file.read_text(encoding="utf-8").splitlines()) > 1, place.name
+
+
+def walk(qtbot, trained: Path) -> Journeys:
+    """Opens a window and does in every view what a person does."""
+    theme.theme().apply(QGuiApplication.instance(), "light")
+    hooks, garbage = Hooks(trained), Garbage()
+    window = Window(trained, hooks)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    journeys = Journeys(window, qtbot)
+    with qtbot.waitSignal(window.ready, timeout=180_000):
+        window.show()
+    garbage.keep_what_is_there()
+    journeys.end("start")
+    qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
+    window.selection.select_runs(1, 2)
+    journeys.end("choose runs")
+    window.classify(sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3])
+    journeys.end("take images")
+    for place in VIEWS:
+        window.go_to(place.name)
+        journeys.end(f"{place.title}: first shown")
+    for place in VIEWS:
+        window.go_to(place.name)
+        journeys.end(f"{place.title}: shown again")
+        for mode in ("dark", "light"):
+            theme.theme().mode = mode
+            journeys.end(f"{place.title}: made {mode}")
+        window.selection.swap()
+        journeys.end(f"{place.title}: A and B swapped")
+        window.selection.select_runs(1, None)
+        journeys.end(f"{place.title}: one run alone")
+        window.selection.select_runs(1, 2)
+        journeys.end(f"{place.title}: both runs again")
+        for size in SIZES:
+            window.resize(*size)
+            qtbot.wait(30)
+        journeys.end(f"{place.title}: resized")
+    window.close()
+    garbage.close()
+    return journeys
+
+
+@pytest.mark.timeout(1800)
+def test_the_window_is_never_busy_for_long(qtbot, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journeys = walk(qtbot, trained)
+    for _ in range(TRIES - 1):
+        if journeys.longest.cpu_ms < LONGEST_MS:
+            break
+        journeys.keep_the_quieter(walk(qtbot, trained))
+    with capsys.disabled():
+        print(f"\nLongest computing of the GUI thread at a stretch\n{journeys.table()}")
+    assert journeys.longest.cpu_ms < LONGEST_MS, f"{journeys.longest}\n{journeys.longest.stack}"
 
 
 def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, trained: Path) -> None:
@@ -122,6 +211,24 @@ def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, tra
         extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
         # It is a picture of the snapshot: it stands on its own point.
         assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent
+
+
+def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, window: Window) -> None:
+    window.go_to("explaining")
+    view = window.pages.open_view
+    view.tabs.setCurrentIndex(list(view.panels).index("attributes"))
+    qtbot.waitUntil(lambda: not at_work(window) and view.embed.isEnabled(), timeout=120_000)
+    qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
+    workspace = window.rooms.context.workspace
+
+    def made(run: int) -> list[int]:
+        return [row.n for row in workspace.snapshots(run) if row.split == "independent"]
+
+    qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
+    qtbot.waitUntil(lambda: not at_work(window) and not view.embed.isEnabled(), timeout=120_000)
+    assert "--independent" in view.command(), "what was embedded is what is probed"
+    assert "scenes independent" in view.board.head[0]
+    assert not window.banner.isVisible()
 
 
 def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window, tmp_path: Path) -> None:
@@ -161,3 +268,9 @@ def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window
     assert {"torch", "numpy"} <= environment["packages"].keys()
     assert environment["git"]["commit"]
     assert (folder / "report.html").stat().st_size > 10_000
+    # A command of the bundle draws the same numbers again.
+    line = next(figure["command"] for figure in about["figures"] if " gap " in figure["command"]).split(" ")
+    words = [*line[1 : line.index("--out")], "--workspace", str(window.folder), "--out", str(tmp_path / "again.csv")]
+    assert main(words) == 0
+    (before,) = folder.glob("figures/*gap*.csv")
+    assert (tmp_path / "again.csv").read_bytes() == before.read_bytes()

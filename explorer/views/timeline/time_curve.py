@@ -42,6 +42,7 @@ class TimeCurve(QWidget):
         self.values = (QLabel(), QLabel())
         self._plot: Plot | None = None
         self.cursor = pg.InfiniteLine(angle=90, movable=False)
+        self.cursor.hide()  # beside it the axes would name values of nothing
         self._lay_out()
         theme.theme().follow(self._recolour)
         self._recolour()
@@ -80,6 +81,7 @@ class TimeCurve(QWidget):
     def point_at(self, step: float) -> None:
         """Puts the cursor there and reads the last value at or before it."""
         self.cursor.setValue(step)
+        self.cursor.setVisible(bool(self._curves))
         for index, label in enumerate(self.values):
             curve = self._curves.get(index)
             label.setText("" if curve is None else self._read(curve, step))

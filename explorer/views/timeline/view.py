@@ -88,7 +88,7 @@ class TimelineView(View):
         self._asking = Asking(context.asker, self)
         self._lay_out()
         for curve in self.curves:
-            turns().later(curve, curve.prepare)
+            turns().later(curve, curve.prepare, unseen=True)
         self._actions = self._make_actions()
         self._choose(Placement())
         self._connect()
