@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trainer.store import RunRow
 
 HEIGHT = 48
+OWN_STEPS = "own steps"
+"""Key of the choice that A and B are at a step each; it is made where two snapshots are compared."""
 _SPLITS = {
     "renderings": "unseen renderings",
     "batch": "a training batch",
@@ -70,7 +72,7 @@ class Bar(QWidget):
     def _connect(self, selection: Selection) -> None:
         self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
         self.run_b.picked.connect(lambda run: selection.select_runs(selection.run_a, run))
-        self.step.picked.connect(lambda step: setattr(selection, "step", step))
+        self.step.picked.connect(lambda step: None if step == OWN_STEPS else setattr(selection, "step", step))
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)
         self.search.clicked.connect(self.palette_asked)
@@ -84,7 +86,11 @@ class Bar(QWidget):
         self.run_b.show_choices([none, *runs] if runs else [], self._selection.run_b)
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
-        self.step.show_choices([last, *steps] if steps else [], self._selection.step)
+        a, b = self._selection.step_of(0), self._selection.step_of(1)
+        if a != b and steps:
+            words = [last.words if step is None else f"{step:,}" for step in (a, b)]
+            steps = [Choice(OWN_STEPS, f"A {words[0]} · B {words[1]}", "Each at a step of its own"), *steps]
+        self.step.show_choices([last, *steps] if steps else [], a if a == b else OWN_STEPS)
         data = [Choice(key, dataset_words(key)) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
         self.dataset.show_choices(data, chosen or (data[0].key if data else None))

@@ -21,6 +21,8 @@ from explorer.views.hopfield import HopfieldView
 from explorer.views.search import SearchView
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.words import WordsPane
+from explorer.window.bar import Bar
+from explorer.window.facts import Facts
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
@@ -205,3 +207,18 @@ def test_one_snapshot_twice_is_one_side(make_context: Callable, two_runs: tuple[
     assert not selection.follows(two_runs[1])
     selection.select_snapshots((two_runs[0], 10), (two_runs[1], 20))
     assert not selection.follows(two_runs[0])
+
+
+def test_the_bar_names_both_steps_and_a_pick_ends_them(qtbot: QtBot, make_context: Callable, two_runs: tuple[int, int]):
+    selection = make_context().selection
+    bar = Bar(selection)
+    qtbot.addWidget(bar)
+    bar.show_facts(Facts(steps=(10, 20)))
+    selection.select_snapshots((two_runs[0], 10), (two_runs[0], 20))
+    assert bar.step.currentText() == "A 10 · B 20"
+    bar.step.activated.emit(bar.step.currentIndex())
+    assert [side.step for side in selection.sides] == [10, 20]
+    bar.step.setCurrentIndex(bar.step.findText("20"))
+    bar.step.activated.emit(bar.step.currentIndex())
+    assert selection.sides == (Side(0, two_runs[0], 20),)
+    assert bar.step.findText("A 10 · B 20") < 0

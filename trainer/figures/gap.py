@@ -74,8 +74,10 @@ def _loss_row(runs: int) -> list[str]:
 
 
 def _draw_size(axes: Axes, chart: GapChart) -> None:
-    for run, label in zip(chart.runs, labels(chart.runs), strict=True):
-        axes.plot(run.steps, run.sizes, color=run_colour(run.index), marker="o", markersize=3, label=label)
+    # The course of a run that is shown at two steps is one.
+    once = {run.run: run for run in reversed(chart.runs)}
+    for run in sorted(once.values(), key=lambda run: run.index):
+        axes.plot(run.steps, run.sizes, color=run_colour(run.index), marker="o", markersize=3, label=run.name)
     axes.set_title("Size of the gap over training")
     axes.set_xlabel("Step")
     axes.set_ylabel("Length of mean image − mean text")

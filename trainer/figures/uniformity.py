@@ -91,7 +91,8 @@ def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> 
             course = run.course[modality]
             if course:
                 values = [getattr(at, field) for at in course]
-                label = f"{run.name}, {MODALITIES[modality].lower()}"
+                again = any(one.run == run.run for one in chart.runs[: run.index])
+                label = None if again else f"{run.name}, {MODALITIES[modality].lower()}"
                 colour = run_colour(run.index)
                 axes.plot(
                     [at.step for at in course], values, style, color=colour, marker="o", markersize=2.5, label=label

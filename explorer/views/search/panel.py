@@ -25,7 +25,7 @@ class HitsPanel(QFrame):
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
-        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=104)
+        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=96)
         self.empty = EmptyState(width=320)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)

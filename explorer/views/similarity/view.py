@@ -384,6 +384,7 @@ class SimilarityView(View):
             bar.addWidget(widget)
             bar.addSpacing(theme.SPACE)
         bar.addWidget(self.working, 1)
+        bar.addStretch(1)
         plots = QVBoxLayout()
         plots.setSpacing(theme.BETWEEN)
         for panel in self.panels:

@@ -15,6 +15,7 @@ from trainer.charts.diagnosis.shared import (
     Temperatures,
     choose_batch,
     choose_each,
+    courses_of,
     head_of,
     kind_of,
     pairs_of,
@@ -38,7 +39,6 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         left, ours, loob = unsaturated(snapshot, warm, size)
         factors.append((i, run, left))
         pulls.append(_pull_plot(i, run, ours, loob))
-        steps.append(_left_over_steps(workspace, i, run, row, size, progress))
         seen = "after its retrieval" if warm.beta is not None else "of image and text"
         notes.append(
             f"{run.name}: batches of {size:,} {kind_of(row)} pairs, {len(left):,} anchors, 1/tau = {warm.inv_tau:.3g}, "
@@ -58,6 +58,9 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
                 "Anchors": float(len(left)),
             }
         )
+    for i, run, row in courses_of(workspace, chosen):
+        size = batch_size(workspace, run, row.n)
+        steps.append(_left_over_steps(workspace, i, run, row, size, progress))
     table = Numbers(
         "saturation",
         "Of one update",

@@ -112,6 +112,12 @@ def choose_each(
     return list(zip(range(len(rows)), named, rows, strict=True))
 
 
+def courses_of(workspace: Workspace, chosen: Sequence[Chosen]) -> list[Chosen]:
+    """The runs whose course over the steps is drawn: by their names alone, and each once, however many steps it has."""
+    first = {run.id: (place, run, row) for place, run, row in reversed(chosen)}
+    return [(place, workspace.run(run.id), row) for place, run, row in chosen if first[run.id][0] == place]
+
+
 def choose_at(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -> SnapshotRow:
     """The snapshot that is asked for of the run at a place."""
     return choose_snapshot(workspace, run, step=asked.step_at(place), dataset=asked.dataset, split=asked.split)

@@ -20,6 +20,7 @@ from trainer.charts.diagnosis.shared import (
     Asked,
     Progress,
     choose_each,
+    courses_of,
     finite,
     head_of,
     sample,
@@ -73,7 +74,8 @@ def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progres
         "Spectrum of the covariance of the unit rows, their mean taken off. Solid: images; dashed: texts.",
         *sampled_note(chosen, MOST_PAIRS),
     )
-    numbers = Numbers("spectra", "At this step", columns, tuple(written), badges=False)
+    when = "At these steps" if len({row.step for *_, row in chosen}) > 1 else "At this step"
+    numbers = Numbers("spectra", when, columns, tuple(written), badges=False)
     return Board(
         "diagnosis",
         "spectrum",
@@ -105,7 +107,7 @@ def _over_steps(
     workspace: Workspace, chosen: Sequence[tuple[int, RunRow, SnapshotRow]], progress: Progress | None
 ) -> tuple[Plot, ...]:
     curves: dict[str, list[Curve]] = {"rank": [], "directions": [], "first": []}
-    for i, run, row in chosen:
+    for i, run, row in courses_of(workspace, chosen):
         rows = [s for s in workspace.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
         for side in ("image", "text"):
             points = []
