@@ -25,6 +25,13 @@ from trainer.store import Workspace, read_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 
 
+@pytest.fixture
+def bare(asked: Workspace, tmp_path: Path) -> Workspace:
+    """A copy that may be written to, with nothing evaluated."""
+    shutil.copytree(asked.folder, tmp_path / "workspace")
+    return Workspace(tmp_path / "workspace")
+
+
 @pytest.fixture(scope="module")
 def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A copy that may be written to, with both runs evaluated on their own data."""
@@ -191,10 +198,10 @@ def test_a_damaged_task_is_left_out(tmp_path: Path):
 
 
 @pytest.mark.shared
-def test_clothing_end_to_end(own: Workspace, shared_data: Path):
+def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
     data = str(shared_data / "clothing-cc0")
     wanted = Wanted(data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
-    done, _ = evaluate_runs(OpenModels(own), [1, 2], wanted, lambda _share, _note: None)
+    done, _ = evaluate_runs(OpenModels(bare), [1, 2], wanted, lambda _share, _note: None)
     assert [one.record.task for one in done] == ["zero_shot", "knn"] * 2
     assert {(one.dataset, one.split, one.record.n, one.record.whole) for one in done} == {
         ("clothing-cc0", "test-60-of-986", 60, 986)
@@ -205,15 +212,15 @@ def test_clothing_end_to_end(own: Workspace, shared_data: Path):
     # Both runs were asked the same images.
     assert (done[0].record.arrays["path"] == done[2].record.arrays["path"]).all()
     assert clip_benchmark(done[0])[0]["task"] == "zeroshot_classification"
-    assert evaluation(own, [1, 2]).dataset == "clothing-cc0"
+    assert evaluation(bare, [1, 2]).dataset == "clothing-cc0"
 
 
 @pytest.mark.shared
-def test_emoji_in_an_unseen_style_are_a_shift(own: Workspace, shared_data: Path):
+def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path):
     """Captions that begin with their class are still captions; the second data set is asked the same question."""
     data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
     wanted = Wanted(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
-    done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    done, _ = evaluate_runs(OpenModels(bare), [1], wanted, lambda _share, _note: None)
     assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val-30-of-536", 30)] * 2
     found = done[1].record
     assert (found.details["shift"]["split"], found.details["shift"]["n"]) == ("test_style-30-of-1776", 30)
@@ -221,9 +228,9 @@ def test_emoji_in_an_unseen_style_are_a_shift(own: Workspace, shared_data: Path)
 
 
 @pytest.mark.shared
-def test_cifar10_is_read_in_clip_benchmarks_layout(own: Workspace, shared_data: Path):
+def test_cifar10_is_read_in_clip_benchmarks_layout(bare: Workspace, shared_data: Path):
     wanted = Wanted(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
-    done, _ = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    done, _ = evaluate_runs(OpenModels(bare), [1], wanted, lambda _share, _note: None)
     record = done[0].record
     assert (done[0].split, record.n, record.whole) == ("test-40-of-10000", 40, 10_000)
     assert len(record.details["templates"]) == 18

@@ -129,7 +129,7 @@ def test_the_command_prints_and_stores_what_it_measured_on_clothing(own: Workspa
     told = {one["task"]: one for one in json.loads(capsys.readouterr().out)}
     assert told["zeroshot_classification"]["dataset"] == "clothing-cc0"
     chart = evaluation(own, [1], dataset="clothing-cc0")
-    assert chart.split == "test"
+    assert chart.split == "test-40-of-986"
     values = {line.name: line.values[0] for line in chart.lines}
     assert told["zeroshot_classification"]["metrics"]["acc1"] == values["zero_shot_acc1"]
     record = chart.runs[0].tasks["fine_tune"]
@@ -160,5 +160,5 @@ def test_robustness_has_five_severities_of_each_corruption_and_an_unseen_style(o
         assert record.details["curves"][kind][severity - 1] == pytest.approx(np.mean(right), abs=0.03)
         assert len(record.arrays[f"{kind}_{severity}"]) == 40
     shift = record.details["shift"]
-    assert (shift["split"], shift["n"]) == ("test_style", 40)
+    assert (shift["split"], shift["n"]) == ("test_style-40-of-1776", 40)
     assert record.metrics["shift_drop"] == pytest.approx(record.metrics["robust_clean"] - record.metrics["shift"])
