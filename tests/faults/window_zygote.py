@@ -133,6 +133,8 @@ def fork(act: Callable[[], int | None]) -> int:
 
 def main() -> None:
     """Obeys until the input ends."""
+    # Under nohup a hang-up is ignored, by every child as well.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     warm()
     print("ready", flush=True)
     child = 0
