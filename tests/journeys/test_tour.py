@@ -225,9 +225,10 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
         return [row.n for row in workspace.snapshots(run) if row.split == "independent"]
 
     qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
+    # The board is filled in turns of the event loop, after its answer came.
+    qtbot.waitUntil(lambda: view.board is not None and "scenes independent" in view.board.head[0], timeout=120_000)
     qtbot.waitUntil(lambda: not at_work(window) and not view.embed.isEnabled(), timeout=120_000)
     assert "--independent" in view.command(), "what was embedded is what is probed"
-    assert "scenes independent" in view.board.head[0]
     assert not window.banner.isVisible()
 
 

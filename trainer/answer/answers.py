@@ -137,7 +137,8 @@ class Answers:
             part = part_of(progress, place, len(alike))
             measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(wanted, step=step), part)
             done += measured
-            left_out |= lacking
+            at = f", step {'last' if step is None else step}" if len(alike) > 1 else ""
+            left_out |= {f"{what}{at}": why for what, why in lacking.items()}
         found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
         found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
         return {"done": found, "left_out": left_out}
