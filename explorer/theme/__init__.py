@@ -114,7 +114,7 @@ class Theme(QObject):
     def divide(self, *wholes: QWidget) -> None:
         """When the theme changes, children of these are dressed one by one, and those that nobody sees later.
 
-        They themselves get no sheet: their ground is the palette's, by `setBackgroundRole`.
+        They themselves get no sheet: they paint their ground, or are covered.
         """
         for whole in wholes:
             self._dressing.divide(whole)

@@ -2,7 +2,7 @@
 
 A stylesheet reaches every widget under the one that it is given to, at a tenth of a millisecond each. A window of
 fifteen views has thousands, of which a person sees two hundred. So a window names what is `divided`: the widgets above
-its parts. These get no sheet (they take their ground from the palette); each of their children gets one of its own.
+its parts. These get no sheet (they paint their ground themselves); each of their children gets one of its own.
 """
 
 from __future__ import annotations

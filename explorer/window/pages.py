@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
@@ -30,6 +30,13 @@ DETAILS_KEY: Final = "window/details_width"
 DETAILS_WIDTH: Final = 300
 
 
+class _Stack(QStackedWidget):
+    """Paints its ground itself: it gets no sheet, and under the application's one its palette stays what it was."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(event.rect(), theme.colour("surface"))
+
+
 class Pages(HairlineSplitter):
     """Views by name, and the details of the open one."""
 
@@ -39,22 +46,22 @@ class Pages(HairlineSplitter):
         self._settings = settings
         self.views: dict[str, View] = {}
         self._places: dict[str, QWidget] = {}
-        self.stack = QStackedWidget()
+        self.stack = _Stack()
         self.stack.setMinimumWidth(400)
         self.blank = QWidget()
         self.stack.addWidget(self.blank)
-        self._details = QStackedWidget(objectName="details")
+        self._details = _Stack(objectName="details")
         self._details.setMinimumWidth(220)
         self._details.hide()
         self.addWidget(self.stack)
         self.addWidget(self._details)
-        for ground in (self, self.stack, self._details):
-            ground.setBackgroundRole(QPalette.ColorRole.Base)
-            ground.setAutoFillBackground(True)
         theme.theme().divide(self, self.stack, self._details)
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
         self.splitterMoved.connect(self._remember)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(event.rect(), theme.colour("surface"))
 
     def add(self, name: str, view: View) -> None:
         """Takes a view in."""

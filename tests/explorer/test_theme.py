@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QFont, QFontInfo
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.theme import icons, stylesheet
@@ -115,3 +115,29 @@ def test_a_change_of_theme_is_announced_once(dressed: QApplication, qtbot) -> No
     theme.theme().mode = "dark"
     theme.theme().mode = "dark"
     assert heard == [True]
+
+
+def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dressed: QApplication, qtbot) -> None:
+    whole, told = QWidget(), []
+
+    class Hidden(QWidget):
+        def recolour(self) -> None:
+            told.append(theme.theme().dark)
+
+    seen, hidden = QLabel("seen", whole), Hidden(whole)
+    qtbot.addWidget(whole)
+    theme.theme().divide(whole)
+    theme.theme().follow(hidden.recolour)
+    hidden.hide()
+    whole.show()
+    qtbot.waitExposed(whole)
+    theme.theme().mode = "dark"
+    assert not told
+    assert not whole.updatesEnabled()
+    hidden.show()
+    assert told == [True]
+    qtbot.waitUntil(whole.updatesEnabled)
+    born = QLabel("born", whole)
+    born.show()
+    inks = {label.palette().windowText().color().name() for label in (seen, born)}
+    assert inks == {DARK.text}
