@@ -6,7 +6,7 @@ import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from trainer.metrics import Metric, metric
 from trainer.store import RunRow, Workspace
 
 ALPHA: Final = 0.05
+
+Family = Literal["table", "line"]
+"""What Holm adjusts together: every test of the table, or those of a line, where one metric was chosen beforehand."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,9 @@ class GroupLine:
 
     Attributes:
         values: Of each group, one number a run that has it.
-        test: Of the second group against the first; None with fewer than 2 values in one.
-        p: Welch's p, adjusted for the lines of the table (Holm); NaN without a test.
-        best: Place of the better group if the difference is real, else -1.
+        tests: Of each later group against the first; None with fewer than 2 values in one.
+        p: Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
+        better: Places of the groups that are really better: later ones than the first, the first than all others.
     """
 
     metric: Metric
@@ -44,21 +47,22 @@ class GroupLine:
     dataset: str
     split: str
     values: tuple[tuple[float, ...], ...]
-    test: Groups | None
-    p: float = math.nan
-    best: int = -1
+    tests: tuple[Groups | None, ...]
+    p: tuple[float, ...] = ()
+    better: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class GroupTable:
-    """Groups in columns, metrics in lines; the first two groups are tested against each other."""
+    """Groups in columns, metrics in lines; every later group is tested against the first."""
 
     groups: tuple[RunGroup, ...]
     lines: tuple[GroupLine, ...]
+    family: Family = "table"
 
 
-def group_table(workspace: Workspace, patterns: Sequence[str]) -> GroupTable:
-    """The newest evaluation of every run that a pattern names (`clip-*`), by group.
+def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = "table") -> GroupTable:
+    """The newest evaluation of every run that a pattern names (`clip-*`), by group, and what Holm leaves of the tests.
 
     Raises:
         ChartError: A pattern names no run, or nothing has been evaluated.
@@ -73,8 +77,9 @@ def group_table(workspace: Workspace, patterns: Sequence[str]) -> GroupTable:
     lines = [line for key in keys for name in COMPARED if (line := _line(members, key, name)) is not None]
     if not lines:
         raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
-    adjusted = holm(np.array([line.test.welch if line.test else math.nan for line in lines], np.float64))
-    return GroupTable(tuple(groups), tuple(_judged(line, float(p)) for line, p in zip(lines, adjusted, strict=True)))
+    families = [lines] if family == "table" else [[line] for line in lines]
+    judged = [line for together in families for line in _judged(together)]
+    return GroupTable(tuple(groups), tuple(judged), family)
 
 
 def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[str, list[RunRow]]]:
@@ -113,14 +118,23 @@ def _line(members: Sequence[Sequence[dict]], key: tuple[str, str], name: str) ->
     )
     if not any(values):
         return None
-    enough = len(values) > 1 and all(len(group) > 1 for group in values[:2])
-    test = compare_groups(np.array(values[0]), np.array(values[1])) if enough else None
-    return GroupLine(metric(f"val/{name}"), name, *key, values, test)
+    tests = tuple(
+        compare_groups(np.array(values[0]), np.array(later)) if min(len(values[0]), len(later)) > 1 else None
+        for later in values[1:]
+    )
+    return GroupLine(metric(f"val/{name}"), name, *key, values, tests)
 
 
-def _judged(line: GroupLine, p: float) -> GroupLine:
-    best = -1
-    if line.test is not None and p < ALPHA and line.metric.better != "none":
-        second = (line.test.difference > 0) == (line.metric.better == "up")
-        best = int(second)
-    return replace(line, p=p, best=best)
+def _judged(family: Sequence[GroupLine]) -> list[GroupLine]:
+    raw = [test.welch if test else math.nan for line in family for test in line.tests]
+    adjusted = iter(holm(np.array(raw, np.float64)).tolist())
+    return [_with_p(line, tuple(next(adjusted) for _ in line.tests)) for line in family]
+
+
+def _with_p(line: GroupLine, p: tuple[float, ...]) -> GroupLine:
+    if line.metric.better == "none":
+        return replace(line, p=p)
+    sign = 1 if line.metric.better == "up" else -1
+    gains = [sign * test.difference if test and one < ALPHA else 0.0 for test, one in zip(line.tests, p, strict=True)]
+    better = {place for place, gain in enumerate(gains, 1) if gain > 0}
+    return replace(line, p=p, better=frozenset(better or ({0} if gains and max(gains) < 0 else ())))

@@ -28,8 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="PATTERN", help="runs by name, 'clip-*'; twice or more"
     )
+    add_family_argument(parser)
     parser.add_argument(
         "--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help=".md, .csv or .tex"
+    )
+
+
+def add_family_argument(parser: argparse.ArgumentParser) -> None:
+    """What Holm adjusts together."""
+    parser.add_argument(
+        "--holm",
+        choices=("table", "line"),
+        default="table",
+        help="groups: adjust p for every line of the table (table), or for the groups of a line alone",
     )
 
 
@@ -46,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         from trainer.charts.groups import group_table
         from trainer.figures import groups as figure
 
-        table: Any = group_table(args.workspace, args.group)
+        table: Any = group_table(args.workspace, args.group, args.holm)
         forms = (figure.as_rows, figure.as_markdown, figure.as_latex)
     else:
         from trainer.charts.comparison import comparison

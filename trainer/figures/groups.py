@@ -19,16 +19,26 @@ NOTE: Final = (
     "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs, adjusted for "
     "all lines (Holm), has p < 0.05. p (permutation) is unadjusted and cannot fall below its least value."
 )
+_ADJUSTED: Final = {"table": "all lines", "line": "the groups of a line"}
+
+
+def note(table: GroupTable) -> str:
+    """What the signs of the table mean."""
+    words = NOTE.replace("all lines", _ADJUSTED[table.family])
+    if len(table.groups) == 2:
+        return words
+    several = words.replace("the better group where", "better than the first group (the first: than all others) where")
+    return several.partition(" p (permutation)")[0]
 
 
 def as_text(table: GroupTable) -> str:
     """For a terminal."""
-    lines = [["", *(f"{g.pattern} (n = {len(g.runs)})" for g in table.groups), "p (Welch, Holm)", "p (permutation)"]]
+    lines = [["", *(f"{g.pattern} (n = {len(g.runs)})" for g in table.groups), *p_heads(table)]]
     for title, members in _sections(table):
         lines.append([title])
         for line in members:
-            cells = [f"{cell(line, i)} {'*' if line.best == i else ' '}" for i in range(len(table.groups))]
-            lines.append([f"  {line.metric.label}", *cells, *_p_values(line)])
+            cells = [f"{cell(line, i)} {'*' if i in line.better else ' '}" for i in range(len(table.groups))]
+            lines.append([f"  {line.metric.label}", *cells, *p_cells(line)])
     widths = [max(len(line[i]) for line in lines if len(line) > 1) for i in range(len(lines[0]))]
     shown = [
         line[0]
@@ -36,32 +46,34 @@ def as_text(table: GroupTable) -> str:
         else line[0].ljust(widths[0]) + "".join("  " + part.rjust(width) for part, width in zip(line[1:], widths[1:]))
         for line in lines
     ]
-    return "\n".join([*(line.rstrip() for line in shown), "", NOTE])
+    return "\n".join([*(line.rstrip() for line in shown), "", note(table)])
 
 
 def as_markdown(table: GroupTable) -> str:
     """For GitHub."""
-    heads = ["", *(f"{markdown(g.pattern)} (n = {len(g.runs)})" for g in table.groups), "p, Welch", "p, permutation"]
+    heads = ["", *(f"{markdown(g.pattern)} (n = {len(g.runs)})" for g in table.groups)]
+    heads += map(markdown, p_heads(table))
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     for title, members in _sections(table):
         lines.append(f"| **{markdown(title)}** |" + " |" * (len(heads) - 1))
         for line in members:
-            cells = [f"**{cell(line, i)}**" if line.best == i else cell(line, i) for i in range(len(table.groups))]
-            lines.append("| " + " | ".join([markdown(line.metric.label), *cells, *_p_values(line)]) + " |")
-    return "\n".join([*lines, "", NOTE.replace(" (or *)", ""), ""])
+            cells = [f"**{cell(line, i)}**" if i in line.better else cell(line, i) for i in range(len(table.groups))]
+            lines.append("| " + " | ".join([markdown(line.metric.label), *cells, *p_cells(line)]) + " |")
+    return "\n".join([*lines, "", note(table).replace(" (or *)", ""), ""])
 
 
 def as_latex(table: GroupTable) -> str:
     """A `tabular` of booktabs, to be pasted into a paper."""
-    heads = ["", *(f"{latex(g.pattern)} ($n={len(g.runs)}$)" for g in table.groups), "$p$ (Welch)", "$p$ (perm.)"]
+    heads = ["", *(f"{latex(g.pattern)} ($n={len(g.runs)}$)" for g in table.groups)]
+    heads += map(latex, p_heads(table))
     lines = [r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", r"\toprule", " & ".join(heads) + r" \\"]
     for title, members in _sections(table):
         lines += [r"\midrule", rf"\multicolumn{{{len(heads)}}}{{l}}{{\textit{{{latex(title)}}}}} \\"]
         for line in members:
             cells = [latex(cell(line, i)) for i in range(len(table.groups))]
-            cells = [rf"\textbf{{{text}}}" if line.best == i else text for i, text in enumerate(cells)]
-            lines.append(" & ".join([latex(line.metric.label), *cells, *map(latex, _p_values(line))]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {NOTE}", ""])
+            cells = [rf"\textbf{{{text}}}" if i in line.better else text for i, text in enumerate(cells)]
+            lines.append(" & ".join([latex(line.metric.label), *cells, *map(latex, p_cells(line))]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {note(table)}", ""])
 
 
 @in_style
@@ -80,7 +92,7 @@ def draw(table: GroupTable) -> Figure:
             axes.plot(numbers, [y] * len(numbers), "o", color=colour, alpha=0.35, markersize=2.4, markeredgewidth=0)
             spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
             axes.errorbar(numbers.mean(), y, xerr=spread, fmt="D", color=colour, markersize=3.2, linewidth=1)
-            if line.best == number:
+            if number in line.better:
                 axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
     several = len({(line.dataset, line.split) for line in shown}) > 1
     names = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
@@ -95,7 +107,7 @@ def draw(table: GroupTable) -> Figure:
     )
     if shown and not several:
         heading(axes, f"{shown[0].dataset} {shown[0].split}", "mean ± deviation over runs, dots: runs")
-    footnote(figure, "*: Welch's t-test over runs, adjusted for all lines (Holm), has p < 0.05.")
+    footnote(figure, f"*: Welch's t-test over runs, adjusted for {_ADJUSTED[table.family]} (Holm), has p < 0.05.")
     return figure
 
 
@@ -115,9 +127,9 @@ def as_values(table: GroupTable) -> dict[str, Any]:
                 "split": line.split,
                 "metric": line.name,
                 "values": [list(group) for group in line.values],
-                "test": vars(line.test) if line.test else None,
-                "p_holm": line.p,
-                "best": line.best if line.best >= 0 else None,
+                "tests": [vars(test) if test else None for test in line.tests],
+                "p_holm": list(line.p),
+                "better": sorted(line.better),
             }
             for line in table.lines
         ],
@@ -150,8 +162,18 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _p_values(line: GroupLine) -> list[str]:
-    return [p_text(line.p), p_text(line.test.permutation if line.test else float("nan"))]
+def p_heads(table: GroupTable) -> list[str]:
+    """Heads of the columns that `p_cells` fills."""
+    if len(table.groups) == 2:
+        return ["p (Welch, Holm)", "p (permutation)"]
+    return [f"p (Welch, Holm) {group.pattern}" for group in table.groups[1:]]
+
+
+def p_cells(line: GroupLine) -> list[str]:
+    """Of two groups both tests; of more Welch's of each against the first."""
+    if len(line.tests) != 1:
+        return [p_text(p) for p in line.p]
+    return [p_text(line.p[0]), p_text(line.tests[0].permutation if line.tests[0] else float("nan"))]
 
 
 def _sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
@@ -161,12 +183,18 @@ def _sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
 
 def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
     for line in table.lines:
-        test = line.test
-        tested = (test.difference, test.low, test.high, test.welch) if test else (None,) * 4
         for place, group in enumerate(table.groups):
             values = line.values[place]
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             mean = float(np.mean(values)) if values else None
             facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
-            after = (None if np.isnan(line.p) else line.p, test.permutation if test else None)
-            yield *facts, *tested, *after, int(line.best == place)
+            yield *facts, *_test_cells(line, place), int(place in line.better)
+
+
+def _test_cells(line: GroupLine, place: int) -> tuple[float | None, ...]:
+    """The test of this group against the first; of the first, where there are but two, the second's."""
+    number = 0 if len(line.tests) == 1 else place - 1
+    test = line.tests[number] if number >= 0 else None
+    if test is None:
+        return (None,) * 6
+    return test.difference, test.low, test.high, test.welch, line.p[number], test.permutation

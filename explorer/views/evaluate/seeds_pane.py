@@ -73,7 +73,7 @@ class SeedsPane(QWidget):
             self.table.show_cells((), ())
             return
         few = [group.pattern for group in found.groups if len(group.runs) < 2]
-        least = max((line.test.least for line in found.lines if line.test), default=0.0)
+        least = max((test.least for line in found.lines for test in line.tests if test), default=0.0)
         bound = f" With so few runs, permutation gives {least:.3f} at least." if not few and least > FEW_P else ""
         told = f"A test over seeds needs two runs or more of {' and of '.join(few)}. " if few else ""
         self.told.setText(told + TOLD + bound)

@@ -14,7 +14,7 @@ from trainer.charts.evaluation import EvaluationChart
 from trainer.charts.groups import GroupTable
 from trainer.charts.reference import Reference
 from trainer.figures import evaluation_table
-from trainer.figures.groups import cell, p_text
+from trainer.figures.groups import cell, p_cells, p_heads
 
 WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""
@@ -114,17 +114,15 @@ def show_published(table: NumberTable, published: Sequence[Reference]) -> None:
 
 def show_groups(table: NumberTable, groups: GroupTable) -> None:
     """Mean and deviation of each group, and both tests."""
-    heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups), "p Welch, Holm"]
+    heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups)]
     rows: list[list[str]] = []
     strong: list[tuple[int, int]] = []
     for key in dict.fromkeys((line.dataset, line.split) for line in groups.lines):
         rows.append([" ".join(key)])
         for line in (one for one in groups.lines if (one.dataset, one.split) == key):
             cells = [cell(line, place) for place in range(len(groups.groups))]
-            permuted = p_text(line.test.permutation if line.test else float("nan"))
-            if line.best >= 0:
-                strong.append((len(rows), 1 + line.best))
-            rows.append([line.metric.label, *cells, p_text(line.p), permuted])
-    table.show_cells([*heads, "p permutation"], rows)
+            strong += [(len(rows), 1 + place) for place in line.better]
+            rows.append([line.metric.label, *cells, *p_cells(line)])
+    table.show_cells([*heads, *p_heads(groups)], rows)
     for place, column in strong:
         table.strengthen(place, column)

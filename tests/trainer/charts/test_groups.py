@@ -37,14 +37,37 @@ def test_only_a_real_difference_is_bold(seeds: Workspace):
     table = group_table(seeds, ["clip-*", "cloob-*"])
     lines = {line.name: line for line in table.lines}
     p = [stats.ttest_ind(B[name], A[name], equal_var=False).pvalue for name in lines]
-    assert [line.p for line in lines.values()] == pytest.approx(list(holm(np.array(p))))
-    assert lines["zero_shot_acc1"].best == 1
-    assert lines["knn_acc1"].best == -1
+    assert [line.p[0] for line in lines.values()] == pytest.approx(list(holm(np.array(p))))
+    assert lines["zero_shot_acc1"].better == {1}
+    assert lines["knn_acc1"].better == set()
     assert figure.cell(lines["zero_shot_acc1"], 0) == "50.5 ± 1.3 %"
     assert "**60.5 ± 1.3 %**" in figure.as_markdown(table)
     assert r"\textbf{60.5 $\pm$ 1.3 \%}" in figure.as_latex(table)
     assert r"clip-*" in figure.as_latex(table)
     assert all(len(row) == len(figure.as_rows(table).header) for row in figure.as_rows(table).rows)
+
+
+def test_every_later_group_is_tested_against_the_first(seeds: Workspace, capsys):
+    patterns = ["clip-*", "cloob-*", "*-[01]"]
+    values = [A["zero_shot_acc1"], B["zero_shot_acc1"], [*A["zero_shot_acc1"][:2], *B["zero_shot_acc1"][:2]]]
+    raw = [stats.ttest_ind(later, values[0], equal_var=False).pvalue for later in values[1:]]
+    line, other = group_table(seeds, patterns, "line").lines
+    assert line.p == pytest.approx(tuple(holm(np.array(raw))))
+    assert (line.better, other.better) == ({1}, set())
+    # With every test of the table in the family, p is larger.
+    whole = group_table(seeds, patterns)
+    knn = [A["knn_acc1"], B["knn_acc1"], [*A["knn_acc1"][:2], *B["knn_acc1"][:2]]]
+    raw += [stats.ttest_ind(later, knn[0], equal_var=False).pvalue for later in knn[1:]]
+    assert [p for one in whole.lines for p in one.p] == pytest.approx(list(holm(np.array(raw))))
+    # The first is strong where it is better than all others.
+    assert group_table(seeds, ["cloob-*", "clip-*"]).lines[0].better == {0}
+    assert group_table(seeds, ["cloob-*", "clip-*", "cloob-*"]).lines[0].better == set()
+    words = [word for pattern in patterns for word in ("--group", pattern)]
+    assert main(["compare", *words, "--holm", "line", "--workspace", str(seeds.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "p (Welch, Holm) *-[01]" in said
+    assert "adjusted for the groups of a line" in said
+    assert {len(row) for row in figure.as_rows(whole).rows} == {len(figure.as_rows(whole).header)}
 
 
 def test_compare_writes_groups_and_refuses_half_a_question(seeds: Workspace, tmp_path: Path, capsys):

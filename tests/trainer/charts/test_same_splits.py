@@ -68,8 +68,8 @@ def test_a_split_under_two_names_is_one_line_and_one_test(workspace: Workspace):
     table = group_table(workspace, ["clip-*", "cloob-*"])
     lines = {(line.dataset, line.split, line.name): line for line in table.lines}
     assert list(lines) == [(*VAL, "image_to_text_R@1"), (*VAL, "auc"), (*STYLE, "image_to_text_R@1")]
-    raw = [line.test.welch for line in lines.values()]
-    assert [line.p for line in lines.values()] == pytest.approx(list(holm(np.array(raw))), nan_ok=True)
+    raw = [line.tests[0].welch for line in lines.values()]
+    assert [line.p[0] for line in lines.values()] == pytest.approx(list(holm(np.array(raw))), nan_ok=True)
     compared = comparison(workspace, [1, 4])
     assert [(row.dataset, row.split, row.name) for row in compared.rows] == list(lines)
     assert compared.rows[0].n == (N, N)

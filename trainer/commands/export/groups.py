@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.commands.compare import add_family_argument, write_table_file
 from trainer.commands.export import add_file_arguments, check_arguments, command_line, print_files
 from trainer.commands.export.efficiency import group_words
 from trainer.commands.export.evaluation import TABLES
 
 if TYPE_CHECKING:
+    from trainer.charts.groups import Family
     from trainer.store import Workspace
 
 HELP = "groups of runs over seeds: means, deviations and tests"
@@ -22,26 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="PATTERN", help="runs by name, 'clip-*'; once a group"
     )
+    add_family_argument(parser)
     add_file_arguments(parser, ", or .md or .tex for the table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the files and prints their names."""
     check_arguments(args, beside=TABLES)
-    write(args.workspace, args.group, args.out)
+    write(args.workspace, args.group, args.out, args.holm)
     print_files(args)
     return 0
 
 
-def write(workspace: Workspace, groups: Sequence[str], files: Sequence[Path]) -> str:
+def write(workspace: Workspace, groups: Sequence[str], files: Sequence[Path], family: Family = "table") -> str:
     """Writes the figure, its numbers or the table; returns the command that does the same."""
     from trainer.charts.groups import group_table
-    from trainer.commands.compare import write_table_file
     from trainer.figures import groups as figure
     from trainer.figures.files import write_figure
 
-    table = group_table(workspace, groups)
-    line = command_line("groups", (), files, {}).replace(" groups ", f" groups {group_words(groups)} ", 1)
+    table = group_table(workspace, groups, family)
+    line = command_line("groups", (), files, {} if family == "table" else {"holm": family}).replace(
+        " groups ", f" groups {group_words(groups)} ", 1
+    )
     for file in (one for one in files if one.suffix.lower() in TABLES):
         write_table_file(file, table, figure.as_rows, figure.as_markdown, figure.as_latex)
     write_figure(
