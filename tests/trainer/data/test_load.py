@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
@@ -419,3 +422,46 @@ def test_listing_tells_how_many_there_are_while_it_reads(tmp_path: Path):
 
     with pytest.raises(InterruptedError, match="500 found"):
         listing(config.Folder(path=str(tmp_path / "many")), tmp_path, stop)
+
+
+PATIENT = """
+import os, time
+def work(number):
+    open(f"{os.environ['TOLD']}/{os.getpid()}", "w").close()
+    time.sleep(60 if number else 0.1)
+"""
+KILLED = """
+import patient
+from trainer.data.workers import spread
+if __name__ == "__main__":
+    list(spread(patient.work, range(12), count=2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kill -9")
+def test_processes_of_a_killed_parent_end(tmp_path: Path):
+    (tmp_path / "patient.py").write_text(PATIENT)
+    (tmp_path / "killed.py").write_text(KILLED)
+    told = tmp_path / "told"
+    told.mkdir()
+    environment = os.environ | {"TOLD": str(told), "PYTHONPATH": f"{os.getcwd()}:{tmp_path}"}
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "killed.py")], env=environment)
+    end = time.monotonic() + 60
+    while len(list(told.iterdir())) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    numbers = [int(file.name) for file in told.iterdir()]
+    parent.kill()
+    parent.wait()
+    assert len(numbers) == 2
+    while (left := list(filter(_lives, numbers))) and time.monotonic() < end:
+        time.sleep(0.05)
+    for number in left:
+        os.kill(number, signal.SIGKILL)
+    assert not left
+
+
+def _lives(number: int) -> bool:
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
