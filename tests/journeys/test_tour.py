@@ -29,6 +29,8 @@ pytestmark = pytest.mark.timeout(600)
 
 TRIES = 3
 """A neighbour on the same core doubles the time that the same computing takes: the quietest try tells what is ours."""
+BESIDE_OTHERS = 2.5
+"""How much more the computing of one walk may take beside the other tests, which share its cores and caches."""
 SIZES = ((1100, 700), (1500, 900), (1920, 1080), (1280, 800))
 SMALL = (
     "data.train_pairs=256",
@@ -138,8 +140,8 @@ def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window,
             assert len(file.read_text(encoding="utf-8").splitlines()) > 1, place.name
 
 
-def walk(qtbot, trained: Path) -> Journeys:
-    """Opens a window and does in every view what a person does."""
+def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
+    """Opens a window and does in every view what a person does; not whole: looks at each but once."""
     theme.theme().apply(QGuiApplication.instance(), "light")
     hooks, garbage = Hooks(trained), Garbage()
     window = Window(trained, hooks)
@@ -158,7 +160,11 @@ def walk(qtbot, trained: Path) -> Journeys:
     for place in VIEWS:
         window.go_to(place.name)
         journeys.end(f"{place.title}: first shown")
-    for place in VIEWS:
+    theme.theme().mode = "dark"
+    journeys.end("made dark")
+    window.selection.swap()
+    journeys.end("A and B swapped")
+    for place in VIEWS if whole else ():
         window.go_to(place.name)
         journeys.end(f"{place.title}: shown again")
         for mode in ("dark", "light"):
@@ -179,13 +185,20 @@ def walk(qtbot, trained: Path) -> Journeys:
     return journeys
 
 
+def test_the_window_is_never_busy_for_long(qtbot, trained: Path) -> None:
+    journeys = walk(qtbot, trained, whole=False)
+    print(journeys.table())
+    assert journeys.longest.cpu_ms < BESIDE_OTHERS * LONGEST_MS, f"{journeys.longest}\n{journeys.longest.stack}"
+
+
+@pytest.mark.alone
 @pytest.mark.timeout(1800)
-def test_the_window_is_never_busy_for_long(qtbot, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    journeys = walk(qtbot, trained)
+def test_nothing_holds_the_window_for_a_tenth_of_a_second(qtbot, trained: Path, capsys) -> None:
+    journeys = walk(qtbot, trained, whole=True)
     for _ in range(TRIES - 1):
         if journeys.longest.cpu_ms < LONGEST_MS:
             break
-        journeys.keep_the_quieter(walk(qtbot, trained))
+        journeys.keep_the_quieter(walk(qtbot, trained, whole=True))
     with capsys.disabled():
         print(f"\nLongest computing of the GUI thread at a stretch\n{journeys.table()}")
     assert journeys.longest.cpu_ms < LONGEST_MS, f"{journeys.longest}\n{journeys.longest.stack}"
