@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ from explorer.window.pages import Pages
 from explorer.window.rail import Rail
 from explorer.window.rooms import Loaded, Rooms, build, load
 from explorer.window.status import Status
+from explorer.window.types_of_qt import types_of_qt
 from explorer.window.welcome import tell_how_it_starts
 from trainer.problem import Problem
 
@@ -211,6 +212,13 @@ class Window(QMainWindow):
     def _begin(self) -> None:
         self.painted.emit()
         tell_how_it_starts(self.banner, self._hooks, self.settings, safe=self._safe)
+        self._load_after(types_of_qt())
+
+    def _load_after(self, steps: Iterator[None]) -> None:
+        for _ in steps:
+            if turns().is_full:
+                turns().later(self, lambda: self._load_after(steps))
+                return
         self.background.run(self, load, self._places, done=self._move_in)
 
     def _move_in(self, loaded: Loaded) -> None:

@@ -227,3 +227,25 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     assert [copy.read_text() for copy in copies] == [kept]
     assert copies[0].name in seen["banner"]
     assert seen["view"] != "map"
+
+
+def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(tmp_path: Path) -> None:
+    program = PROGRAM.replace(
+        "seen = {}",
+        """seen = {}
+import explorer.window, threading
+load = explorer.window.load
+
+def load_and_look(places):
+    seen["there"] = [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules]
+    seen["thread"] = threading.current_thread() is not threading.main_thread()
+    return load(places)
+
+explorer.window.load = load_and_look
+""",
+    )
+    ended = _start("--workspace", str(tmp_path), program=program)
+    assert ended.returncode == 0, ended.stderr
+    seen = json.loads(ended.stdout.splitlines()[-1])
+    assert seen["there"] == ["PySide6.QtTest"]
+    assert seen["thread"]

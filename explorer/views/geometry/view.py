@@ -143,6 +143,12 @@ class GeometryView(View):
         self.show_empty("triangle-alert", "The geometry cannot be measured", str(error) or type(error).__name__)
 
     def _draw(self) -> None:
+        self._draw_legend()
+        self._draw_images()
+        self._draw_texts()
+        self._draw_course()
+
+    def _draw_legend(self) -> None:
         runs = self.reading.runs if self.reading else {}
         entries = [
             LegendEntry(f"{run.name}, step {run.step:,}", theme.run_colour(index), "line")
@@ -151,11 +157,15 @@ class GeometryView(View):
         widths = sorted({s.d for run in runs.values() for s in run.spreads.values()})
         entries += [LegendEntry(f"uniform, d = {d} (dashed)", theme.colour("secondary").name(), "line") for d in widths]
         self.legend.show_entries(entries)
-        for modality, plot in self.plots.items():
-            self._draw_angles(plot, modality, runs)
-        self._draw_course()
 
-    def _draw_angles(self, plot: Plot, modality: str, runs: dict[int, UniformityRun]) -> None:
+    def _draw_images(self) -> None:
+        self._draw_angles("image")
+
+    def _draw_texts(self) -> None:
+        self._draw_angles("text")
+
+    def _draw_angles(self, modality: str) -> None:
+        plot, runs = self.plots[modality], self.reading.runs if self.reading else {}
         plot.clear()
         degrees, spreads = np.arange(180) + 0.5, {}
         for index, run in sorted(runs.items()):
@@ -216,7 +226,9 @@ class GeometryView(View):
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.course.picked.connect(lambda _key: self._on_course())
         self.working.cancelled.connect(lambda: self.note.setText("Cancelled. Choose another step or run to go on."))
-        theme.theme().follow(self._draw)
+        # One by one: together they would hold the window for a tenth of a second.
+        for draw in (self._draw_legend, self._draw_images, self._draw_texts, self._draw_course):
+            theme.theme().follow(draw)
 
     def _lay_out(self) -> None:
         grid = QGridLayout()

@@ -1,0 +1,26 @@
+"""The types of Qt's classes, made where they are safe to make."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Final
+
+_MODULES: Final = ("QtCore", "QtGui", "QtWidgets", "QtSvg", "QtOpenGL", "QtOpenGLWidgets", "QtTest")
+"""Those that the views import, themselves or by pyqtgraph."""
+
+
+def types_of_qt() -> Iterator[None]:
+    """Has PySide make the types of Qt's classes, one a step; 0.1 s in all.
+
+    PySide puts each off until its first use, and importing pyqtgraph uses all of them. The views are imported on a
+    thread: a window whose types were made there, while Qt was at work here, once crashed at its start.
+    """
+    for name in _MODULES:
+        with contextlib.suppress(ImportError):  # no OpenGL on this computer: pyqtgraph does without
+            module = importlib.import_module(f"PySide6.{name}")
+            yield
+            for each in dir(module):
+                getattr(module, each)
+                yield
