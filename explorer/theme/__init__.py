@@ -141,6 +141,12 @@ class Theme(QObject):
         self.tokens = wanted
         application = self._application
         self._dressing.freeze(application)
+        try:
+            self._dress(application, wanted, force=force)
+        finally:
+            self._dressing.thaw()
+
+    def _dress(self, application: QApplication, wanted: Tokens, *, force: bool) -> None:
         application.setPalette(_palette(wanted))
         self._write_marks(wanted)
         sheet = stylesheet.stylesheet(wanted, dark=self.dark)

@@ -46,7 +46,7 @@ class Dressing(QObject):
         self._followers.append(weakref.WeakMethod(slot))
 
     def freeze(self, application: QApplication) -> None:
-        """Until `change` is through, divided windows show what they showed: none is seen half dressed."""
+        """Until `thaw`, divided windows show what they showed: none is seen half dressed."""
         for window in _windows(application):
             if window.property(_DIVIDED) and window.isVisible():
                 self._frozen.add(window)
@@ -62,7 +62,6 @@ class Dressing(QObject):
         for window in _windows(application):
             self._dress_tree(window, divided=False)
         self._tell()
-        turns().later(self, self._thaw)
         for part in self._waiting:
             part.installEventFilter(self)
             turns().later(part, lambda part=part: self._go_on(part), unseen=True)
@@ -110,7 +109,11 @@ class Dressing(QObject):
             else:
                 slot()
 
-    def _thaw(self) -> None:
+    def thaw(self) -> None:
+        """Has frozen windows paint again once what was put off so far is done."""
+        turns().later(self, self._melt)
+
+    def _melt(self) -> None:
         for window in self._frozen:
             if shiboken6.isValid(window):
                 window.setUpdatesEnabled(True)

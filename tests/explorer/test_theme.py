@@ -141,3 +141,23 @@ def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dress
     born.show()
     inks = {label.palette().windowText().color().name() for label in (seen, born)}
     assert inks == {DARK.text}
+
+
+def test_a_window_paints_again_where_dressing_failed(
+    dressed: QApplication, qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_sheet: object, **_more: object) -> str:
+        raise OSError("no room for the marks")
+
+    whole = QWidget()
+    qtbot.addWidget(whole)
+    theme.theme().divide(whole)
+    whole.show()
+    theme.theme().mode = "light"
+    qtbot.waitUntil(whole.updatesEnabled)
+    with monkeypatch.context() as patch:
+        patch.setattr(stylesheet, "stylesheet", full)
+        with pytest.raises(OSError, match="no room"):
+            theme.theme().mode = "dark"
+    assert not whole.updatesEnabled()
+    qtbot.waitUntil(whole.updatesEnabled)
