@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, QTimer, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 PORTION_MS: Final = 25.0
 """A turn that has lasted so long takes nothing more that can wait: half of what a person would feel, and room for what
@@ -22,7 +22,13 @@ a portion began with."""
 
 
 class Turns(QObject):
-    """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn."""
+    """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn.
+
+    Signals:
+        begun: A turn begins: since the one before, Qt has handed over what the person did.
+    """
+
+    begun = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,6 +66,7 @@ class Turns(QObject):
 
     @Slot()
     def _turn(self) -> None:
+        self.begun.emit()
         self._began = time.perf_counter()
         if not self.idle:
             self._tick.start()

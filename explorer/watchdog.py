@@ -18,6 +18,8 @@ from typing import IO, Final
 
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
 
+from explorer.turns import turns
+
 LONGEST_MS: Final = 100.0
 """A click that is answered later feels slow."""
 EVERY_MS: Final = 30
@@ -66,7 +68,7 @@ class Gap:
 class Watchdog(QObject):
     """Beats in the event loop of this thread, and takes beats that come late for stretches in which it was busy.
 
-    A stretch is known to `EVERY_MS`. Between two beats the loop may have done several things; none was longer.
+    It beats where a turn begins, too. Between two beats the loop may have done several things; none was longer.
 
     Attributes:
         gaps: The newest gaps over `LONGEST_MS` by the wall, oldest first.
@@ -87,6 +89,7 @@ class Watchdog(QObject):
         self._timer = QTimer(self, interval=EVERY_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
+        turns().begun.connect(self._beat)
 
     def forget(self) -> None:
         """Measures as if it had just begun, for a test that looks at one act."""
@@ -97,6 +100,7 @@ class Watchdog(QObject):
     def close(self) -> None:
         """Measures no more."""
         self._timer.stop()
+        turns().begun.disconnect(self._beat)
         self._busy.over.set()
 
     @Slot()

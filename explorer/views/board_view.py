@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt
@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.board import BoardPane
-from explorer.views.view import Context, View
+from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.board import Board
@@ -31,14 +31,15 @@ class BoardView(View):
     prefix: ClassVar[str]
     panels: ClassVar[dict[str, tuple[str, str]]]
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.pictures = Pictures(context.background, self, edge=128)
         self.tabs = QTabBar(objectName=f"{self.prefix}-tabs", accessibleName=f"Panels of {self.title}")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         for words, question in self.panels.values():
             self.tabs.setTabToolTip(self.tabs.addTab(words), question)
+        yield
         self.panes = BoardPane(self.pictures, self.prefix)
         self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.prefix}-status")
         self.computing = Working(f"{self.prefix}-computing")
@@ -50,7 +51,9 @@ class BoardView(View):
         self._work: Ticket | None = None
         self._asked: object = None
         self.tools = QVBoxLayout()
+        yield
         self._lay_out_board()
+        yield
         remembered = context.settings.value(f"{self.prefix}/panel", "")
         self.tabs.setCurrentIndex(list(self.panels).index(remembered) if remembered in self.panels else 0)
         self._connect_board()

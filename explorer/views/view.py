@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -63,6 +63,7 @@ class View(QWidget):
         method: What the `?` tells: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the header's menu offers.
         body: Layout to fill, under the header.
+        building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
         failed: Message and next step, for the window's banner.
@@ -84,7 +85,7 @@ class View(QWidget):
     method_asked = Signal()
     details_changed = Signal()
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, at_once: bool = True) -> None:
         super().__init__()
         self.context = context
         self.setObjectName(type(self).__name__)
@@ -106,6 +107,14 @@ class View(QWidget):
         column.setSpacing(theme.BETWEEN)
         column.addLayout(self._lay_out_header())
         column.addWidget(self._pages, 1)
+        self.building = self.build()
+        if at_once:
+            for _ in self.building:
+                pass
+
+    def build(self) -> Iterator[None]:
+        """Makes what the body shows. Where it yields, the window may answer: no piece takes longer than 50 ms."""
+        yield from ()
 
     def command(self) -> list[str] | None:
         """What to write after `trainer` for the same figure and numbers, without `--out`; None: nothing to export."""

@@ -249,7 +249,19 @@ class Window(QMainWindow):
             self.ready.emit()
             return
         place, *rest = places
-        view = self._build_view(loaded, place)
+        view = self._new_view(loaded, place)
+        self._go_on_building(loaded, place, view, rest)
+
+    def _go_on_building(self, loaded: Loaded, place: Place, view: View | None, rest: list[Place]) -> None:
+        """Goes on with a view for the rest of this turn."""
+        try:
+            for _ in view.building if view is not None else ():
+                if turns().is_full:
+                    turns().later(self, lambda: self._go_on_building(loaded, place, view, rest))
+                    return
+        except Exception as error:  # the other views must still open
+            self._hooks.report(error)
+            view = None
         turns().later(self, lambda: self._place_view(loaded, place, view, rest))
 
     def _place_view(self, loaded: Loaded, place: Place, view: View | None, rest: list[Place]) -> None:
@@ -257,28 +269,30 @@ class Window(QMainWindow):
         if view is None:
             self.pages.add_broken(place.name, place.title)
         else:
+            self._listen(view)
             self.pages.add(place.name, view)
         if place.name == self._view_name():
             self._show_view()
         turns().later(self, lambda: self._build_views(loaded, rest))
 
-    def _build_view(self, loaded: Loaded, place: Place) -> View | None:
+    def _new_view(self, loaded: Loaded, place: Place) -> View | None:
         assert self.rooms is not None
         if place.name in loaded.broken:
             self._show_bug(f"{place.title} could not be loaded.", loaded.broken[place.name])
             return None
         try:
-            view = loaded.views[place.name](self.rooms.context)
+            return loaded.views[place.name](self.rooms.context, at_once=False)
         except Exception as error:  # the other views must still open
             self._hooks.report(error)
             return None
+
+    def _listen(self, view: View) -> None:
         view.failed.connect(lambda message, step: self.banner.tell(message, step))
         view.export_asked.connect(self._export)
         view.copy_asked.connect(self._copy_command)
         view.method_asked.connect(self._show_method)
         if (asked := getattr(view, "import_asked", None)) is not None:
             asked.connect(self.import_data)
-        return view
 
     # -- what the person does ----------------------------------------------------------------------------------
 

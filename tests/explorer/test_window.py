@@ -28,8 +28,8 @@ class Left(View):
     method = "Nothing is computed.\nJ. Doe, 2001"
     shown: ClassVar[list[str]] = []
 
-    def __init__(self, context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        yield
         self.more = QLabel("details of the left")
         self.body.addWidget(QLabel("left"))
         self.line = QLineEdit()
@@ -57,8 +57,8 @@ class Taker(View):
     title = "Taker"
     question = "What was dropped?"
 
-    def __init__(self, context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        yield
         self.taken: list[Path] = []
 
     def take(self, paths: list[Path]) -> None:
@@ -68,7 +68,8 @@ class Taker(View):
 class Bad(View):
     """A view that cannot be made."""
 
-    def __init__(self, context) -> None:
+    def build(self) -> Iterator[None]:
+        yield
         raise ValueError("no such view today")
 
 

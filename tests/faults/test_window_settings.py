@@ -81,10 +81,10 @@ def loaded(place):
         return view
 
     class Fragile(view):
-        def __init__(self, context):
-            if context.settings.value("map/poison", "") == "poison":
+        def build(self):
+            if self.context.settings.value("map/poison", "") == "poison":
                 raise ValueError("poisoned by what was remembered")
-            super().__init__(context)
+            return super().build()
 
     return Fragile
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,7 @@ from explorer.views.changes.scatter import Scatter
 from explorer.views.changes.verdicts import AskingClasses
 from explorer.views.changes.wholes import Wholes
 from explorer.views.selected import PairTable
-from explorer.views.view import Context, View
+from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.pickers import Badge, Choice, Picker
@@ -54,8 +55,8 @@ class ChangesView(View):
     icon = "blend"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.reading: Reading | None = None
         self._asked: Question | None = None
         self._asked_likeness: tuple[object, ...] | None = None
@@ -68,17 +69,22 @@ class ChangesView(View):
         self.working, self.working_wholes = Working("changes-working"), Working("changes-working-wholes")
         self.suite = Picker(name="changes-suite", words="By what the verdicts are", width=172)
         self._asking = AskingClasses(context.asker, self)
+        yield
         self.table = PairTable(self.pictures, name="changes-table", words="What changed, pair by pair")
         self.neighbourhoods = Neighbourhoods(self.pictures)
+        yield
         self.scatter = Scatter()
         self.axes = Picker(name="changes-axes", words="What the scatter compares", width=180)
         self.counted = QLabel()
         self.counted.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.counted, "small")
+        yield
         self.mispairs = MispairLists(self.pictures)
         self.wholes = Wholes()
         self.tabs = QTabWidget(objectName="changes-tabs", accessibleName="Ways to look at the changes")
+        yield
         self._lay_out()
+        yield
         self._connect()
         self._actions = [self._tab_action(place) for place in range(self.tabs.count())]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.sight import Sight, plain_label
 from explorer.views.classify.suites import suite_of
 from explorer.views.classify.verdict import ranking, verdict
-from explorer.views.view import Context, View, hairline
+from explorer.views.view import View, hairline
 from explorer.widgets.bars import Bars, Column
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
@@ -36,11 +36,12 @@ class ClassifyView(View):
     icon = "image"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.questions = Questions()
         self.asking = Asking(context.asker, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        yield
         self.strip = ImageStrip(self.pictures.get)
         self.bars = Bars()
         self.bars.setObjectName("classifyBars")
@@ -55,7 +56,9 @@ class ClassifyView(View):
         self._show_map.triggered.connect(self._go_to_map)
         self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
         self.addAction(self._browse)
+        yield
         self._build()
+        yield
         self._connect()
         self._restore_words()
 

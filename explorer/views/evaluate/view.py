@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import Qt
@@ -30,7 +30,7 @@ from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.plots import CurvesPane
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
 from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
-from explorer.views.view import EXPORTS, Context, View, side_words
+from explorer.views.view import EXPORTS, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.pickers import Choice, Picker
@@ -65,8 +65,8 @@ class EvaluateView(View):
     method = METHOD
     exports = (*EXPORTS, *TABLE_EXPORTS)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.asking = Asking(context.asker, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
@@ -79,14 +79,21 @@ class EvaluateView(View):
         self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
         self.stack = QStackedWidget()
+        yield
         self.table = NumberTable("evaluate-table", "Numbers of both runs")
         self.published = NumberTable("evaluate-published", "Published numbers of this data set")
+        yield
         self.confusion = ConfusionPane(self.pictures)
+        yield
         self.curves = CurvesPane()
+        yield
         self.seeds = SeedsPane()
+        yield
         self.efficiency = EfficiencyPane()
         self.about = ElidedLabel()
+        yield
         self._lay_out()
+        yield
         self._restore()
         self._connect()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -15,7 +15,7 @@ from explorer.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.explaining.method import METHOD
 from explorer.views.losslab.knobs import Slide
-from explorer.views.view import Context, side_words
+from explorer.views.view import side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket, Working
 from trainer.charts import SAME
@@ -67,7 +67,8 @@ class ExplainingView(BoardView):
         "attributes": ("Attributes", "Which attributes can be read off each run, and which are explained away?"),
     }
 
-    def __init__(self, context: Context) -> None:
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._anchor = 0
         self.size, self.number = Slide(SIZE, "explaining"), Slide(NUMBER, "explaining")
         self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
@@ -84,7 +85,7 @@ class ExplainingView(BoardView):
         self._embedding: int | None = None
         self._tools: dict[str, Sequence[QWidget]] = {}
         self._batch_tools: tuple[QWidget, ...] = ()
-        super().__init__(context)
+        yield from super().build()
         self.probed.show_choices(PROBED, False)
         self.batches.show_choices(BATCHES, False)
         self.levels.show_choices(LEVELS, (0.0,))
@@ -92,6 +93,7 @@ class ExplainingView(BoardView):
         theme.keep_icon(self.start, "play", role="accent_text")
         theme.set_role(self.state, "secondary")
         self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB alike, one after the other")
+        yield
         self._lay_out_tools()
         for slide in (self.size, self.number):
             slide.changed.connect(self._on_batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 import pyqtgraph as pg
@@ -14,7 +15,7 @@ from explorer import theme
 from explorer.views.gap.clouds import Clouds
 from explorer.views.gap.numbers import GapNumbers
 from explorer.views.gap.reading import Exact, Reading, curve, measure, read, read_exactly
-from explorer.views.view import Context, View, side_words
+from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
@@ -62,8 +63,8 @@ class GapView(View):
     icon = "split"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.reading: Reading | None = None
         self.points: dict[int, GapPoint] = {}
         self._curve: dict[int, tuple[GapPoint, ...]] = {}
@@ -82,10 +83,14 @@ class GapView(View):
         self.way.show_choices(WAYS, context.settings.value("gap/way", "shift"))
         self.reset = QPushButton("Open again", objectName="gap-reset")
         theme.keep_icon(self.reset, "rotate-ccw", 16, "secondary")
+        yield
         self.clouds = (Clouds(0), Clouds(1))
         self.titles = (ElidedLabel(), ElidedLabel())
+        yield
         self.size_plot = Plot(x_label="step", y_label="size of the gap")
+        yield
         self.recall_plot = Plot(x_label="share of the gap closed (%)", y_label="R@1")
+        yield
         self.numbers = GapNumbers()
         self.note = QLabel(wordWrap=True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
@@ -95,7 +100,9 @@ class GapView(View):
         theme.keep_icon(self.whole, "list-checks", 16, "secondary")
         self.whole.hide()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        yield
         self._lay_out()
+        yield
         self._connect()
 
     def command(self) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from explorer import theme
 from explorer.views.geometry.numbers import GeometryNumbers
-from explorer.views.view import Context, View, side_words
+from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Choice, Picker
@@ -70,8 +70,8 @@ class GeometryView(View):
     icon = "globe"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.reading: Reading | None = None
         self._asked: tuple[object, ...] | None = None
         self.plots = {
@@ -79,17 +79,21 @@ class GeometryView(View):
         }
         for name, plot in self.plots.items():
             plot.setAccessibleName(f"Angles of {name}s")
+        yield
         self.course_plot = Plot(x_label="step")
         self.course = Picker(name="geometry-course", words="What is followed over training", width=170)
         self.course.setMaximumWidth(220)
         self.course.show_choices(COURSES, context.settings.value("geometry/course", "mean_angle"))
+        yield
         self.legend = Legend()
         self.numbers = GeometryNumbers()
         self.note = QLabel(wordWrap=True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
         self.working = Working("geometry-working")
+        yield
         self._lay_out()
+        yield
         self._connect()
 
     def command(self) -> list[str] | None:

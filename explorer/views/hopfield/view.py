@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -16,7 +16,7 @@ from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.views.hopfield.reading import Reading, read
 from explorer.views.losslab.knobs import Slide
-from explorer.views.view import Context, side_words
+from explorer.views.view import side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket
 from trainer.charts import SAME
@@ -51,7 +51,8 @@ class HopfieldView(BoardView):
         "spectrum": ("Spectrum", "What does the retrieval do to the covariance?"),
     }
 
-    def __init__(self, context: Context) -> None:
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._query, self._side, self._external = 0, "image", ""
         self._external_image = False
         self._vectors: dict[int, np.ndarray] = {}
@@ -65,13 +66,15 @@ class HopfieldView(BoardView):
         self.plane_words = QLabel("Path on")
         for picker in (self.stored, self.which, self.plane):
             picker.setMaximumWidth(PICKER_PX)
-        super().__init__(context)
+        yield from super().build()
         self.query = QueryBar(self.pictures)
         self.beta.show_value(min(max(float(context.settings.value("hopfield/beta", 8.0)), 0.1), 100.0))
         self.stored.show_choices((Choice("images", "Images"), Choice("texts", "Texts")), "images")
         self.plane.show_choices(PLANES, context.settings.value("hopfield/plane", "stored"))
+        yield
         self._show_which([])
         self._lay_out_tools()
+        yield
         self.beta.changed.connect(self._on_beta)
         self.stored.picked.connect(lambda _key: self.refresh_if_seen())
         self.which.picked.connect(lambda _key: self.refresh_if_seen())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ from explorer.models.pictures import Pictures
 from explorer.selection import Side
 from explorer.views.inspect.asking import Asking
 from explorer.views.inspect.saliency_map import Overlay, SaliencyMap
-from explorer.views.view import Context, View, step_words
+from explorer.views.view import View, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer.charts import objective_label
@@ -80,8 +80,8 @@ class InspectView(View):
     icon = "scan-search"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.asking = Asking(context.asker, self._named, self)
         self._images: tuple[Image, ...] = ()
@@ -90,6 +90,7 @@ class InspectView(View):
         self._asked: object = None
         self.strip = ImageStrip(self.pictures.get)
         self.strip.setObjectName("inspect-images")
+        yield
         self.captions = QComboBox(objectName="inspect-caption", accessibleName="Caption to look for")
         self.captions.setEditable(True)
         self.captions.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -106,9 +107,12 @@ class InspectView(View):
         self.progress.setFixedWidth(140)
         self.status = ElidedLabel()
         theme.set_role(self.status, "small")
+        yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[QLabel, ElidedLabel]] = []
+        yield
         self._lay_out()
+        yield
         self._connect()
 
     def command(self) -> list[str] | None:

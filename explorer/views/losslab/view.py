@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from PySide6.QtCore import QTimer
@@ -12,7 +13,7 @@ from explorer import theme
 from explorer.views.losslab.method import METHOD
 from explorer.views.losslab.panel import LabPanel
 from explorer.views.losslab.toy import ToyPanel
-from explorer.views.view import Context, View
+from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, Panel
@@ -31,8 +32,8 @@ class LossLabView(View):
     icon = "flask-conical"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.panels: dict[str, LabPanel] = {}
         self._charts: dict[str, LabChart] = {}
         self.tabs = QTabBar(objectName="lab-tabs", accessibleName="Panels of the Loss lab")
@@ -45,9 +46,11 @@ class LossLabView(View):
         self.reset = QPushButton("Reset", objectName="lab-reset", accessibleName="Reset this panel")
         self.reset.setToolTip("Every setting of this panel as it was first")
         theme.keep_icon(self.reset, "rotate-ccw", 16, "secondary")
+        yield
         self.stack = QStackedWidget()
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         self._preparing = QTimer(self, interval=PREPARE_MS)
+        yield
         self._lay_out()
         self._connect()
         remembered = context.settings.value("losslab/panel", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.map.turning import Turning
-from explorer.views.view import Context, View
+from explorer.views.view import View
 from trainer.charts.pair_colours import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.placement import LABELS, METHODS, Placement
 from trainer.messages import Failure
@@ -42,15 +42,17 @@ class MapView(View):
     icon = "chart-scatter"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._key: tuple[object, ...] | None = None
         self._card_side = 0
         self.pictures = Pictures(context.background, self)
         self.toolbar = Toolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.card = PairCard(self.pictures, self)
+        yield
         self._details = MapDetails(context, self.pictures)
+        yield
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
         self.looks = Looks(self.panels, self.toolbar, self._details, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
@@ -59,6 +61,7 @@ class MapView(View):
         self._projecting = Projecting(context.asker, context.background, self)
         self.caution = QLabel(CAUTION, objectName="map-caution", wordWrap=True)
         set_role(self.caution, "small")
+        yield
         side_by_side = QHBoxLayout()
         side_by_side.setSpacing(BETWEEN)
         for panel in self.panels:
@@ -66,6 +69,7 @@ class MapView(View):
         self.body.addWidget(self.toolbar)
         self.body.addLayout(side_by_side, 1)
         self.body.addWidget(self.caution)
+        yield
         self._actions = make_actions(self)
         self._remembered()
         self._connect()

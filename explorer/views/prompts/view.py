@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from explorer.views.prompts.asking import Asking, Reading, Wish
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
-from explorer.views.view import Context, View, side_words
+from explorer.views.view import View, side_words
 from explorer.widgets.image_strip import PICTURE
 from trainer import catalog
 from trainer.catalog import PromptSuite
@@ -40,18 +40,22 @@ class PromptsView(View):
     icon = "type"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self.questions = Questions()
         self._name_questions()
         self.asking = Asking(context, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        yield
         self.calibration = CalibrationPane(context.background, self.pictures)
+        yield
         self.playground = Playground(context.background, self.pictures)
+        yield
         self._reading: Reading | None = None
         self._vectors: dict[tuple[int, int, str], np.ndarray] = {}
         self._asked_images: set[tuple[int, int, str]] = set()
         self._sample_path = ""
+        yield
         self.tabs = QTabBar(objectName="prompts-tabs", accessibleName="Calibration or templates")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
@@ -69,7 +73,9 @@ class PromptsView(View):
         self.cancel = QPushButton("Cancel", objectName="prompts-cancel", visible=False)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
         self._again = QAction("Ask the models again", self, objectName="prompts-again", triggered=self._ask_again)
+        yield
         self._lay_out()
+        yield
         self._connect()
         self._restore()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
 from explorer.views.runs.table import RunsTable
-from explorer.views.view import Context, View, hairline
+from explorer.views.view import View, hairline
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config, gauges
@@ -72,20 +72,25 @@ class RunsView(View):
     icon = "activity"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._choose_when_there: int | None = None
         self._preset_for_import = ""
         self.table = RunsTable()
+        yield
         self.actions_of_runs = RunActions(self)
         self.start_demo = QAction("Start the demo runs", self)
         self.start_demo.setObjectName("run-demo")
         self.start_demo.setToolTip("Train a CLIP and then a CLOOB run on drawn scenes, a few minutes in all")
         theme.keep_icon(self.start_demo, "play")
+        yield
         self.curves = CurvesPane(context)
+        yield
         self.log = LogTail(context.background)
         self.config = ConfigPane(context.workspace, context.background)
+        yield
         self._build()
+        yield
         self._connect()
         self._restore()
 

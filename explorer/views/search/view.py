@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from explorer.views.search.method import METHOD
 from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
 from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
-from explorer.views.view import Context, View, side_words
+from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.hubness import Hubness
@@ -58,8 +58,8 @@ class SearchView(View):
     method = METHOD
     takes_images = True
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._asked = Asked()
         self._open: dict[int, int] = {}
         self._arrays: dict[tuple[int, int | None, Asked], str] = {}
@@ -76,15 +76,19 @@ class SearchView(View):
         self.targets = QButtonGroup(self)
         self.to_map = QPushButton("Show on the map", objectName="search-to-map")
         self.to_map.setToolTip("Select the hits of both runs and open the Map")
+        yield
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
+        yield
         self.hubs, self.offer = Hubs(), IndexOffer(context.asker)
         self.working = Working("search-working")
         self._waiting: set[int] = set()
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
+        yield
         self._lay_out()
         self._connect()
+        yield
         self._focus = QAction("Search by text", self, objectName="search-focus")
         self._focus.setShortcut(QKeySequence.StandardKey.Find)
         self._focus.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

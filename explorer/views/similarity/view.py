@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ from explorer.views.similarity.panel import SimilarityPanel
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.similarity.table import SimilarityTable
 from explorer.views.similarity.words import WordsPane
-from explorer.views.view import Context, View, side_words
+from explorer.views.view import View, side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.facets import facet_columns
@@ -83,8 +83,8 @@ class SimilarityView(View):
     icon = "chart-column"
     method = METHOD
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._reading = Reading(None)
         self._asked: tuple[object, ...] | None = None
         self._only: str | None = None
@@ -117,12 +117,17 @@ class SimilarityView(View):
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
         self.working = Working("similarity-working")
+        yield
         self.panels = (SimilarityPanel(0), SimilarityPanel(1))
+        yield
         self.table, self.facets = SimilarityTable(), FacetTable()
+        yield
         self.strip = PairStrip(self.pictures)
         self.panes: dict[int, Pane] = {}
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
+        yield
         self._lay_out()
+        yield
         self._connect()
 
     def pane(self, place: int) -> Pane:

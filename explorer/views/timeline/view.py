@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from explorer.views.timeline.pointing import Pointing
 from explorer.views.timeline.reading import Reading, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
-from explorer.views.view import EXPORTS, Context, View
+from explorer.views.view import EXPORTS, View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.pickers import Choice, Picker
@@ -64,14 +65,17 @@ class TimelineView(View):
     method = METHOD
     exports = (("gif", "Film as GIF"), ("apng", "Film as animated PNG"), ("mp4", "Film as MP4"), *EXPORTS)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def build(self) -> Iterator[None]:
+        context = self.context
         self._reading = Reading(None)
         self._colours: Colours | None = None
         self._asked: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
+        yield
         self.transport = Transport()
+        yield
         self.curves = [TimeCurve(one) for one in MEASURES]
+        yield
         self.pca, self.umap = (
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
@@ -86,9 +90,11 @@ class TimelineView(View):
         self.working = Working("timeline-working")
         theme.set_role(self.note, "small")
         self._asking = Asking(context.asker, self)
+        yield
         self._lay_out()
         for curve in self.curves:
             turns().later(curve, curve.prepare, unseen=True)
+        yield
         self._actions = self._make_actions()
         self._choose(Placement())
         self._connect()
