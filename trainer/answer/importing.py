@@ -45,7 +45,7 @@ class Survey:
         opened: Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
         pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
         examples: Ten pairs to train on, spread evenly over them.
-        used: Pairs that a run gets.
+        used: Pairs that a run gets, held out or not.
         problems: (item, reason) of every item that is not used; `used` and these are all that was found.
         remarks: (item, what was put right) of odd ones that are used.
         passed_over: Ending -> number of files in a folder that are neither image nor text.
@@ -108,8 +108,10 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
         read = _opened if opened else _listed
         facts |= read(data, image_size, workspace_folder, progress)
     except DataError as error:
-        facts |= {"pairs": {}, "examples": [], "used": 0, "bytes_needed": 0, "trouble": str(error)}
+        used = sum(error.pairs.values())
+        facts |= {"pairs": error.pairs if used else {}, "examples": [], "used": used, "trouble": str(error)}
         facts |= {"name": config.data_name(data), "problems": error.problems}
+        facts |= {"bytes_needed": bytes_needed(used, image_size)}
     return Survey(**facts | {"problems": [*facts["problems"], *closed]})
 
 

@@ -148,7 +148,11 @@ def _print_survey(found: Survey) -> None:
     for example in found.examples:
         print(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
     listed = "used" if found.opened else "listed (their pictures were not opened)"
-    print(f"\n{found.found:,} pairs found: {found.used:,} {listed}, {len(found.problems):,} not.")
+    rest = "not"
+    if found.pairs.get("train") == 0:
+        listed, rest = "held out, none to train on", "not used"
+    pairs = "pair" if found.found == 1 else "pairs"
+    print(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {len(found.problems):,} {rest}.")
     if found.bytes_needed:
         needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
         print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainer.problem import Problem
 
@@ -12,8 +12,12 @@ class DataError(Problem):
 
     Attributes:
         problems: (path or line, reason) of every item that was looked at and cannot be used.
+        pairs: Split -> how many there would be; one of them is empty. Nothing where it did not come so far.
     """
 
-    def __init__(self, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, message: str, problems: Sequence[tuple[str, str]] = (), pairs: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__(message)
         self.problems = list(problems)
+        self.pairs = dict(pairs or {})

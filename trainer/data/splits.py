@@ -77,10 +77,10 @@ def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progres
 def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Source]]:
     """Train and held-out by a hash of each path, so that a pair stays where it is when others come or go."""
     place = [_place(source.relative) for source in sources]
-    # In a small set the hash may leave a split empty; then the nearest pair changes sides.
+    # In a small set the hash may leave a split empty; then the nearest picture changes sides, with all its captions.
     limit = max(share, min(place, default=0.0))
-    if len(place) > 1:
-        limit = min(limit, sorted(place)[-2])
+    if len(places := sorted(set(place))) > 1:
+        limit = min(limit, places[-2])
     splits: dict[str, list[Source]] = {"train": [], "heldout": []}
     for source, at in zip(sources, place, strict=True):
         splits["heldout" if at <= limit else "train"].append(source)
@@ -118,11 +118,23 @@ def fingerprint(content: str, sources: Sequence[Source]) -> str:
 
 
 def _check_not_empty(name: str, splits: dict[str, list[Source]] | dict[str, Pairs], problems: list) -> None:
-    for split, pairs in splits.items():
-        if len(pairs) == 0:
+    counts = {split: len(pairs) for split, pairs in splits.items()}
+    for split, count in counts.items():
+        if count == 0:
             first = f" The first of {len(problems):,} problems: {problems[0][0]}: {problems[0][1]}" if problems else ""
-            what = "to train on" if split == "train" else "to validate on"
-            raise DataError(f"{name} has no pair {what}. Add pairs, or change what is held out.{first}", problems)
+            what = "to validate on"
+            if split == "train":
+                what = f"to train on{_where(sum(counts.values()))}"
+            raise DataError(
+                f"{name} has no pair {what}. Add pairs, or change what is held out.{first}", problems, counts
+            )
+
+
+def _where(held: int) -> str:
+    """What became of the pairs of which none is left to train on."""
+    if not held:
+        return ""
+    return ": the only one is held out" if held == 1 else f": all {held:,} are held out"
 
 
 def _within(progress: Progress, low: float, high: float) -> Progress:

@@ -92,6 +92,19 @@ def test_pictures_without_captions_are_all_named_and_can_be_classified(tmp_path:
     assert "no pair to train on" in found.trouble
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_pairs_that_are_all_held_out_are_counted(rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _png(tmp_path / "one.png")
+    table = tmp_path / "tiny.csv"
+    table.write_text("filepath,title\n" + "".join(f"one.png,words {row}\n" for row in range(rows)) + "one.png,\n")
+    found = _read(recognise(table), tmp_path, opened=True)
+    assert (found.found, found.used, found.pairs) == (rows + 1, rows, {"train": 0, "heldout": rows})
+    assert main(["data", "show", "--data", str(table), "--workspace", str(tmp_path / "workspace")]) != 0
+    told = capsys.readouterr()
+    assert f"{rows + 1} pairs found: {rows} held out, none to train on, 1 not used." in told.out
+    assert f"no pair to train on: {'the only one is' if rows == 1 else 'all 2 are'} held out" in told.err
+
+
 def test_where_no_picture_can_be_read_each_is_still_named(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / "bad" / f"{number}.png").parent.mkdir(exist_ok=True)

@@ -108,6 +108,16 @@ def test_two_pairs_are_one_to_learn_and_one_to_validate(share: float, tmp_path: 
     assert len(splits.train) == len(splits.heldout["heldout"]) == 1
 
 
+def test_two_pictures_with_several_captions_are_one_to_learn_and_one_to_validate(tmp_path: Path, workspace: Path):
+    for name in ("a.png", "b.png"):
+        add_pair(tmp_path, name, name)
+    table = tmp_path / "few.csv"
+    table.write_text("filepath,title\n" + "".join(f"{name}.png,words {n}\n" for n in range(3) for name in "ab"))
+    splits = read(config.Table(path=str(table), heldout_share=0.9), workspace)
+    assert len(splits.train) == len(splits.heldout["heldout"]) == 3
+    assert not set(splits.train.paths) & set(splits.heldout["heldout"].paths)
+
+
 def test_a_second_folder_may_be_held_out(folder: Path, tmp_path: Path, workspace: Path) -> None:
     add_pair(tmp_path / "other", "a.png", "another")
     splits = read(config.Folder(path=str(folder), heldout_path=str(tmp_path / "other")), workspace)
