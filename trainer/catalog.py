@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from dataclasses import dataclass
@@ -60,9 +61,15 @@ def presets() -> dict[str, config.Run]:
     Raises:
         ConfigError: A preset is no valid run.
     """
-    found = {path.stem: config.read(path) for path in (assets_dir() / "presets").glob("*.toml")}
+    files = (assets_dir() / "presets").glob("*.toml")
+    found = {path.stem: _read_as_of(path, path.stat().st_mtime_ns) for path in files}
     kinds = config.choices(config.Objective)
     return dict(sorted(found.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
+
+
+@functools.lru_cache(maxsize=256)
+def _read_as_of(path: Path, _mtime_ns: int) -> config.Run:
+    return config.read(path)
 
 
 def preset(name: str) -> config.Run:

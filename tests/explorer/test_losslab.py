@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QPushButton, QSlider
 
 from explorer import theme
 from explorer.export import file_stem
+from explorer.turns import turns
 from explorer.views.losslab import LossLabView
 from explorer.views.losslab.knobs import Slide, to_place, to_value
 from explorer.views.losslab.plot import read_at, tone_colour
@@ -34,7 +35,7 @@ def view(qtbot, make_context) -> Iterator[LossLabView]:
 
 def open_tab(qtbot, view: LossLabView, name: str):
     view.tabs.setCurrentIndex(list(PANELS).index(name))
-    qtbot.waitUntil(lambda: view.panel(name).chart is not None, timeout=5000)
+    qtbot.waitUntil(lambda: view.panel(name).chart is not None and turns().idle, timeout=5000)
     return view.panel(name)
 
 

@@ -51,6 +51,7 @@ class _Cells(QWidget):
     def __init__(self, matrix: Matrix) -> None:
         super().__init__(matrix)
         self._matrix = matrix
+        self._heads: tuple[Table | None, float] = (None, 0.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -103,11 +104,13 @@ class _Cells(QWidget):
         self._write(painter, self._room(row, column), self._number(value), "text", strong=marked)
 
     def _heading(self) -> float:
-        """Width of the names of rows."""
+        """Width of the names of rows; measured once a table, for every cell asks for it."""
         table = self._matrix.table
-        names = [*table.rows, table.below[0] if table.below else ""] if table else [""]
-        metrics = QFontMetricsF(theme.pixel_font(theme.SMALL_PX))
-        return max(metrics.horizontalAdvance(name) for name in names) + theme.BETWEEN
+        if self._heads[0] is not table or table is None:
+            names = [*table.rows, table.below[0] if table.below else ""] if table else [""]
+            metrics = QFontMetricsF(theme.pixel_font(theme.SMALL_PX))
+            self._heads = (table, max(metrics.horizontalAdvance(name) for name in names) + theme.BETWEEN)
+        return self._heads[1]
 
     def _width(self) -> float:
         table = self._matrix.table

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.turns import turns
 from explorer.views.losslab.knobs import Cells, Choose, Control, Slide
 from explorer.views.losslab.matrix import Matrix
 from explorer.views.losslab.plot import PlotCard
@@ -55,17 +56,24 @@ class LabPanel(QWidget):
             control.show_value(getattr(settings, name))
 
     def show_chart(self, chart: LabChart) -> None:
-        """Draws what was computed of the settings."""
+        """Draws what was computed of the settings; plots that are still to be made come in later turns."""
         self.chart = chart
+        self._show_facts(chart)
+        self.source.setText(chart.source)
+        self._draw(chart)
+
+    def _draw(self, chart: LabChart) -> None:
+        if chart is not self.chart:
+            return
         while self.build_next(chart):
-            pass
+            if turns().is_full:
+                turns().later(self, lambda: self._draw(chart))
+                return
         for plot in chart.plots:
             self.cards[plot.key].show_plot(plot)
         for table in chart.tables:
             if table.key in self.matrices:
                 self.matrices[table.key].show_table(table)
-        self._show_facts(chart)
-        self.source.setText(chart.source)
 
     def build_next(self, chart: LabChart) -> bool:
         """Makes the next card that is missing; False when all are there. A plot takes 30 ms to make."""

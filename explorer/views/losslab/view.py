@@ -111,12 +111,15 @@ class LossLabView(View):
         self.panel(chart.panel).show_chart(chart)
 
     def _prepare(self) -> None:
-        """Makes one plot of a panel not opened yet: all at once would be felt at the first click on a tab."""
+        """Makes one panel or plot not looked at yet: all at once would be felt at the first click on a tab."""
         if not self.isVisible():
             self._preparing.stop()
             return
         for name, panel in PANELS.items():
-            made = self.panel(name)
+            if name not in self.panels:
+                self.panel(name)
+                return
+            made = self.panels[name]
             if made.chart is None and made.build_next(self._first(name, panel)):
                 return
         self._preparing.stop()

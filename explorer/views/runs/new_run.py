@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
@@ -295,6 +295,8 @@ class NewRun(QDialog):
 class SectionForm(QWidget):
     """One section of the configuration: which of its kinds, and the fields of that kind; foldable.
 
+    What is folded is made when somebody looks: half of the fields, and of the time until the sheet is there.
+
     Signals:
         changed: `value()` may be another now.
     """
@@ -305,6 +307,7 @@ class SectionForm(QWidget):
         super().__init__(parent)
         self.name = name
         self._forms: dict[type, Form] = {}
+        self._values: dict[type, Any] = {}
         self._kinds = config.SECTIONS[name]
         self.kind = QComboBox(self)
         self.kind.setObjectName(f"{name}-kind")
@@ -323,29 +326,44 @@ class SectionForm(QWidget):
         layout.setSpacing(theme.INSIDE)
         layout.addLayout(self._head())
         layout.addWidget(self._inside)
-        self.fold.setChecked(not folded)
         self._inside.setVisible(not folded)
+        with QSignalBlocker(self.fold):
+            self.fold.setChecked(not folded)
         self._show_kind()
 
     @property
     def form(self) -> Form:
-        """The form of the kind shown."""
-        return self._forms[self.kind.currentData()]
+        """The form of the kind shown; made when first asked for."""
+        kind = self.kind.currentData()
+        if kind not in self._forms:
+            made = self._forms[kind] = Form(kind, browse=BROWSE.get(kind), parent=self._inside)
+            if kind in self._values:
+                made.set_value(self._values[kind])
+            made.changed.connect(self.changed)
+            self._inside.layout().addWidget(made)
+        return self._forms[kind]
 
     def value(self) -> Any:
         """The section as its editors hold it."""
-        return self.form.value()
+        kind = self.kind.currentData()
+        return self._forms[kind].value() if kind in self._forms else self._values.get(kind, kind())
 
     def set_value(self, section: Any) -> None:
         """Shows `section`, choosing its kind."""
-        self.kind.setCurrentIndex(self._kinds.index(type(section)))
-        self.form.set_value(section)
+        kind = type(section)
+        self._values[kind] = section
+        self.kind.setCurrentIndex(self._kinds.index(kind))
+        if kind in self._forms:
+            self._forms[kind].set_value(section)
+        else:
+            self.changed.emit()
 
     def set_problems(self, problems: dict[str, str]) -> None:
         """Shows what is wrong under the fields, unfolded."""
-        self.form.set_problems(problems)
         if problems:
             self.fold.setChecked(True)
+        if self.kind.currentData() in self._forms:
+            self.form.set_problems(problems)
 
     def add_button(self, button: QPushButton) -> None:
         """Puts a button at the right end of the section's head."""
@@ -356,7 +374,7 @@ class SectionForm(QWidget):
         self.fold.setObjectName(f"{self.name}-fold")
         self.fold.setAccessibleName(f"Fields of {TITLES[self.name]}")
         self.fold.setFixedWidth(LABEL_WIDTH)
-        self.fold.toggled.connect(self._inside.setVisible)
+        self.fold.toggled.connect(self._unfold)
         self._head_row = row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
         row.addWidget(self.fold)
@@ -365,15 +383,17 @@ class SectionForm(QWidget):
         return row
 
     def _show_kind(self) -> None:
-        kind = self.kind.currentData()
-        if kind not in self._forms:
-            form = Form(kind, browse=BROWSE.get(kind), parent=self._inside)
-            form.changed.connect(self.changed)
-            self._inside.layout().addWidget(form)
-            self._forms[kind] = form
-        for known, form in self._forms.items():
-            form.setVisible(known is kind)
+        shown = self.form if self.fold.isChecked() else self._forms.get(self.kind.currentData())
+        for form in self._forms.values():
+            form.setVisible(form is shown)
         self.changed.emit()
+
+    def _unfold(self, unfolded: bool) -> None:
+        if unfolded:
+            shown = self.form
+            for form in self._forms.values():
+                form.setVisible(form is shown)
+        self._inside.setVisible(unfolded)
 
 
 def _in_labels(key: str, sentence: str, run: config.Run) -> str:
@@ -417,8 +437,8 @@ def estimated_steps(run: config.Run, pairs: int) -> int:
 
 def _first_ready(presets: dict[str, config.Run]) -> str:
     """The first preset that could start as it is: others wait for a path, or would download their data first."""
-    ready = [name for name, run in presets.items() if not config.problems(run)]
-    return next((name for name in ready if isinstance(presets[name].data, config.Scenes)), next(iter(ready), ""))
+    in_order = sorted(presets, key=lambda name: not isinstance(presets[name].data, config.Scenes))
+    return next((name for name in in_order if not config.problems(presets[name])), "")
 
 
 def count_pairs(data: config.Data) -> int | None:
