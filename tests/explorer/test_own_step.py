@@ -137,6 +137,32 @@ def test_words_and_axes(qtbot: QtBot, show: Callable, sides: Any):
     assert {(q.run, q.step) for q in view.context.asker.questions} == {*sides}, "each asks its own checkpoint"
 
 
+@pytest.mark.parametrize("sides", [ONE_RUN], indirect=True)
+def test_without_the_checkpoint_of_a_step_window_and_command_refuse_alike(
+    qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    view = show(SimilarityView)
+    workspace, run = view.context.workspace, sides[0][0]
+    workspace.add_checkpoint(run, 20, workspace.run(run).folder / "checkpoints" / "step_000020", best=False)
+    said = f"Run {workspace.run(run).name} keeps no checkpoint of step 10"
+    view.tabs.setCurrentIndex(2)
+    words = view.pane(2)
+    qtbot.waitUntil(lambda: words.chart is not None and said in words.note.text(), timeout=30_000)
+    assert [shown.step for shown in words.chart.runs] == [20]
+    view.tabs.setCurrentIndex(3)
+    axes = view.pane(3)
+    qtbot.waitUntil(lambda: axes.sides[1].run is not None, timeout=30_000)
+    assert axes.sides[0].run is None
+    assert said in axes.sides[0].empty._text.text()
+    assert {question.step for question in view.context.asker.questions} == {20}
+    where = ["--runs", str(run), "--step", "10", "--out", str(tmp_path / "f.csv"), "--workspace", str(workspace.folder)]
+    for kind in (["words"], ["axes", "--x", "a ring - a star", "--y", "red"]):
+        assert main(["export", *kind, *where]) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert "Choose step 20." in told
+
+
 def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     view = show(GeometryView)
     qtbot.waitUntil(lambda: view.reading is not None and len(view.reading.runs) == 2, timeout=30_000)

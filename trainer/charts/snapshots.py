@@ -59,6 +59,33 @@ def choose_snapshot(
     return at_step[-1]
 
 
+def step_that_embeds(
+    workspace: Workspace,
+    ref: int | str,
+    *,
+    step: int | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+) -> int:
+    """The step of the snapshot that is chosen, whose own checkpoint puts new words among its embeddings.
+
+    Raises:
+        ChartError: There is no such snapshot, or the run has checkpoints, but not that one; names the steps of both.
+    """
+    run = workspace.run(ref)
+    chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
+    kept = {checkpoint.step for checkpoint in workspace.checkpoints(run.id)}
+    if chosen.step in kept or not kept:  # whoever opens the model says that there is none
+        return chosen.step
+    same = (row for row in workspace.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split))
+    both = sorted({row.step for row in same} & kept)
+    choose = f"Choose step {' or '.join(str(one) for one in both)}." if both else "Choose another run."
+    raise ChartError(
+        f"Run {run.name} keeps no checkpoint of step {chosen.step}: by another one, words would not stand where this "
+        f"snapshot's pairs do. {choose}"
+    )
+
+
 def _preference(row: SnapshotRow) -> tuple[int, str, str]:
     rank = PREFERRED_SPLITS.index(row.split) if row.split in PREFERRED_SPLITS else len(PREFERRED_SPLITS)
     # A training batch is looked at on purpose only: it says nothing about new pairs.

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.words import along, caption_effect, text_axis, without_each_word
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.shown import Shown, shown
-from trainer.charts.snapshots import choose_snapshot, sides
+from trainer.charts.snapshots import choose_snapshot, sides, step_that_embeds
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -94,7 +94,7 @@ def words(
     """What each word of the pair's caption (or of `caption`) is worth to each run; `step_b` is the second one's own.
 
     Raises:
-        ChartError: There is no such snapshot, image or pair, or the caption has no words.
+        ChartError: There is no such snapshot, image or pair, its checkpoint is gone, or the caption has no words.
     """
     made, said = [], caption
     for index, (ref, at) in enumerate(sides(runs, step, step_b)):
@@ -104,7 +104,7 @@ def words(
         names, reduced = without_each_word(said)
         if not names:
             raise ChartError("The caption has no words. Type some, or choose another pair.")
-        vectors = embed(facts["run"], facts["step"], (said, *reduced))
+        vectors = embed(facts["run"], step_that_embeds(workspace, ref, **chosen), (said, *reduced))
         made.append(words_run(workspace, ref, index, vectors, pair=pair, **chosen))
     return WordsChart(pair, said or "", without_each_word(said or "")[0], tuple(made))
 
@@ -207,12 +207,16 @@ def axes(
     split: str | None = None,
     step_b: int | None = SAME,
 ) -> AxesChart:
-    """Where the pairs of each run stand along two axes that texts define; `step_b` is the second run's own."""
+    """Where the pairs of each run stand along two axes that texts define; `step_b` is the second run's own.
+
+    Raises:
+        ChartError: There is no such snapshot, its checkpoint is gone, or both sides of an axis mean the same.
+    """
     made = []
     for index, (ref, at) in enumerate(sides(runs, step, step_b)):
         chosen = {"step": at, "dataset": dataset, "split": split}
-        facts, _ = _opened(workspace, ref, at, dataset, split, None)
-        vectors = embed(facts["run"], facts["step"], (*x.texts, *y.texts))
+        own = step_that_embeds(workspace, ref, **chosen)
+        vectors = embed(workspace.run(ref).id, own, (*x.texts, *y.texts))
         made.append(axes_run(workspace, ref, index, vectors, x, y, **chosen))
     return AxesChart(x, y, tuple(made))
 

@@ -78,7 +78,7 @@ class AxesPane(Pane):
                 continue
             texts = (*axes[0].texts, *axes[1].texts)
             side = Side(index, run, selection.step_of(index))
-            self.sentences.ask(index, run, texts, partial(self._take, side, axes), partial(self._fail, index))
+            self.sentences.ask(side, texts, partial(self._take, side, axes), partial(self._fail, index))
 
     def forget(self) -> None:
         self._asked = None
@@ -91,12 +91,12 @@ class AxesPane(Pane):
         words = ["export", "axes", *self.view_words(places, shown[0].dataset, shown[0].split)]
         return [*words, "--x", self.x.text(), "--y", self.y.text()]
 
-    def _take(self, side: Side, axes: tuple[AxisText, AxisText], file: str) -> None:
+    def _take(self, side: Side, axes: tuple[AxisText, AxisText], own: Side, file: str) -> None:
         self.context.background.run(
             self,
             partial(read_axes, file, axes),
             self.context.workspace,
-            side,
+            own,
             self.context.selection.dataset,
             done=partial(self._show, side, axes),
             failed=lambda error: self._fail(side.place, str(error)),

@@ -135,15 +135,15 @@ class WordsPane(Pane):
                 continue
             side, caption = Side(index, run, selection.step_of(index)), self.caption.text()
             self.sentences.ask(
-                index, run, (caption, *reduced), partial(self._take, side, caption), partial(self._fail, index)
+                side, (caption, *reduced), partial(self._take, side, caption), partial(self._fail, index)
             )
 
-    def _take(self, side: Side, caption: str, file: str) -> None:
+    def _take(self, side: Side, caption: str, own: Side, file: str) -> None:
         self.context.background.run(
             self,
             partial(read_words, file, self._pair),
             self.context.workspace,
-            side,
+            own,
             self.context.selection.dataset,
             done=partial(self._show, side, caption),
             failed=lambda error: self._fail(side.place, str(error)),

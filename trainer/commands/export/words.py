@@ -74,8 +74,7 @@ def write(
 
 
 def embedder(workspace: Workspace) -> Callable[[int, int, Sequence[str]], np.ndarray]:
-    """Embeds sentences with a run's model at a step, opened once each; without such a checkpoint, the newest."""
-    from trainer.checkpoint import CheckpointError
+    """Embeds sentences with a run's model at a step, opened once each."""
     from trainer.embed import embed_sentences
     from trainer.open_model import open_run
 
@@ -83,10 +82,7 @@ def embedder(workspace: Workspace) -> Callable[[int, int, Sequence[str]], np.nda
 
     def embed(run: int, step: int, texts: Sequence[str]) -> np.ndarray:
         if (run, step) not in opened:
-            try:
-                opened[run, step] = open_run(workspace, run, step)
-            except CheckpointError:
-                opened[run, step] = open_run(workspace, run)
+            opened[run, step] = open_run(workspace, run, step)
         return embed_sentences(opened[run, step], tuple(texts))
 
     return embed
