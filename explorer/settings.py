@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 import weakref
 from pathlib import Path
@@ -39,7 +40,7 @@ class Settings(QObject):
         self.damaged = self._kept.damaged
         weakref.finalize(self, self._kept.write)
         self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
-        self._soon.timeout.connect(self.flush)
+        self._soon.timeout.connect(self._kept.write_beside)
 
     def value(self, key: str, default: Any = None) -> Any:
         """What was remembered under `key`: anything JSON can say; `default` if that is of another kind."""
@@ -81,6 +82,8 @@ class _Kept:
     def __init__(self, file: Path | None) -> None:
         self.file, self.changed = file, False
         self.values: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._newest = self._written = 0
         self.damaged: Path | None = None
         if file is not None:
             self._read(file)
@@ -110,16 +113,36 @@ class _Kept:
         return aside
 
     def write(self) -> bool:
-        if self.file is None or not self.changed:
+        """Writes now. False when that cannot be done."""
+        if self.file is None or not (self.changed or self._written < self._newest):
             return True
-        draft = self.file.with_suffix(".tmp")
-        try:
-            draft.write_text(json.dumps(self.values), encoding="utf-8")
-            os.replace(draft, self.file)
-        except OSError:
-            return False
+        return self._put(*self._taken())
+
+    def write_beside(self) -> None:
+        """Writes on a thread: a busy disk takes its time, up to a second here, and nobody should wait for that."""
+        if self.file is not None and self.changed:
+            # No daemon: a program that ends waits for it.
+            threading.Thread(target=self._put, args=self._taken(), name="settings").start()
+
+    def _taken(self) -> tuple[int, str]:
+        self._newest += 1
         self.changed = False
-        return True
+        return self._newest, json.dumps(self.values)
+
+    def _put(self, place: int, text: str) -> bool:
+        assert self.file is not None
+        with self._lock:
+            if place < self._written:
+                return True
+            draft = self.file.with_suffix(".tmp")
+            try:
+                draft.write_text(text, encoding="utf-8")
+                os.replace(draft, self.file)
+            except OSError:
+                self.changed = True
+                return False
+            self._written = place
+            return True
 
 
 _OPEN: Final[weakref.WeakValueDictionary[Path, _Kept]] = weakref.WeakValueDictionary()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,26 @@ def test_a_file_that_cannot_be_replaced_is_no_error(qapp, tmp_path: Path) -> Non
     settings.set("key", 1)
     assert not settings.flush()
     assert settings.value("key") == 1
+
+
+def test_a_slow_disk_holds_up_nobody_and_the_newest_stays(qtbot, tmp_path: Path, monkeypatch) -> None:
+    replace, begun = os.replace, []
+
+    def slowly(*files: Path) -> None:
+        begun.append(threading.current_thread())
+        if len(begun) == 1:
+            time.sleep(0.4)
+        replace(*files)
+
+    monkeypatch.setattr(os, "replace", slowly)
+    settings = Settings(tmp_path)
+    settings.set("key", "old")
+    qtbot.waitUntil(lambda: bool(begun), timeout=5_000)
+    assert begun[0] is not threading.main_thread()
+    settings.set("key", "new")
+    assert settings.flush()
+    begun[0].join()
+    assert json.loads((tmp_path / FILE).read_text())["key"] == "new"
 
 
 def test_a_reset_keeps_a_copy(qapp, tmp_path: Path) -> None:
