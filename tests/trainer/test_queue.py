@@ -232,6 +232,18 @@ def test_a_grid_names_what_sets_its_runs_apart_and_leaves_out_what_an_objective_
         grid.parse("objective.beta=")
 
 
+def test_values_that_are_given_apart_are_put_together(call):
+    apart = ("--grid", "beta=4", "--grid", "objective=cloob", "--grid", "beta=8,4", "--seeds", "0", "--seeds", "1")
+    status, said, _ = call("queue", "add", "--preset", "cloob-scenes", *apart)
+    assert status == 0
+    assert [line["name"].split(", ", 1)[1] for line in said["queued"]] == [
+        "beta 4, seed 0",
+        "beta 4, seed 1",
+        "beta 8, seed 0",
+        "beta 8, seed 1",
+    ]
+
+
 def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, workspace):
     status, said, _ = call("queue", "add", "--preset", "cloob-scenes", "--seeds", "0", "1", "--grid", "beta=4,8")
     assert status == 0

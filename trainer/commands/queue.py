@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,13 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--name", help="what their names begin with")
     add.add_argument("--data", metavar="PATH", help="train on this folder, table or tar")
     add.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="repeatable")
-    add.add_argument("--seeds", type=int, nargs="+", default=[], metavar="N", help="repeat over these seeds")
+    add.add_argument(
+        "--seeds", type=int, nargs="+", action="extend", default=[], metavar="N", help="repeat over these seeds"
+    )
     add.add_argument(
         "--grid",
         action="append",
         default=[],
         metavar="FIELD=V,V",
-        help="every combination: objective, beta, tau, batch",
+        help="every combination: objective, beta, tau, batch; repeatable, values of one field are put together",
     )
     parser.add_argument("--after", metavar="RUN", help="wait until this run has ended, however it ends")
     parser.add_argument("--priority", type=int, metavar="N", help="higher ones start first (default: 0)")
@@ -92,11 +95,21 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
         added = [row.id]
     else:
         template, preset = _template(args)
-        made = grid.repeated(template, seeds=args.seeds, grid=dict(grid.parse(text) for text in args.grid))
+        made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
         parent = workspace.run(args.run).id if args.run else None
         added = [workspace.create_run(each, status="queued", preset=preset, parent=parent) for each in made]
     _wish(args, added)
     return {"added": added}
+
+
+def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Field -> its values of all `--grid`, each once: `beta=4` and then `beta=8` are `beta=4,8`."""
+    from trainer.config import grid
+
+    found: dict[str, tuple[str, ...]] = {}
+    for field, values in (grid.parse(text) for text in texts):
+        found[field] = tuple(dict.fromkeys((*found.get(field, ()), *values)))
+    return found
 
 
 def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
