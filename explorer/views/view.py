@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -212,7 +212,11 @@ def side_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str
 def step_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
     """Which steps are looked at, as arguments of a command; B's only where it is another than A's."""
     shown = {*places}
-    steps = [side.step for side in selection.sides if side.place in shown]
+    return steps_in_words([side.step for side in selection.sides if side.place in shown])
+
+
+def steps_in_words(steps: Sequence[int | None]) -> list[str]:
+    """The steps of A and B (None: the last) as arguments of a command; B's only where it is another than A's."""
     words = ["--step", str(steps[0])] if steps and steps[0] is not None else []
     return [*words, "--step-b", "last" if steps[1] is None else str(steps[1])] if len({*steps}) > 1 else words
 

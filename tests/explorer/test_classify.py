@@ -54,6 +54,8 @@ class FakeAsker(QObject):
         self.cancelled: list[int] = []
         self.answering = True
         self.failing: dict[int, Failure] = {}
+        self.kept: tuple[int, ...] = ()
+        """Steps of which there are checkpoints; each run's newest is 40 and its number."""
         self.now = "warm"
         self.warmed: list[tuple[int, ...]] = []
 
@@ -78,7 +80,10 @@ class FakeAsker(QObject):
         self.asked.append(question)
         run = question.runs[0]
         number = len(self.asked)
-        if run in self.failing:
+        if question.step not in (None, *self.kept):
+            gone = Failure("no_checkpoint", f"Run 'one' has no checkpoint at step {question.step}.", "Choose 41.")
+            QTimer.singleShot(0, owner, lambda: failed(gone))
+        elif run in self.failing:
             QTimer.singleShot(0, owner, lambda: failed(self.failing[run]))
         elif self.answering:
             QTimer.singleShot(0, owner, lambda: None if number in self.cancelled else done(self._answer(question)))
@@ -94,7 +99,8 @@ class FakeAsker(QObject):
             row = np.full(len(question.labels), 0.1 / max(1, len(question.labels) - 1))
             row[top] = 0.9
             rows.append((row / row.sum()).tolist())
-        said = {"step": 40 + run, "milliseconds": 5.0 * len(images), "probabilities": rows, "cosines": rows}
+        step = 40 + run if question.step is None else question.step
+        said = {"step": step, "milliseconds": 5.0 * len(images), "probabilities": rows, "cosines": rows}
         unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
         return {"runs": {str(run): said}, "images": images, "unreadable": unreadable}
 
@@ -305,6 +311,53 @@ def test_choosing_other_runs_asks_them(
     qtbot.waitUntil(lambda: words_under(view, images["disagree-red"]) == ["blue 90 %"])
     assert [column.title for column in view.bars.columns] == ["two"]
     assert label(view, "classifyVerdict") == "two says blue"
+
+
+def test_the_checkpoints_of_the_chosen_steps_answer(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    context.asker.kept = (10, 20)
+    view.take([images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    context.selection.step = 10
+    qtbot.waitUntil(lambda: [column.note[:8] for column in view.bars.columns] == ["step 10 ", "step 10 "])
+    assert view.command()[2:7] == ["--runs", "1", "2", "--step", "10"]
+    context.selection.select_snapshots((1, 20), (2, 10))
+    qtbot.waitUntil(lambda: [column.note[:8] for column in view.bars.columns] == ["step 20 ", "step 10 "])
+    assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
+    assert view.command()[2:9] == ["--runs", "1", "2", "--step", "20", "--step-b", "10"]
+
+
+def test_one_run_at_two_steps_answers_twice(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    context.asker.kept = (10, 20)
+    context.selection.select_snapshots((2, 10), (2, 20))
+    view.take([images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    assert [column.title for column in view.bars.columns] == ["two, step 10", "two, step 20"]
+    assert len({column.colour for column in view.bars.columns}) == 2
+    assert view.command()[2:8] == ["--runs", "2", "--step", "10", "--step-b", "20"]
+
+
+def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_said(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    context.asker.kept = (20,)
+    context.selection.select_snapshots((1, 10), (2, 20))
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
+    notes = [column.note for column in view.bars.columns]
+    assert notes == ["step 41 (of 10 none is kept) · 5 ms", "step 20 · 5 ms"]
+    assert view.command()[2:7] == ["--runs", "1", "2", "--step-b", "20"], "the same numbers as shown"
+    asked = len(context.asker.asked)
+    view.take([images["a-moon"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["a-moon"])) == 2)
+    assert [question.step for question in context.asker.asked[asked:]] == [None, 20], "it is not asked for again"
+    context.asker.failing[1] = Failure("no_checkpoint", "Run 'one' has no checkpoint yet.", "Wait.")
+    view.asking.ask_again()
+    qtbot.waitUntil(lambda: bool(view.asking.trouble(1, 10)))
+    assert view.bars.columns[0].note == "Run 'one' has no checkpoint yet. Wait."
 
 
 def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts import SAME
+from trainer.commands.export import add_step_b, step_of_b, step_or_last, words_of_b
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -37,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--templates", nargs="+", metavar="TEXT", help=f"sentences with {{}} for the label ({PLAIN_TEMPLATE})"
     )
     parser.add_argument("--suite", metavar="NAME", help="labels and templates that come with the application")
-    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
+    parser.add_argument(
+        "--step", type=step_or_last, default=None, metavar="N|last", help="step of the checkpoint (last)"
+    )
+    add_step_b(parser)
     parser.add_argument(
         "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
     )
@@ -49,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
     check_suffixes(args.out)
     labels, templates = _words(args)
-    shown = collect(args.workspace, args.runs, args.images, labels, templates, step=args.step)
+    steps = {"step": args.step, **step_of_b(args)}
+    shown = collect(args.workspace, args.runs, args.images, labels, templates, **steps)
     if args.out:
         _write(shown, args)
     if args.json:
@@ -67,49 +73,48 @@ def collect(
     templates: Sequence[str],
     *,
     step: int | None = None,
+    step_b: int | None = SAME,
 ) -> Predictions:
-    """What `runs` say of `images`.
+    """What `runs` say of `images`; `step_b` is the second one's own, and one run with both is asked twice.
 
     Raises:
         Problem: An unknown run, no checkpoint, or labels or templates that cannot be used.
     """
     from trainer.answer import OpenModels, predict
+    from trainer.charts.snapshots import sides
     from trainer.figures.predictions import Predictions, RunPredictions
 
-    rows = [workspace.run(run) for run in runs]
-    answer = predict(
-        OpenModels(workspace, keep=1),
-        runs=[row.id for row in rows],
-        images=[str(Path(image).absolute()) for image in images],
-        labels=labels,
-        templates=templates,
-        step=step,
-    )
-    said = [
-        RunPredictions(index=index, run=row.id, name=row.name, objective=row.objective, **_numbers(answer, row.id))
-        for index, row in enumerate(rows)
-    ]
+    models, said, answer = OpenModels(workspace, keep=1), [], {}
+    paths = [str(Path(image).absolute()) for image in images]
+    for index, (run, at) in enumerate(sides(runs, step, step_b)):
+        row = workspace.run(run)
+        answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=at)
+        facts = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
+        said.append(RunPredictions(**facts, **_numbers(answer, row.id)))
     return Predictions(tuple(answer["images"]), tuple(labels), tuple(templates), tuple(said), answer["unreadable"])
 
 
 def as_text(shown: Predictions) -> str:
     """For each image and run the most probable labels, for a terminal."""
     lines: list[str] = []
-    width = max(len(run.name) for run in shown.runs)
+    names = [f"{run.name}, step {run.step:,}" for run in shown.runs]
+    width = max(map(len, names))
     for place, path in enumerate(shown.images):
         lines.append(path)
         tops = []
-        for run in shown.runs:
+        for name, run in zip(names, shown.runs):
             order = (-run.probabilities[place]).argsort(kind="stable")
             tops.append(int(order[0]))
             said = ", ".join(f"{shown.labels[i]} {100 * run.probabilities[place, i]:.1f} %" for i in order[:5])
-            lines.append(f"  {run.name:<{width}}  {said}")
+            lines.append(f"  {name:<{width}}  {said}")
         if len(tops) == 2:
             both = f"both say {shown.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
             lines.append(f"  {'':<{width}}  {both}")
     lines += [f"{path}\n  cannot be read: {why}" for path, why in shown.unreadable.items()]
     if shown.images:
-        each = ", ".join(f"{run.name} {run.milliseconds / len(shown.images):.1f} ms" for run in shown.runs)
+        each = ", ".join(
+            f"{name} {run.milliseconds / len(shown.images):.1f} ms" for name, run in zip(names, shown.runs)
+        )
         lines.append(f"time an image, labels included: {each}")
     return "\n".join(lines)
 
@@ -170,8 +175,10 @@ def _write(shown: Predictions, args: argparse.Namespace) -> None:
     from trainer.figures.files import write_figure
 
     shown = dataclasses.replace(shown, pictures=tuple(map(_picture, shown.images[: figure.MOST_IMAGES])))
-    words = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs), "--labels", *shown.labels]
-    words += ["--templates", *shown.templates, "--out", *(file.name for file in args.out)]
+    words = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs)]
+    words += [] if args.step is None else ["--step", str(args.step)]
+    words += [word for name, step in words_of_b(args.step_b).items() for word in (f"--{name}", str(step))]
+    words += ["--labels", *shown.labels, "--templates", *shown.templates, "--out", *(file.name for file in args.out)]
     write_figure(
         args.out,
         figure=lambda: figure.draw(shown),

@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSp
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.selection import Side
 from explorer.views.classify.asking import Asking, Prediction, Wanted
 from explorer.views.classify.method import METHOD
 from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.sight import Sight, plain_label
 from explorer.views.classify.suites import suite_of
 from explorer.views.classify.verdict import ranking, verdict
-from explorer.views.view import View, hairline
+from explorer.views.view import View, hairline, steps_in_words
 from explorer.widgets.bars import Bars, Column
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
@@ -97,9 +98,9 @@ class ClassifyView(View):
 
     def command(self) -> list[str] | None:
         """`classify` with the images shown, the one in sight first."""
-        runs, paths = self.context.selection.runs, self._paths
+        sides, paths = self.context.selection.sides, self._paths
         questions = self.questions
-        if not (runs and paths and self._has_words):
+        if not (sides and paths and self._has_words):
             return None
         current = self.strip.current or paths[0]
         images = [current, *[path for path in paths if path != current]][:EXPORTED]
@@ -107,7 +108,9 @@ class ClassifyView(View):
         words = ["--labels", *questions.labels, "--templates", *questions.templates]
         if suite and (suite.classes, suite.templates) == (questions.labels, questions.templates):
             words = ["--suite", suite.name]
-        return ["classify", *images, "--runs", *map(str, runs), *words]
+        runs = dict.fromkeys(str(side.run) for side in sides)
+        steps = [self.asking.answering(side.run, side.step) for side in sides]
+        return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *words]
 
     def details(self) -> QWidget | None:
         """The labels and templates."""
@@ -162,8 +165,8 @@ class ClassifyView(View):
         self._show_current()
 
     def _ask(self) -> None:
-        runs = self.context.selection.runs
-        wanted = Wanted(runs, self.questions.labels, self.questions.templates)
+        models = tuple((side.run, side.step) for side in self.context.selection.sides)
+        wanted = Wanted(models, self.questions.labels, self.questions.templates)
         current, paths = self._look_first or self.strip.current, self._paths
         first = [current] if current in paths else []
         self.asking.want([*first, *[path for path in paths if path != current]], wanted)
@@ -181,14 +184,13 @@ class ClassifyView(View):
 
     def _strip_item(self, path: str) -> StripItem:
         problem = self.asking.problem(path)
-        runs = self.context.selection.runs
-        said = [self.asking.prediction(path, run) for run in runs]
+        sides, said = self.context.selection.sides, self._said(path)
         lines = tuple(
-            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_colour(self._place(run)))
-            for run, prediction in zip(runs, said, strict=True)
+            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_colour(side.place))
+            for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
-        found = verdict(said, self._names(runs))
+        found = verdict(said, [*map(self._name, sides)])
         mark = {True: "good", False: "warn", None: ""}[found.agree if found else None]
         tip = "\n".join([Path(path).name, problem or (found.words if found else "")]).strip()
         return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
@@ -210,29 +212,33 @@ class ClassifyView(View):
         self._show_bars(path)
 
     def _show_bars(self, path: str) -> None:
-        runs = self.context.selection.runs
-        said = [self.asking.prediction(path, run) for run in runs]
+        said = self._said(path)
         order = ranking(said)
         first = next((prediction for prediction in said if prediction is not None), None)
         names = [first.labels[place] for place in order] if first else []
         broken = bool(self.asking.problem(path))
-        columns = [] if broken else [self._column(run, p, order) for run, p in zip(runs, said, strict=True)]
+        sides = self.context.selection.sides
+        columns = [] if broken else [self._column(side, p, order) for side, p in zip(sides, said, strict=True)]
         self.bars.show_bars(names, columns, stale=self.asking.is_stale(path))
         self._show_verdict(path, said)
 
-    def _column(self, run: int, prediction: Prediction | None, order: Sequence[int]) -> Column:
+    def _said(self, path: str) -> list[Prediction | None]:
+        return [self.asking.prediction(path, side.run, side.step) for side in self.context.selection.sides]
+
+    def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> Column:
         shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
-        note = self.asking.trouble(run)
+        note = self.asking.trouble(side.run, side.step)
         if prediction:
-            note = f"step {prediction.step:,} · {prediction.milliseconds:,.0f} ms"
-        return Column(self._names([run])[0], note, theme.run_colour(self._place(run)), shares)
+            other = f" (of {side.step:,} none is kept)" if side.step not in (None, prediction.step) else ""
+            note = f"step {prediction.step:,}{other} · {prediction.milliseconds:,.0f} ms"
+        return Column(self._name(side), note, theme.run_colour(side.place), shares)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
-        runs = self.context.selection.runs
-        found = verdict(said, self._names(runs))
+        sides = self.context.selection.sides
+        found = verdict(said, [*map(self._name, sides)])
         if problem := self.asking.problem(path):
             self._tell("triangle-alert", "bad", problem)
-        elif not runs:
+        elif not sides:
             there = bool(self.context.jobs.runs)
             words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
             self._tell("info", "secondary", words)
@@ -247,7 +253,7 @@ class ClassifyView(View):
             state = self.context.asker.state("models")
             self._tell("loader", "secondary", "Asking …" if state in ("warm", "busy") else "Warming up the models …")
         else:
-            trouble = next((t for t in map(self.asking.trouble, runs) if t), "")
+            trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
             self._tell("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
 
     def _tell(self, sign: str, role: str, words: str) -> None:
@@ -297,12 +303,12 @@ class ClassifyView(View):
     def _row(self, run: int) -> object | None:
         return self.context.jobs.run(run)
 
-    def _names(self, runs: Sequence[int]) -> list[str]:
-        rows = [self.context.jobs.run(run) for run in runs]
-        return [row.name if row is not None else f"Run {run}" for run, row in zip(runs, rows, strict=True)]
-
-    def _place(self, run: int) -> int:
-        return 0 if run == self.context.selection.run_a else 1
+    def _name(self, side: Side) -> str:
+        row = self.context.jobs.run(side.run)
+        name = row.name if row is not None else f"Run {side.run}"
+        if all(other.run != side.run for other in self.context.selection.sides if other.place != side.place):
+            return name
+        return f"{name}, last step" if side.step is None else f"{name}, step {side.step:,}"
 
     # -- putting it together -----------------------------------------------------------------------------------
 
@@ -317,6 +323,7 @@ class ClassifyView(View):
         self.pictures.arrived.connect(self.strip.picture_arrived)
         selection.queries_changed.connect(self._refresh_if_visible)
         selection.runs_changed.connect(self._refresh_if_visible)
+        selection.step_changed.connect(self._refresh_if_visible)
         asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
@@ -339,7 +346,7 @@ class ClassifyView(View):
             self._show_bars(self.strip.current)
 
     def _run_ended(self, row: object) -> None:
-        if getattr(row, "id", None) in self.asking.wanted.runs:
+        if getattr(row, "id", None) in {run for run, _ in self.asking.wanted.models}:
             self.asking.ask_again()
 
     def _recolour(self) -> None:

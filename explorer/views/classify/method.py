@@ -15,6 +15,9 @@ probability of c  =  exp(w_c·x / τ)  /  Σ exp(w_c'·x / τ)
 runs are not on one scale: compare which label comes first, and by how much it leads within a run. The \
 probabilities are among the labels given; a picture of none of them still gets some label.
 
+The checkpoint of the step chosen above answers; where a run keeps it no longer, its newest one does, and the line \
+under the run's name says so.
+
 The time is what the run needed to read and embed the picture and to compare it, and to embed labels that are new.
 
 Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.

@@ -133,6 +133,25 @@ def test_the_command_prints_what_the_process_answers_and_draws_it(
     assert all(label in drawn for label in LABELS)
 
 
+def test_the_command_asks_each_run_at_its_own_step_and_one_run_at_two(
+    asked: Workspace, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, out = ["--workspace", str(asked.folder)], tmp_path / "two.svg"
+    asking = ["classify", str(images[0]), "--labels", *LABELS]
+    assert main([*asking, "--runs", "1", "2", "--step", "4", "--step-b", "last", "--json", *place]) == 0
+    assert [run["step"] for run in json.loads(capsys.readouterr().out)["runs"]] == [4, 8]
+    twice = ["--runs", "1", "--step", "8", "--step-b", "4"]
+    assert main([*asking, *twice, *place, "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "clip, step 8 " in told
+    assert "clip, step 4 " in told
+    assert " ".join(twice) in out.read_text(encoding="utf-8"), "the command in the figure is the whole one"
+    assert main([*asking, *twice, *place, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["step"] for run in runs] == [8, 4]
+    assert runs[0]["cosines"] != runs[1]["cosines"]
+
+
 def test_embed_writes_rows_and_their_names(asked: Workspace, images: list[Path], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
