@@ -134,6 +134,12 @@ class UniformityChart:
     note: str
 
 
+def with_own_course(runs: Sequence[UniformityRun]) -> list[int]:
+    """Places of the runs whose course is no earlier one's: one run at two steps has one course."""
+    known = [(run.run, run.dataset, run.split) for run in runs]
+    return [place for place, key in enumerate(known) if known.index(key) == place]
+
+
 def spread_chart(
     workspace: Workspace,
     runs: Sequence[int | str],

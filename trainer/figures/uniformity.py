@@ -10,7 +10,15 @@ import numpy as np
 
 from trainer.analysis.uniformity import mean_angle
 from trainer.charts.shown import labels
-from trainer.charts.uniformity import REFERENCE_N, REFERENCES, SOURCE, Spread, UniformityChart, sphere_density
+from trainer.charts.uniformity import (
+    REFERENCE_N,
+    REFERENCES,
+    SOURCE,
+    Spread,
+    UniformityChart,
+    sphere_density,
+    with_own_course,
+)
 from trainer.figures.files import Rows
 from trainer.figures.style import INK, PAGE_IN, footnote, in_style, new_figure, run_colour
 
@@ -49,7 +57,8 @@ def rows(chart: UniformityChart) -> Rows:
 
 
 def _rows(chart: UniformityChart) -> Iterator[tuple[Any, ...]]:
-    for run in chart.runs:
+    own = with_own_course(chart.runs)
+    for place, run in enumerate(chart.runs):
         facts, data = (run.run, run.name, run.objective), (run.dataset, run.split)
         yield *facts, run.step, *data, "both", "alignment", None, run.alignment
         for modality, spread in run.spreads.items():
@@ -58,7 +67,7 @@ def _rows(chart: UniformityChart) -> Iterator[tuple[Any, ...]]:
             for degree, (count, expected) in enumerate(zip(spread.angles.tolist(), sphere_density(spread.d).tolist())):
                 yield *facts, run.step, *data, modality, "angles", degree, count
                 yield *facts, run.step, *data, modality, "sphere_density", degree, expected
-        for modality, course in run.course.items():
+        for modality, course in run.course.items() if place in own else ():
             for at in course:
                 for what in ("mean_angle", "resultant", "uniformity", "ajne_per_n"):
                     yield *facts, at.step, *data, modality, f"{what} over steps", at.step, getattr(at, what)
@@ -84,15 +93,15 @@ def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
 
 
 def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> None:
-    for run in chart.runs:
+    own = with_own_course(chart.runs)
+    for place, run in enumerate(chart.runs):
         if len({one.step for one in chart.runs}) > 1:
             axes.axvline(run.step, color=run_colour(run.index), linewidth=0.8, linestyle=(0, (1, 2)))
         for modality, style in (("image", "-"), ("text", "--")):
             course = run.course[modality]
-            if course:
+            if course and place in own:
                 values = [getattr(at, field) for at in course]
-                again = any(one.run == run.run for one in chart.runs[: run.index])
-                label = None if again else f"{run.name}, {MODALITIES[modality].lower()}"
+                label = f"{run.name}, {MODALITIES[modality].lower()}"
                 colour = run_colour(run.index)
                 axes.plot(
                     [at.step for at in course], values, style, color=colour, marker="o", markersize=2.5, label=label

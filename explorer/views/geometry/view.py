@@ -18,7 +18,7 @@ from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.plot import Plot
 from explorer.widgets.working import Cancelled, Ticket, Working
-from trainer.charts.uniformity import UniformityChart, UniformityRun, sphere_density, spread_chart
+from trainer.charts.uniformity import UniformityChart, UniformityRun, sphere_density, spread_chart, with_own_course
 from trainer.problem import Problem
 from trainer.store import Workspace
 
@@ -191,14 +191,15 @@ class GeometryView(View):
         field = self.course.key
         self.course_plot.set_labels(y=self.course.currentText())
         runs = self.reading.runs if self.reading else {}
-        for index, run in runs.items():
+        own = with_own_course([*runs.values()])
+        for place, (index, run) in enumerate(runs.items()):
             ink = theme.colour(theme.run_colour(index))
             if len({one.step for one in runs.values()}) > 1:
                 pen = pg.mkPen(ink, width=1.5, style=Qt.PenStyle.DotLine)
                 self.course_plot.addItem(pg.InfiniteLine(run.step, pen=pen), ignoreBounds=True)
             for modality, style, symbol in (("image", Qt.PenStyle.SolidLine, "o"), ("text", Qt.PenStyle.DashLine, "d")):
                 course = run.course[modality]
-                if course:
+                if course and place in own:
                     self.course_plot.plot(
                         np.array([float(at.step) for at in course]),
                         np.array([getattr(at, field) for at in course]),
