@@ -9,15 +9,15 @@ its dynamic property `role` (see `set_role`): labels `title`, `secondary`, `smal
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Literal
 
-from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
 from explorer.theme.dressing import Dressing
+from explorer.theme.marks import MarkFiles
 from explorer.theme.tokens import (
     AROUND,
     BETWEEN,
@@ -84,7 +84,7 @@ class Theme(QObject):
         super().__init__()
         self._mode: Mode = "system"
         self._application: QApplication | None = None
-        self._files: QTemporaryDir | None = None
+        self._marks = MarkFiles()
         self._dressing = Dressing(self)
         self._worn: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
@@ -123,8 +123,6 @@ class Theme(QObject):
         """Dresses the application: Fusion, fonts, palette, stylesheet; and follows the desktop from here on."""
         if self._application is not application:
             self._application = application
-            self._files = QTemporaryDir()
-            QDir.setSearchPaths("theme", [self._files.path()])
             application.setStyle("Fusion")
             _load_fonts()
             application.setFont(pixel_font(BODY_PX))
@@ -166,13 +164,12 @@ class Theme(QObject):
         return self._mode == "dark"
 
     def _write_marks(self, wanted: Tokens) -> None:
-        """Writes the arrows and ticks that the stylesheet shows: it can name files, but not draw."""
-        if self._files is None or not self._files.isValid():
-            return
-        for file, (name, paint) in stylesheet.marks(wanted, dark=self.dark).items():
-            path = Path(self._files.filePath(file))
-            if not path.exists():  # the disk may be busy, and a mark is the same for good
-                path.write_bytes(icons.svg(name, paint, 2.25))
+        """Puts the arrows and ticks where the stylesheet looks for them; without them it shows none."""
+        drawn = [
+            {file: icons.svg(*mark, 2.25) for file, mark in stylesheet.marks(now, dark=now is DARK).items()}
+            for now in (LIGHT, DARK)
+        ]
+        self._marks.write(drawn[0] | drawn[1], drawn[wanted is DARK])
 
 
 _theme: Theme | None = None

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QDir, QFile
 from PySide6.QtGui import QFont, QFontInfo
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.theme import icons, stylesheet
+from explorer.theme.marks import MarkFiles, _replace
 from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colours, contrast, run_colours
 
 WORDS_ON = [
@@ -24,6 +30,7 @@ WORDS_ON = [
     ("accent_text", "accent_hover"),
     ("selection_text", "selection"),
 ]
+CHECK = icons.svg("check", LIGHT.accent_text, 2.25)
 MARKS_ON = [(mark, ground) for mark in ("outline", "focus") for ground in ("background", "surface")]
 
 
@@ -115,6 +122,90 @@ def test_a_change_of_theme_is_announced_once(dressed: QApplication, qtbot) -> No
     theme.theme().mode = "dark"
     theme.theme().mode = "dark"
     assert heard == [True]
+
+
+@pytest.fixture
+def marks(dressed: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the stylesheet's drawings, below a cache of its own."""
+    before = QDir.searchPaths("theme")
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_names, **_more: str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(theme.theme(), "_marks", MarkFiles())
+    QDir.setSearchPaths("theme", [])
+    yield tmp_path / "cache" / "theme"
+    QDir.setSearchPaths("theme", before)
+
+
+def _shown(name: str) -> bytes:
+    file = QFile(f"theme:{name}")
+    assert file.open(QFile.OpenModeFlag.ReadOnly)
+    return bytes(file.readAll())
+
+
+def test_windows_share_the_drawings_of_the_stylesheet(
+    dressed: QApplication, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _window in range(3):
+        monkeypatch.setattr(theme.theme(), "_marks", MarkFiles())
+        for mode in ("dark", "light"):
+            theme.theme().apply(dressed, mode)
+    folders = list(marks.iterdir())
+    assert len(folders) == 1, "a window leaves nothing of its own behind"
+    assert not list(marks.parents[1].glob("*-*")), "no temporary folder either"
+    names = [*stylesheet.marks(LIGHT, dark=False), *stylesheet.marks(DARK, dark=True)]
+    assert sorted(file.name for file in folders[0].iterdir()) == sorted(names)
+    (folders[0] / "check-light.svg").write_bytes(b"<svg")
+    before = (folders[0] / "up-light.svg").stat()
+    theme.theme().apply(dressed, "light")
+    assert _shown("check-light.svg") == CHECK, "what was damaged is mended"
+    assert (folders[0] / "up-light.svg").stat().st_ino == before.st_ino, "what is whole is not written again"
+
+
+def test_without_a_cache_the_drawings_lie_in_a_temporary_folder(dressed: QApplication, marks: Path) -> None:
+    marks.parent.write_text("no folder")
+    theme.theme().apply(dressed, "light")
+    assert _shown("check-light.svg") == CHECK
+
+
+def test_on_a_full_disk_the_window_is_dressed_without_drawings(
+    dressed: QApplication, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: Path, _content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        theme.theme().apply(dressed, "dark")
+    assert theme.theme().dark
+    assert dressed.palette().window().color().name() == DARK.background
+    assert not QFile.exists("theme:check-dark.svg")
+    theme.theme().apply(dressed, "dark")
+    assert QFile.exists("theme:check-dark.svg"), "once there is room they are there"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="two windows at once")
+def test_of_two_windows_none_sees_half_a_drawing(marks: Path) -> None:
+    drawings = {"one.svg": b"x" * 200_000}
+    files = MarkFiles()
+    files.write(drawings, drawings)
+    file = next(marks.glob("*/one.svg"))
+    windows = [_other_window(file, drawings["one.svg"]) for _ in range(2)]
+    while os.waitpid(windows[0], os.WNOHANG) == (0, 0):
+        assert file.read_bytes() == drawings["one.svg"]
+    os.waitpid(windows[1], 0)
+    assert [left.name for left in file.parent.iterdir()] == ["one.svg"]
+
+
+def _other_window(file: Path, drawing: bytes) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            for _ in range(300):
+                _replace(file, drawing)
+        finally:
+            os._exit(0)
+    return child
 
 
 def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dressed: QApplication, qtbot) -> None:
