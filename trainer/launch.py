@@ -19,6 +19,8 @@ from trainer.store.life import Identity, identity
 POLL_S: Final = 0.05
 GRACE_S: Final = 10.0
 """How long a trainer that was told to end may take to save: with the 15 s before, no Stop takes more than 30 s."""
+ENDED_WORDS: Final = "Its trainer was to stop, did not, and was ended."
+"""The reason in the row of a run whose trainer was killed by `end`."""
 _ASK_MS: Final = 1_000
 """How long a wish to stop waits for a locked database, before the trainer is told by a signal."""
 
@@ -76,10 +78,11 @@ def detach(command: list[str], log: Path) -> int:
     return process.pid
 
 
-def stop(workspace: Workspace, run: int, *, after: str = "step") -> None:
+def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
 
-    Somebody who holds the database does not keep it training: it then hears of the wish by a signal.
+    Somebody who holds the database does not keep it training: it then hears of the wish by a signal. Whether it had
+    to be told so.
 
     Args:
         workspace: Where the run is.
@@ -90,16 +93,35 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> None:
         DatabaseBusy: The wish could not be told, for the database is locked.
     """
     if workspace.run(run).status == "queued" and workspace.unqueue(run):
-        return
+        return False
     asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
     try:
         asking.ask(run, "stop" if after == "step" else "stop-epoch")
     except DatabaseBusy:
-        # To Windows the signal is an end without a checkpoint.
-        if after != "step" or os.name == "nt" or not _signal(workspace, run, hard=False):
+        if after != "step" or not remind(workspace, run):
             raise
+        return True
     finally:
         asking.close()
+    return False
+
+
+def remind(workspace: Workspace, run: int) -> bool:
+    """Tells the run's trainer by SIGTERM, which it takes for the wish to stop. Whether it was sent.
+
+    Never on Windows, where the signal is an end without a checkpoint.
+    """
+    return os.name != "nt" and _signal(workspace, run, hard=False)
+
+
+def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
+    """Files and sizes of the checkpoint that the run's trainer is writing: two looks tell whether that goes on."""
+    found = set()
+    for path in (workspace.run(run).folder / "checkpoints").glob(".tmp-*/*"):
+        # It may be whole, and in its place, by now.
+        with contextlib.suppress(OSError):
+            found.add((f"{path.parent.name}/{path.name}", path.stat().st_size))
+    return frozenset(found)
 
 
 def kill(workspace: Workspace, run: int) -> bool:
@@ -130,10 +152,11 @@ def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
     number that another program has by now is left alone.
     """
     gone = _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s)
-    if not gone:
-        gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
-    return gone or not workspace.is_alive(run)
+    if killed:
+        _say_why(workspace, run)
+    return gone or killed or not workspace.is_alive(run)
 
 
 def trainer_of(workspace: Workspace, run: int) -> Identity | None:
@@ -148,6 +171,13 @@ def _reconcile(workspace: Workspace) -> None:
     """Tells the row what has happened; while somebody holds the database, whoever looks next does."""
     with contextlib.suppress(DatabaseBusy):
         workspace.reconcile()
+
+
+def _say_why(workspace: Workspace, run: int) -> None:
+    """Tells the row of a run that was ended what nobody else can know."""
+    with contextlib.suppress(DatabaseBusy):
+        if workspace.run(run).status == "interrupted":
+            workspace.change_run(run, reason=ENDED_WORDS)
 
 
 def _state(row: RunRow) -> str:
@@ -188,7 +218,8 @@ def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = Non
 
 def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
     process = trainer_of(workspace, run)
-    if process is None:
+    # A window that trains a run itself does not end itself.
+    if process is None or process.pid == os.getpid():
         return False
     number = signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL
     try:

@@ -22,6 +22,7 @@ from explorer.jobs import acts
 from explorer.jobs.acts import demo_runs, free_name
 from explorer.jobs.alarms import Alarms
 from explorer.jobs.news import News, Seen, news, working
+from explorer.jobs.patience import Deaf, Patience
 from explorer.jobs.writing import Undoable, Writes, sentence
 from trainer import catalog, config, launch, queue
 from trainer.store import RunRow, Workspace
@@ -29,8 +30,6 @@ from trainer.store import RunRow, Workspace
 __all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]
 
 POLL_MS: Final = 500
-PATIENCE_MS: Final = 15_000
-"""How long a trainer that was asked to stop may go on before its run counts as deaf."""
 IDLE_POLL_MS: Final = 2000
 RECONCILE_S: Final = 2.0
 STALLED_S: Final = 90.0
@@ -57,7 +56,7 @@ class Jobs(QObject):
         snapshots_changed: The run that has a snapshot more (or fewer).
         run_ended: A run that was active at the last poll and is no more.
         started: The run that was just created or resumed.
-        went_deaf: A run whose trainer was asked to stop and has not ended for `PATIENCE_MS`: `end` would end it.
+        went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         deleted: The runs just deleted, so that a banner can offer to undo.
         failed: A sentence: what could not be done, why, and what to do next.
@@ -90,7 +89,10 @@ class Jobs(QObject):
         self._writes = Writes(background, self)
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
-        self._patience: dict[int, QTimer] = {}
+        self._patience = Patience(workspace, background, self)
+        self._patience.went_deaf.connect(self._tell_deaf)
+        self._patience.overdue.connect(self.end)
+        self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
         self._alarms = Alarms()
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
@@ -126,18 +128,25 @@ class Jobs(QObject):
         )
 
     def stop(self, runs: Sequence[int], *, after: str = "step", done: Done | None = None) -> None:
-        """Asks the trainers of `runs` to end after the `step` or `epoch` they are in, with a checkpoint."""
+        """Asks the trainers of `runs` to end after the `step` or `epoch` they are in, with a checkpoint.
+
+        One that goes on after the step is ended by itself, unless `let_go_on` calls that off; who asks for an epoch has
+        accepted that it takes long.
+        """
         for run in runs:
-            self._write(partial(launch.stop, self._workspace, run, after=after), done)
+            told = partial(self._told_to_stop, run, after, done)
+            self._write(partial(launch.stop, self._workspace, run, after=after), told)
 
     def ask(self, runs: Sequence[int], what: str) -> None:
         """Asks trainers to `pause`, `save` or `evaluate`; the empty word lets those that pause go on."""
         for run in runs:
+            self._patience.forget(run)
             self._write(partial(self._workspace.ask, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
         """Ends trainers at once; what they did since their last checkpoints is lost."""
         for run in runs:
+            self._patience.end(run)
             self._force(launch.kill, run)
 
     def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
@@ -203,9 +212,38 @@ class Jobs(QObject):
 
     def end(self, run: int) -> None:
         """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
-        self._force(launch.end, run)
+        row, reminded = self.run(run), self._patience.end(run)
+        if row is not None:
+            self._forced[run] = row.sitting_at
+        # What has been told by a signal already has had its time.
+        self._force(partial(launch.end, grace_s=0.0) if reminded else launch.end, run, urgent=reminded)
 
-    def _force(self, function: Callable[[Workspace, int], bool], run: int) -> None:
+    def let_go_on(self, runs: Sequence[int]) -> None:
+        """Lets trainers that were asked to stop go on until they do: they are not ended by themselves any more."""
+        for run in runs:
+            self._patience.wait(run)
+
+    def deaf(self, run: int) -> Deaf | None:
+        """What becomes of a run whose trainer goes on though it was asked to stop; None if it is no such run."""
+        return self._patience.of(run)
+
+    def was_forced(self, row: RunRow) -> bool:
+        """Whether this window has ended, or is about to end, the sitting of the run that `row` tells of."""
+        return row.id in self._forced and self._forced[row.id] == row.sitting_at
+
+    def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
+        if after == "step":
+            self._patience.heard(run, by_signal=by_signal)
+        else:
+            self._patience.forget(run)
+        if done is not None:
+            done(None)
+
+    def _tell_deaf(self, run: int) -> None:
+        if (row := self.run(run)) is not None:
+            self.went_deaf.emit(row)
+
+    def _force(self, function: Callable[[Workspace, int], bool], run: int, *, urgent: bool = False) -> None:
         # Not among the writes: they would wait for the grace time.
         self._background.run(
             self,
@@ -215,11 +253,12 @@ class Jobs(QObject):
             done=partial(self._ended_by_force, run),
             failed=lambda error: self.failed.emit(sentence(error)),
             key=f"end {run}",
+            urgent=urgent,
         )
 
     def is_deaf(self, run: int) -> bool:
-        """Whether the run's trainer has gone on for `PATIENCE_MS` after it was asked to stop."""
-        return run in self._patience and not self._patience[run].isActive()
+        """Whether the run's trainer goes on though it was asked to stop a while ago."""
+        return self.deaf(run) is not None
 
     def resume(self, runs: Sequence[int]) -> None:
         """Starts trainers that go on from the newest checkpoints of `runs`."""
@@ -285,6 +324,7 @@ class Jobs(QObject):
         """Stops polling for good; the trainers go on, and what was asked already is still written."""
         self._closed = self._polling = True
         self._timer.stop()
+        self._patience.close()
         # The answer of a poll under way would start the next one.
         self._background.forget(self, "poll")
 
@@ -323,7 +363,7 @@ class Jobs(QObject):
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and found.runs != self._runs:
             self._runs = found.runs
-            self._be_patient()
+            self._patience.watch(found.runs)
             self.runs_changed.emit(list(found.runs))
         if found.scalars:
             self.scalars_arrived.emit(list(found.scalars))
@@ -340,25 +380,10 @@ class Jobs(QObject):
         row = self.run(run)
         return row is not None and self._alarms.is_stalled(row, STALLED_S)
 
-    def _be_patient(self) -> None:
-        """Gives every run that was asked to stop its time; forgets those that ended or are to go on after all."""
-        asked = {row.id for row in self._runs if working(row) and (row.asked == "stop" or row.status == "stopping")}
-        for run in self._patience.keys() - asked:
-            self._patience.pop(run).deleteLater()
-        for run in asked - self._patience.keys():
-            timer = QTimer(self, singleShot=True, interval=PATIENCE_MS)
-            timer.timeout.connect(partial(self._lose_patience, run))
-            self._patience[run] = timer
-            timer.start()
-
-    def _lose_patience(self, run: int) -> None:
-        row = self.run(run)
-        if row is not None:
-            self.went_deaf.emit(row)
-
     def _ended_by_force(self, run: int, gone: bool) -> None:
         row = self.run(run)
         if not gone and row is not None:
+            self._patience.wait(run)
             self.failed.emit(f"The trainer of {row.name} could not be ended: it is not the process this run started.")
         self.poll()
 

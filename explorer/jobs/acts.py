@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from trainer import catalog, config, launch
@@ -94,3 +95,23 @@ def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
     """Calls `function` with every run."""
     for run in runs:
         function(run)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run that does not stop has kept: the step of its newest checkpoint, and what the next one holds so far."""
+
+    kept: int | None = None
+    draft: frozenset[tuple[str, int]] = frozenset()
+
+
+def look(workspace: Workspace, run: int, remind: bool) -> Look:
+    """What the run has kept; `remind`: its trainer is told to stop once more, by a signal."""
+    if remind:
+        launch.remind(workspace, run)
+    return Look(newest_checkpoint(workspace, run), launch.draft(workspace, run))
+
+
+def newest_checkpoint(workspace: Workspace, run: int) -> int | None:
+    """Step of the newest checkpoint of `run`; None where there is none."""
+    return max((row.step for row in workspace.checkpoints(run)), default=None)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
+import shiboken6
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import theme
 
@@ -21,6 +31,11 @@ _ICONS: Final[dict[str, str]] = {
 }
 SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
+KEY: Final = "F6"
+"""Brings the keys to a message's buttons and back; by itself a message never takes them from what is typed."""
+
+Act = tuple[str, Callable[[], object]]
+"""Words and function of a button, e.g. `("Open folder", ...)`."""
 
 
 class Banner(QFrame):
@@ -32,7 +47,8 @@ class Banner(QFrame):
         super().__init__(parent, objectName="banner")
         self._tone: Tone = "info"
         self._details = ""
-        self._act: Callable[[], object] | None = None
+        self._acts: dict[QPushButton, Callable[[], object]] = {}
+        self._came_from: QWidget | None = None
         self._icon = QLabel()
         self.message = QLabel(wordWrap=True, objectName="bannerMessage")
         theme.set_role(self.message, "strong")
@@ -42,13 +58,17 @@ class Banner(QFrame):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             label.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
         self.action = QPushButton(objectName="bannerAction")
+        self.other = QPushButton(objectName="bannerOther")
         self.copy = QPushButton("Copy details", objectName="bannerCopy", accessibleName="Copy details")
         theme.set_role(self.copy, "quiet")
         self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close")
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
         self._lay_out()
-        self.action.clicked.connect(self._do)
+        for button in (self.action, self.other):
+            button.setToolTip(f"{KEY} brings the keys here and back")
+            button.clicked.connect(lambda _=False, button=button: self._do(button))
+        QShortcut(QKeySequence(KEY), self, activated=self._take_keys)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._details))
         self.dismiss.clicked.connect(self.hide)
         theme.theme().follow(self._draw_icon)
@@ -62,7 +82,8 @@ class Banner(QFrame):
         *,
         tone: Tone = "bad",
         details: str = "",
-        action: tuple[str, Callable[[], object]] | None = None,
+        action: Act | None = None,
+        other: Act | None = None,
     ) -> None:
         """Shows a message.
 
@@ -71,18 +92,21 @@ class Banner(QFrame):
             next_step: What the person can do.
             tone: Bad and warn stay; good and info go by themselves.
             details: What "Copy details" puts on the clipboard; empty: no such button.
-            action: Words and function of a button, e.g. `("Open folder", ...)`.
+            action: What can be done about it.
+            other: What can be done instead.
         """
         self._tone, self._details = tone, details
-        self._act = action[1] if action else None
         self.message.setText(message)
         self.next.setText(next_step)
         self.next.setVisible(bool(next_step))
         self.copy.setVisible(bool(details))
-        self.action.setVisible(action is not None)
-        if action:
-            self.action.setText(action[0])
-            self.action.setAccessibleName(action[0])
+        self._acts = {}
+        for button, act in ((self.action, action), (self.other, other)):
+            button.setVisible(act is not None)
+            if act is not None:
+                button.setText(act[0])
+                button.setAccessibleName(act[0])
+                self._acts[button] = act[1]
         self.setProperty("tone", tone)
         self.style().unpolish(self)
         self.style().polish(self)
@@ -100,10 +124,39 @@ class Banner(QFrame):
             self._place()
         return super().eventFilter(watched, event)
 
-    def _do(self) -> None:
+    def amend(self, message: str, next_step: str) -> bool:
+        """Changes what can be done about `message`, if it still is what is shown: a countdown. Whether it is."""
+        shown = self.isVisible() and self.message.text() == message
+        if shown and self.next.text() != next_step:
+            self.next.setText(next_step)
+            self._place()
+        return shown
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        came_from, self._came_from = self._came_from, None
+        if came_from is not None and shiboken6.isValid(came_from) and self._has_keys():
+            came_from.setFocus()
+        super().hideEvent(event)
+
+    def _has_keys(self) -> bool:
+        widget = self.window().focusWidget()
+        return widget is not None and self.isAncestorOf(widget)
+
+    def _take_keys(self) -> None:
+        """To the last button, which does the least harm; a second time back to where the keys were."""
+        if self._has_keys():
+            if self._came_from is not None and shiboken6.isValid(self._came_from):
+                self._came_from.setFocus()
+            return
+        self._came_from = self.window().focusWidget()
+        buttons = [button for button in (self.other, self.action) if button in self._acts]
+        (buttons[0] if buttons else self.dismiss).setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _do(self, button: QPushButton) -> None:
+        act = self._acts.get(button)
         self.hide()
-        if self._act is not None:
-            self._act()
+        if act is not None:
+            act()
 
     def _draw_icon(self) -> None:
         role = "accent" if self._tone == "info" else self._tone
@@ -114,7 +167,7 @@ class Banner(QFrame):
         width = max(240, min(self.WIDTH, room.width() - 2 * theme.BETWEEN))
         self.setFixedWidth(width)
         self.layout().activate()
-        height = self.layout().heightForWidth(width)
+        height = self.layout().totalHeightForWidth(width)
         self.setGeometry((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
 
     def _lay_out(self) -> None:
@@ -130,5 +183,5 @@ class Banner(QFrame):
         row.addWidget(self._icon)
         row.addSpacing(theme.SPACE)
         row.addLayout(words, 1)
-        for button in (self.action, self.copy, self.dismiss):
+        for button in (self.action, self.other, self.copy, self.dismiss):
             row.addWidget(button)

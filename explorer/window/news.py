@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt
 
 from explorer.window.desktop import Desktop
 from explorer.window.facts import Facts, facts_of, first_choice
+from explorer.window.stopping import Stopping
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -42,6 +43,7 @@ class News(QObject):
         self._working: list[int] = []
         self._desktop = Desktop(banner)
         self._devices: DeviceMonitor | None = None
+        self._stopping = Stopping(rooms.context, banner, self._desktop, self)
         jobs = rooms.jobs
         jobs.runs_changed.connect(self._take_runs)
         jobs.snapshots_changed.connect(self._run_grew)
@@ -49,7 +51,6 @@ class News(QObject):
         status.load_clicked.connect(self._show_devices)
         jobs.deleted.connect(self._tell_deleted)
         jobs.alerted.connect(self._tell_alert)
-        jobs.went_deaf.connect(self._tell_deaf)
         jobs.failed.connect(lambda words: banner.tell(words))
         rooms.asker.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
@@ -112,6 +113,8 @@ class News(QObject):
 
     def _tell_end(self, run: RunRow) -> None:
         self.read_facts()
+        if self._stopping.tell_end(run):
+            return
         if run.status in ("failed", "interrupted"):
             self._banner.tell(
                 f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
@@ -146,14 +149,6 @@ class News(QObject):
         undo.indexChanged.connect(
             lambda _: self._banner.hide() if self._banner.message.text() == words else None,
             Qt.ConnectionType.SingleShotConnection,
-        )
-
-    def _tell_deaf(self, run: RunRow) -> None:
-        self._banner.tell(
-            f"{run.name} was asked to stop and goes on.",
-            "It may be in a long step; ending it loses what it did since its last checkpoint.",
-            tone="warn",
-            action=("End now", lambda: self._rooms.jobs.end(run.id)),
         )
 
 

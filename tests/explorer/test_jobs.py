@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer import jobs as jobs_room
 from explorer.background import Background
-from explorer.jobs import Jobs
+from explorer.jobs import Jobs, patience
 from trainer import config, launch
 from trainer.store import RunRow, ScalarRow, Workspace
 
@@ -134,7 +134,7 @@ def test_stop_is_obeyed_and_resume_goes_on(qtbot: QtBot, jobs: Jobs, length: Cal
 def test_a_trainer_that_does_not_listen_is_announced_and_ended(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 300)
+    monkeypatch.setattr(patience, "PATIENCE_MS", 300)
     monkeypatch.setattr(sys.modules[__name__], "TRAINER", TRAINER.replace('log.asked() == "stop"', "False"))
     jobs.start(run_called("deaf"))
     qtbot.waitUntil(lambda: status_of(jobs, "deaf") == "running", timeout=8_000)
@@ -152,7 +152,7 @@ def test_a_trainer_that_does_not_listen_is_announced_and_ended(
 def test_a_trainer_that_stops_in_time_is_not_called_deaf(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 1_500)
+    monkeypatch.setattr(patience, "PATIENCE_MS", 1_500)
     deaf: list[RunRow] = []
     jobs.went_deaf.connect(deaf.append)
     jobs.start(run_called("good"))

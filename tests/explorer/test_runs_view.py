@@ -263,9 +263,9 @@ def test_stop_asks_the_trainer(qtbot: QtBot, context: Context, workspace: Worksp
 def test_a_trainer_that_does_not_stop_can_be_ended(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(jobs_room, "PATIENCE_MS", 200)
+    monkeypatch.setattr(jobs_room.patience, "PATIENCE_MS", 200)
     ended: list[int] = []
-    monkeypatch.setattr(launch, "end", lambda _, run: ended.append(run) or True)
+    monkeypatch.setattr(launch, "end", lambda _, run, **grace: ended.append(run) or True)
     with RunLog.claim(workspace, workspace.create_run(config.Run(name="deaf"))) as log:
         log.status("running")
         view = shown(qtbot, context, 1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -430,7 +430,7 @@ def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     window = open_window()
     ended: list[int] = []
     monkeypatch.setattr(window.rooms.jobs, "end", ended.append)
-    window.rooms.jobs.went_deaf.emit(_run(7, "clip"))
-    assert "was asked to stop and goes on" in window.banner.message.text()
+    window.rooms.jobs.went_deaf.emit(replace(_run(7, "clip"), name="slow"))
+    assert window.banner.message.text() == "slow was asked to stop and goes on."
     window.banner.action.click()
     assert ended == [7]
