@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from trainer import config
 from trainer.data import scenes
 from trainer.data.listing import listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
-from trainer.data.prepared import Loading, prepare
+from trainer.data.prepared import Loading, content_of_pixels, prepare
 from trainer.data.streamed import StreamedImages
 
 Progress = Callable[[float, str], None]
@@ -111,9 +111,25 @@ def _pairs(
 
 def fingerprint(content: str, sources: Sequence[Source]) -> str:
     """Hash of pairs: equal on any machine that holds the same decoded images (hash `content`), captions and labels."""
+    return _hash(content, ((source.caption, source.label) for source in sources))
+
+
+def are_those_of(known: str, pairs: Pairs) -> bool:
+    """Whether a run that noted the fingerprint `known` began with these pairs.
+
+    Before images were hashed one by one, their pixels were hashed in one go; then they are all read once.
+    """
+    if known == pairs.fingerprint:
+        return True
+    if not isinstance(pairs.images, np.ndarray):  # streaming them is younger than that
+        return False
+    return known == _hash(content_of_pixels(pairs.images), zip(pairs.captions, pairs.labels, strict=True))
+
+
+def _hash(content: str, words: Iterable[tuple[str, str]]) -> str:
     digest = hashlib.blake2b(content.encode(), digest_size=16)
-    for source in sources:
-        digest.update(f"{source.caption}\0{source.label}\0".encode("utf-8", "replace"))
+    for caption, label in words:
+        digest.update(f"{caption}\0{label}\0".encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
