@@ -85,12 +85,20 @@ def write_csv(path: Path, table: Rows) -> None:
 
 
 def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
-    """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata."""
+    """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata.
+
+    A column with both has its numbers under its own name and its texts under `NAME_text`.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = list(zip(*table.rows)) or [()] * len(table.header)
-    arrays = {name: _typed(values) for name, values in zip(table.header, columns, strict=True)}
+    arrays: dict[str, Any] = {}
+    for name, values in zip(table.header, columns, strict=True):
+        texts = [value if isinstance(value, str) else None for value in values]
+        numbers = [None if isinstance(value, str) else value for value in values]
+        mixed = any(text is not None for text in texts) and any(number is not None for number in numbers)
+        arrays |= {name: _typed(numbers), f"{name}_text": _typed(texts)} if mixed else {name: _typed(values)}
     pq.write_table(pa.table(arrays).replace_schema_metadata({"command": command}), path)
 
 

@@ -93,3 +93,14 @@ def test_no_text_of_a_table_is_a_formula(tmp_path: Path, text: str) -> None:
     assert lines[1].endswith("-1.5"), "a number stays a number"
     write_parquet(tmp_path / "t.parquet", table)
     assert pq.read_table(tmp_path / "t.parquet").column("n").to_pylist() == [-1.5, 2.0]
+
+
+def test_numbers_beside_words_stay_numbers(tmp_path: Path) -> None:
+    table = Rows(("where", "much"), [("a", 1.5), (2, "1.6 %"), (3, None)])
+    write_parquet(tmp_path / "t.parquet", table)
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "where": [None, 2, 3],
+        "where_text": ["a", None, None],
+        "much": [1.5, None, None],
+        "much_text": [None, "1.6 %", None],
+    }
