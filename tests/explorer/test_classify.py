@@ -338,6 +338,9 @@ def test_one_run_at_two_steps_answers_twice(
     assert [column.title for column in view.bars.columns] == ["two, step 10", "two, step 20"]
     assert len({column.colour for column in view.bars.columns}) == 2
     assert view.command()[2:8] == ["--runs", "2", "--step", "10", "--step-b", "20"]
+    context.selection.select_snapshots((2, 10), (2, 30))
+    qtbot.waitUntil(lambda: [column.note for column in view.bars.columns][1:] == ["step 42 (30 not kept)"])
+    assert [column.title for column in view.bars.columns] == ["two, step 10", "two, last step"]
 
 
 def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_said(
@@ -348,7 +351,7 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     notes = [column.note for column in view.bars.columns]
-    assert notes == ["step 41 (of 10 none is kept) · 5 ms", "step 20 · 5 ms"]
+    assert notes == ["step 41 (10 not kept)", "step 20 · 5 ms"]
     assert view.command()[2:7] == ["--runs", "1", "2", "--step-b", "20"], "the same numbers as shown"
     asked = len(context.asker.asked)
     view.take([images["a-moon"]])

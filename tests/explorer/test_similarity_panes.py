@@ -200,6 +200,7 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     QTest.keyClicks(pane.caption, "a blue star")
     QTest.keyClick(pane.caption, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: pane.chart is not None and pane.chart.words == ("a", "blue", "star"), timeout=30_000)
+    qtbot.waitUntil(lambda: len(pane.chart.runs) == 2, timeout=30_000)
     assert view.command()[-2:] == ["--caption", "a blue star"]
     assert not list(tmp_path.glob("*.npy")), "the answers' files are taken away"
 

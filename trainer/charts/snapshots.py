@@ -80,10 +80,8 @@ def step_that_embeds(
     same = (row for row in workspace.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split))
     both = sorted({row.step for row in same} & kept)
     choose = f"Choose step {' or '.join(str(one) for one in both)}." if both else "Choose another run."
-    raise ChartError(
-        f"Run {run.name} keeps no checkpoint of step {chosen.step}: by another one, words would not stand where this "
-        f"snapshot's pairs do. {choose}"
-    )
+    # By another one, words would not stand where this snapshot's pairs do.
+    raise ChartError(f"Run {run.name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
 
 
 def _preference(row: SnapshotRow) -> tuple[int, str, str]:

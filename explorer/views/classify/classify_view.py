@@ -229,8 +229,9 @@ class ClassifyView(View):
         shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
         note = self.asking.trouble(side.run, side.step)
         if prediction:
-            other = f" (of {side.step:,} none is kept)" if side.step not in (None, prediction.step) else ""
-            note = f"step {prediction.step:,}{other} · {prediction.milliseconds:,.0f} ms"
+            gone = side.step not in (None, prediction.step)
+            more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
+            note = f"step {prediction.step:,} {more}"
         return Column(self._name(side), note, theme.run_colour(side.place), shares)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
@@ -308,7 +309,8 @@ class ClassifyView(View):
         name = row.name if row is not None else f"Run {side.run}"
         if all(other.run != side.run for other in self.context.selection.sides if other.place != side.place):
             return name
-        return f"{name}, last step" if side.step is None else f"{name}, step {side.step:,}"
+        step = self.asking.answering(side.run, side.step)
+        return f"{name}, last step" if step is None else f"{name}, step {step:,}"
 
     # -- putting it together -----------------------------------------------------------------------------------
 

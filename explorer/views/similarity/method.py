@@ -26,5 +26,8 @@ its own colours.
 Words: the caption is embedded again without each word. A word is worth the cosine that is lost; the rank is the place \
 of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is not meaning.
 
+Words and axes are embedded by the checkpoint of the snapshot's own step: by any other one they would stand elsewhere. \
+Where a run keeps it no longer, there are none.
+
 Axes: the direction from the texts after “ - ” to those before it, as a unit vector; a pair's place is the product \
 with it. Ranges of two runs are not on one scale."""

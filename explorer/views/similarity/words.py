@@ -15,7 +15,6 @@ from explorer.selection import Side
 from explorer.views.similarity.asking import Sentences, take_vectors
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.picture import Picture
 from trainer.analysis.words import without_each_word
@@ -51,8 +50,8 @@ class WordsPane(Pane):
         self.own = QPushButton("Its own caption", objectName="words-own")
         self.picture = Picture()
         self.picture.setFixedSize(160, 120)
-        self.note = ElidedLabel()
-        self.note.setObjectName("words-note")
+        self.note = QLabel(objectName="words-note", wordWrap=True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.note, "small")
         self.bars = WordBars()
         self.sentences = Sentences(context, self)
