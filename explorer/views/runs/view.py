@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QTabWidget,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.jobs import working
 from explorer.models.runs import matching
 from explorer.models.words import duration
-from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, TOOLBAR, RunActions
+from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
+from explorer.views.runs.method import METHOD
 from explorer.views.runs.new_run import NewRun
-from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
+from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
+from explorer.views.runs.toolbar import Toolbar
 from explorer.views.view import View, hairline
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
-from trainer import catalog, config, gauges
+from trainer import catalog, config
 from trainer.problem import Problem
-from trainer.queue import in_order
-from trainer.store import CheckpointRow, RunRow
-
-METHOD: Final = """Every row is a run: one configuration trained once, by a process of its own that goes on when this \
-window is closed.
-
-R@1 (recall at 1) is the share of held-out images whose own caption is the nearest of all held-out captions, by \
-cosine similarity. Equal captions count as right. R@1 of guessing is 1 in the number of pairs.
-
-Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
-s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.
-
-Losses of different objectives are different quantities, on different scales: InfoNCE (CLIP) and InfoLOOB (CLOOB) \
-never share an axis. Compare runs by recall, not by loss.
-
-Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, arXiv:2103.00020
-Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, arXiv:2110.11316"""
+from trainer.store import RunRow
 
 
 class RunsView(View):
@@ -60,6 +37,7 @@ class RunsView(View):
         table: All runs.
         curves, log, config: What is shown of the chosen runs.
         actions_of_runs: What can be done with them.
+        sheets: What repeats, branches and arranges them.
 
     Signals:
         import_asked: Pairs are to be imported: where they lie, or nothing.
@@ -79,6 +57,7 @@ class RunsView(View):
         self.table = RunsTable()
         yield
         self.actions_of_runs = RunActions(self)
+        self.sheets = Sheets(self, context, self.table.chosen, self._choose_soon)
         self.start_demo = QAction("Start the demo runs", self)
         self.start_demo.setObjectName("run-demo")
         self.start_demo.setToolTip("Train a CLIP and then a CLOOB run on drawn scenes, a few minutes in all")
@@ -165,65 +144,13 @@ class RunsView(View):
     def _kill(self) -> None:
         self.context.jobs.kill([run.id for run in self.table.chosen() if working(run)])
 
-    def _queued(self) -> list[RunRow]:
-        return [run for run in in_order(self.table.chosen()) if run.status == "queued"]
-
     def _shift(self, by: int) -> None:
-        self.context.jobs.shift([run.id for run in self._queued()], by)
+        self.context.jobs.shift([run.id for run in queued_of(self.table.chosen())], by)
 
     def _queue_again(self) -> None:
         for run in self.table.chosen():
             if run.status in RESUMABLE:
                 self.context.jobs.requeue(run.id)
-
-    def open_repeat(self) -> None:
-        """Opens the sheet that repeats the chosen run over seeds and a grid."""
-        for run in self.table.chosen()[:1]:
-            self.context.jobs.configuration(run.id, done=partial(self._show_repeat, run))
-
-    def _show_repeat(self, row: RunRow, run: config.Run) -> None:
-        sheet = Repeat(row, run, self.context.jobs.runs, self)
-        sheet.chosen.connect(
-            lambda runs, priority, after: self.context.jobs.enqueue(
-                runs, row.preset, parent=row.id, priority=priority, after=after, done=self._choose_soon
-            )
-        )
-        sheet.open()
-
-    def open_branch(self) -> None:
-        """Opens the sheet that branches off a kept checkpoint of the chosen run."""
-        for run in self.table.chosen()[:1]:
-            self.context.background.run(
-                self,
-                self.context.workspace.checkpoints,
-                run.id,
-                done=partial(self._show_branch, run),
-                key="checkpoints",
-            )
-
-    def _show_branch(self, row: RunRow, kept: list[CheckpointRow]) -> None:
-        sheet = Branch(row, [each.step for each in kept], self)
-        sheet.chosen.connect(lambda step, name: self.context.jobs.branch(row.id, step, name, done=self._choose_soon))
-        sheet.open()
-
-    def open_turn(self) -> None:
-        """Opens the sheet that chooses priority and predecessor of the chosen queued runs."""
-        queued, jobs = self._queued(), self.context.jobs
-        if not queued:
-            return
-        ids = [run.id for run in queued]
-        sheet = Turn(queued, jobs.runs, self)
-        sheet.chosen.connect(lambda priority, after: (jobs.prefer(ids, priority), jobs.wait_for(ids, after)))
-        sheet.open()
-
-    def open_slots(self) -> None:
-        """Opens the sheet that says how many runs train at once."""
-        self.context.background.run(self, gauges.graphics, done=self._show_slots, key="graphics")
-
-    def _show_slots(self, found: tuple[tuple[gauges.Gpu, ...], str]) -> None:
-        sheet = SlotsSheet(self.context.jobs.slots, [gpu.name for gpu in found[0]], self)
-        sheet.chosen.connect(lambda values: self.context.jobs.choose_slots(**values))
-        sheet.open()
 
     def _end(self) -> None:
         for run in self.table.chosen():
@@ -343,7 +270,9 @@ class RunsView(View):
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(self._toolbar())
+        toolbar = Toolbar(self.actions_of_runs)
+        self.filter, self.count = toolbar.filter, toolbar.count
+        column.addLayout(toolbar.row)
         column.addWidget(hairline())
         column.addWidget(self.table, 1)
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
@@ -354,49 +283,6 @@ class RunsView(View):
         self.splitter.setStretchFactor(1, 1)
         self.body.addWidget(self.splitter, 1)
         self.setFocusProxy(self.table)
-
-    def _toolbar(self) -> QHBoxLayout:
-        new = QPushButton(self.actions_of_runs["new"].text())
-        new.setObjectName("new-run-button")
-        new.setAccessibleName("New run")
-        new.setToolTip(self.actions_of_runs["new"].toolTip())
-        theme.set_role(new, "primary")
-        theme.keep_icon(new, "plus", role="accent_text")
-        new.clicked.connect(self.actions_of_runs["new"].trigger)
-        self.filter = QLineEdit()
-        self.filter.setObjectName("runs-filter")
-        self.filter.setAccessibleName("Filter runs")
-        self.filter.setPlaceholderText("Filter")
-        self.filter.setToolTip("By name, status, objective or data")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setMaximumWidth(280)
-        self.count = QLabel()
-        theme.set_role(self.count, "small")
-        row = QHBoxLayout()
-        row.setSpacing(theme.SPACE)
-        row.addWidget(new)
-        for name in TOOLBAR:
-            if name:
-                row.addWidget(self._tool_button(name))
-            else:
-                row.addSpacing(theme.INSIDE)
-        row.addStretch(1)
-        row.addWidget(self.count)
-        row.addSpacing(theme.INSIDE)
-        row.addWidget(self.filter, 2)
-        return row
-
-    def _tool_button(self, name: str) -> QToolButton:
-        action = self.actions_of_runs[name]
-        button = QToolButton()
-        button.setDefaultAction(action)
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setObjectName(f"{name}-button")
-        button.setAccessibleName(action.text())
-        # A button follows its action in all but this.
-        button.setVisible(action.isVisible())
-        action.visibleChanged.connect(lambda: button.setVisible(action.isVisible()))
-        return button
 
     def _connect(self) -> None:
         jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
@@ -427,10 +313,10 @@ class RunsView(View):
         deeds["queue-up"].triggered.connect(lambda: self._shift(-1))
         deeds["queue-down"].triggered.connect(lambda: self._shift(1))
         deeds["queue-again"].triggered.connect(self._queue_again)
-        deeds["queue-turn"].triggered.connect(self.open_turn)
-        deeds["queue-slots"].triggered.connect(self.open_slots)
-        deeds["repeat"].triggered.connect(self.open_repeat)
-        deeds["branch"].triggered.connect(self.open_branch)
+        deeds["queue-turn"].triggered.connect(self.sheets.turn)
+        deeds["queue-slots"].triggered.connect(self.sheets.slots)
+        deeds["repeat"].triggered.connect(self.sheets.repeat)
+        deeds["branch"].triggered.connect(self.sheets.branch)
         self.table.moved.connect(jobs.move)
         deeds["end"].triggered.connect(self._end)
         deeds["resume"].triggered.connect(self._resume)

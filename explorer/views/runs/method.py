@@ -1,0 +1,20 @@
+"""What the `?` of the Runs view tells."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METHOD: Final = """Every row is a run: one configuration trained once, by a process of its own that goes on when this \
+window is closed.
+
+R@1 (recall at 1) is the share of held-out images whose own caption is the nearest of all held-out captions, by \
+cosine similarity. Equal captions count as right. R@1 of guessing is 1 in the number of pairs.
+
+Curves: the faint line is what was logged. The strong one is its exponential moving average with bias correction, \
+s_t = (sum over i <= t of w^(t-i) x_i) / (sum of w^(t-i)), so that it starts at the first value.
+
+Losses of different objectives are different quantities, on different scales: InfoNCE (CLIP) and InfoLOOB (CLOOB) \
+never share an axis. Compare runs by recall, not by loss.
+
+Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, arXiv:2103.00020
+Fuerst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, arXiv:2110.11316"""

@@ -1,0 +1,91 @@
+"""Opens the sheets that queue, branch and arrange the chosen runs, and does what is chosen there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
+from explorer.views.view import Context
+from trainer import config, gauges
+from trainer.queue import in_order
+from trainer.store import CheckpointRow, RunRow
+
+
+class Sheets(QObject):
+    """The sheets over a view.
+
+    Args:
+        view: Over which they open.
+        context: Of the view.
+        chosen: Gives the runs that are chosen.
+        made: Is told of each run that is made.
+    """
+
+    def __init__(
+        self,
+        view: QWidget,
+        context: Context,
+        chosen: Callable[[], Sequence[RunRow]],
+        made: Callable[[int], None],
+    ) -> None:
+        super().__init__(view)
+        self._view, self._context, self._jobs = view, context, context.jobs
+        self._chosen, self._made = chosen, made
+
+    def repeat(self) -> None:
+        """Opens the sheet that repeats the chosen run over seeds and a grid."""
+        for run in self._chosen()[:1]:
+            self._jobs.configuration(run.id, done=partial(self._show_repeat, run))
+
+    def _show_repeat(self, row: RunRow, run: config.Run) -> None:
+        sheet = Repeat(row, run, self._jobs.runs, self._view)
+        sheet.chosen.connect(
+            lambda runs, priority, after: self._jobs.enqueue(
+                runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
+            )
+        )
+        sheet.open()
+
+    def branch(self) -> None:
+        """Opens the sheet that branches off a kept checkpoint of the chosen run."""
+        for run in self._chosen()[:1]:
+            self._context.background.run(
+                self,
+                self._context.workspace.checkpoints,
+                run.id,
+                done=partial(self._show_branch, run),
+                key="checkpoints",
+            )
+
+    def _show_branch(self, row: RunRow, kept: list[CheckpointRow]) -> None:
+        sheet = Branch(row, [each.step for each in kept], self._view)
+        sheet.chosen.connect(lambda step, name: self._jobs.branch(row.id, step, name, done=self._made))
+        sheet.open()
+
+    def turn(self) -> None:
+        """Opens the sheet that chooses priority and predecessor of the chosen queued runs."""
+        queued, jobs = queued_of(self._chosen()), self._jobs
+        if not queued:
+            return
+        ids = [run.id for run in queued]
+        sheet = Turn(queued, jobs.runs, self._view)
+        sheet.chosen.connect(lambda priority, after: (jobs.prefer(ids, priority), jobs.wait_for(ids, after)))
+        sheet.open()
+
+    def slots(self) -> None:
+        """Opens the sheet that says how many runs train at once."""
+        self._context.background.run(self, gauges.graphics, done=self._show_slots, key="graphics")
+
+    def _show_slots(self, found: tuple[tuple[gauges.Gpu, ...], str]) -> None:
+        sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in found[0]], self._view)
+        sheet.chosen.connect(lambda values: self._jobs.choose_slots(**values))
+        sheet.open()
+
+
+def queued_of(runs: Sequence[RunRow]) -> list[RunRow]:
+    """Those that wait in the queue, in its order."""
+    return [run for run in in_order(runs) if run.status == "queued"]

@@ -1,0 +1,62 @@
+"""The row over the table of runs: what one does most, how many runs there are, and the filter."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QToolButton
+
+from explorer import theme
+from explorer.views.runs.actions import TOOLBAR, RunActions
+
+
+class Toolbar:
+    """Buttons for the actions of `TOOLBAR`, then words and a field.
+
+    Attributes:
+        row: All of it.
+        filter: What the table is searched for.
+        count: How many runs are shown, and how long the queue takes.
+    """
+
+    def __init__(self, actions: RunActions) -> None:
+        new = QPushButton(actions["new"].text())
+        new.setObjectName("new-run-button")
+        new.setAccessibleName("New run")
+        new.setToolTip(actions["new"].toolTip())
+        theme.set_role(new, "primary")
+        theme.keep_icon(new, "plus", role="accent_text")
+        new.clicked.connect(actions["new"].trigger)
+        self.filter = QLineEdit()
+        self.filter.setObjectName("runs-filter")
+        self.filter.setAccessibleName("Filter runs")
+        self.filter.setPlaceholderText("Filter")
+        self.filter.setToolTip("By name, status, objective or data")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(280)
+        self.count = QLabel()
+        theme.set_role(self.count, "small")
+        self.row = QHBoxLayout()
+        self.row.setSpacing(theme.SPACE)
+        self.row.addWidget(new)
+        for name in TOOLBAR:
+            if name:
+                self.row.addWidget(_button(actions, name))
+            else:
+                self.row.addSpacing(theme.INSIDE)
+        self.row.addStretch(1)
+        self.row.addWidget(self.count)
+        self.row.addSpacing(theme.INSIDE)
+        self.row.addWidget(self.filter, 2)
+
+
+def _button(actions: RunActions, name: str) -> QToolButton:
+    action = actions[name]
+    button = QToolButton()
+    button.setDefaultAction(action)
+    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+    button.setObjectName(f"{name}-button")
+    button.setAccessibleName(action.text())
+    # A button follows its action in all but this.
+    button.setVisible(action.isVisible())
+    action.visibleChanged.connect(lambda: button.setVisible(action.isVisible()))
+    return button
