@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
 
 import numpy as np
 import torch
@@ -18,15 +18,18 @@ from trainer.models.backbone import backbone
 AT_ONCE: Final = 256
 """Rows embedded together: enough to keep the device busy, few enough to keep memory flat."""
 
+Alive: TypeAlias = Callable[[], object] | None
+"""Called before every such part: somebody may wait for a sign of life."""
+
 
 @torch.inference_mode()
 def embed_images(
-    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device, *, alive: Alive = None
 ) -> Float[np.ndarray, "n d"]:
     """Unit float32 embeddings of whole images; towers in evaluation mode are the caller's care."""
     rows = []
     with autocast(where):
-        for part in _parts(images):
+        for part in _told(_parts(images), alive):
             pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
             rows.append(towers.encode_image(pixels))
     return _joined(rows)
@@ -34,7 +37,7 @@ def embed_images(
 
 @torch.inference_mode()
 def embed_features(
-    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device
+    towers: TwoTowers, images: UInt8[np.ndarray, "n s s 3"], where: torch.device, *, alive: Alive = None
 ) -> Float[np.ndarray, "n w"] | None:
     """Float32 features before the projection, of any length; None for a tower whose projection is not known."""
     tower = None if towers.visual is None else backbone(towers.visual)
@@ -42,7 +45,7 @@ def embed_features(
         return None
     rows = []
     with autocast(where):
-        for part in _parts(images):
+        for part in _told(_parts(images), alive):
             pixels = normalised(part.to(where)).contiguous(memory_format=memory_format(where))
             found = tower(pixels if towers.colours is None else towers.colours(pixels))
             rows.append(found[0] if isinstance(found, tuple) else found)
@@ -50,10 +53,20 @@ def embed_features(
 
 
 @torch.inference_mode()
-def embed_tokens(towers: TwoTowers, tokens: Int[Tensor, "n length"], where: torch.device) -> Float[np.ndarray, "n d"]:
+def embed_tokens(
+    towers: TwoTowers, tokens: Int[Tensor, "n length"], where: torch.device, *, alive: Alive = None
+) -> Float[np.ndarray, "n d"]:
     """Unit float32 embeddings of token rows; towers in evaluation mode are the caller's care."""
     with autocast(where):
-        return _joined([towers.encode_text(part.to(where)) for part in tokens.split(AT_ONCE)])
+        return _joined([towers.encode_text(part.to(where)) for part in _told(tokens.split(AT_ONCE), alive)])
+
+
+def _told(parts: Iterable[Tensor], alive: Alive) -> Iterator[Tensor]:
+    """The parts, and a call before each."""
+    for part in parts:
+        if alive is not None:
+            alive()
+        yield part
 
 
 def _parts(images: UInt8[np.ndarray, "n s s 3"]) -> Iterator[UInt8[Tensor, "m s s 3"]]:

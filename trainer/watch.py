@@ -23,7 +23,7 @@ from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
 from trainer.room import Room
 from trainer.speech import Speech
-from trainer.store import Items, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.store import EVALUATING, Items, RunLog, crashes, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
@@ -240,15 +240,18 @@ class Watch:
 
     def _measure(self) -> bool:
         """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""
-        step = self._training.step
+        step, alive = self._training.step, functools.partial(self._tell, EVALUATING)
+        alive()
         found: dict[str, float] = {}
         alone = self._run.objective.towers != "both"
         # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
         neighbours = alone or step == self._training.total_steps
-        stored = self._reference.embed(self._training.towers, self._training.device) if neighbours else None
+        stored = (
+            self._reference.embed(self._training.towers, self._training.device, alive=alive) if neighbours else None
+        )
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
-            embedded = heldout.embed(self._training.towers, self._training.device, features=keeps)
+            embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
             numbers = measure(heldout, embedded, self._training.method, batch_size=self._run.optimiser.batch_size)
             if isinstance(self._training.method, BagOfWords):
                 scores = word_logits(
@@ -265,7 +268,7 @@ class Watch:
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
         if self._batch is not None and step in self._snapshot_steps:
-            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device))
+            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
         self._written(lambda: self._log.scalars(step, found))
         line = _alone_line if alone else _line
         self._speech.say(line(step, self._training.total_steps, found))

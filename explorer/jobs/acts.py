@@ -10,7 +10,7 @@ from typing import Final
 from trainer import catalog, config, launch
 from trainer.config.ablation import PRESET as ABLATION
 from trainer.config.ablation import four_way
-from trainer.store import Workspace
+from trainer.store import EVALUATING, Workspace
 
 DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
 """Preset and name of the demo runs, in the order they train: together they would each take twice as long."""
@@ -99,17 +99,26 @@ def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """What a run that does not stop has kept: the step of its newest checkpoint, and what the next one holds so far."""
+    """What a run that does not stop does.
+
+    Attributes:
+        kept: Step of its newest checkpoint.
+        draft: What the next one holds so far.
+        measured: Counts its signs of life where it evaluates; None where it does something else.
+    """
 
     kept: int | None = None
     draft: frozenset[tuple[str, int]] = frozenset()
+    measured: int | None = None
 
 
 def look(workspace: Workspace, run: int, remind: bool) -> Look:
     """What the run has kept; `remind`: its trainer is told to stop once more, by a signal."""
     if remind:
         launch.remind(workspace, run)
-    return Look(newest_checkpoint(workspace, run), launch.draft(workspace, run))
+    row = workspace.run(run)
+    measured = row.beats if row.phase == EVALUATING else None
+    return Look(newest_checkpoint(workspace, run), launch.draft(workspace, run), measured)
 
 
 def newest_checkpoint(workspace: Workspace, run: int) -> int | None:

@@ -29,12 +29,12 @@ class Deaf:
     Attributes:
         kept: Step of its newest checkpoint; None where there is none.
         left_s: Seconds until it is ended by itself, 0 while it is being ended; None where it is not.
-        saving: Whether it writes its checkpoint; as long as that goes on it is waited for.
+        busy: What it is seen at and waited for, as long as that goes on: `writing its checkpoint`, `evaluating`.
     """
 
     kept: int | None
     left_s: float | None
-    saving: bool
+    busy: str
 
 
 @dataclass
@@ -45,7 +45,7 @@ class _Request:
     look: Look | None = None
     ends: bool = False
     reminded: bool = False
-    saving: bool = False
+    busy: str = ""
 
 
 class Patience(QObject):
@@ -76,7 +76,7 @@ class Patience(QObject):
         if request is None or request.look is None:
             return None
         left_s = max(request.timer.remainingTime(), 0) / 1000 if request.ends else None
-        return Deaf(request.look.kept, left_s, request.saving)
+        return Deaf(request.look.kept, left_s, request.busy)
 
     def heard(self, run: int, *, by_signal: bool) -> None:
         """This window has asked `run` to stop; by a signal where the store could not take the wish."""
@@ -99,7 +99,7 @@ class Patience(QObject):
         self._own.discard(run)
         if (request := self._requests.get(run)) is not None:
             request.timer.stop()
-            request.ends = request.saving = False
+            request.ends, request.busy = False, ""
 
     def end(self, run: int) -> bool:
         """The run is being ended by now; whether it has had a signal and time to obey it."""
@@ -176,12 +176,20 @@ class Patience(QObject):
     def _decide(self, run: int, request: _Request, found: Look) -> None:
         if self._requests.get(run) is not request or not request.ends:
             return
-        # Signs of life are no reason to wait: a trainer gives none while it saves, and one that goes on giving them
-        # makes steps it was told not to make. A checkpoint that grows is: it is what Stop asked for.
-        request.saving = bool(found.draft) and request.look is not None and found.draft != request.look.draft
+        # Signs of life alone are no reason to wait: who gives them between steps makes steps it was told not to make.
+        request.busy = _busy(request.look, found)
         request.look = found
-        if request.saving:
+        if request.busy:
             request.timer.start(SAVING_MS)
             self.went_deaf.emit(run)
         else:
             self.overdue.emit(run)
+
+
+def _busy(before: Look | None, now: Look) -> str:
+    """What of what Stop waits for went on between two looks; empty where nothing did."""
+    if before is None:
+        return ""
+    if now.draft and now.draft != before.draft:
+        return "writing its checkpoint"
+    return "evaluating" if now.measured is not None and now.measured != before.measured else ""

@@ -134,9 +134,8 @@ def next_words(deaf: Sequence[Deaf], count: int) -> str:
     left = sorted({round(each.left_s) for each in deaf if each.left_s is not None})
     if not left:
         return f"{it} may be in a long step; ending {them} {loses}."
-    if any(each.saving for each in deaf):
-        what = "its checkpoint" if count == 1 else "a checkpoint"
-        return f"{it} {be} writing {what}, and waited for as long as that goes on."
+    if busy := next((each.busy for each in deaf if each.busy), ""):
+        return f"{it} {be} {busy if count == 1 else busy.replace('its', 'a')}, and waited for as long as that goes on."
     if left == [0]:
         return f"{it} {be} being ended, which {loses}."
     return f"{it} {be} ended in {listed([str(each) for each in left])} s, which {loses}."

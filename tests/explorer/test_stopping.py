@@ -28,7 +28,8 @@ from trainer.store.life import identity
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="its signals are only those that end a process at once")
 
-# The name of the run says how it takes the wish to stop: obeys, hears signals only, saves for 3 s, or not at all.
+# The name of the run says how it takes the wish to stop: obeys, hears signals only, saves or measures for
+# 3 s, or not at all.
 TRAINER = """
 import os, signal, sys, time
 from pathlib import Path
@@ -53,6 +54,13 @@ with RunLog.claim(Workspace(folder), run) as log:
                 time.sleep(0.1)
             if how == "saves-and-hangs":
                 time.sleep(60)
+            log.status("stopped")
+            break
+        if log.asked() == "stop" and how == "measures":
+            for _ in range(30):
+                log._beat_at = 0.0  # signs of life are written every 2 s only
+                log.progress(step=step, total_steps=100_000, phase="evaluating")
+                time.sleep(0.1)
             log.status("stopped")
             break
         if (log.asked() == "stop" and how == "obeys") or (signals and how == "signalled"):
@@ -329,9 +337,16 @@ def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
     assert True not in sent
 
 
-@pytest.mark.parametrize(("how", "outcome", "kills"), [("saves", "stopped", 0), ("saves-and-hangs", "interrupted", 1)])
-def test_a_checkpoint_that_grows_is_waited_for(
-    qtbot: QtBot, open_jobs, begin, quick, sent: list[bool], how, outcome, kills
+@pytest.mark.parametrize(
+    ("how", "busy", "outcome", "kills"),
+    [
+        ("saves", "writing its checkpoint", "stopped", 0),
+        ("saves-and-hangs", "writing its checkpoint", "interrupted", 1),
+        ("measures", "evaluating", "stopped", 0),
+    ],
+)
+def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
+    qtbot: QtBot, open_jobs, begin, quick, sent: list[bool], how, busy, outcome, kills
 ):
     quick(saving_ms=2_000)
     jobs, told = open_jobs(), []
@@ -340,7 +355,7 @@ def test_a_checkpoint_that_grows_is_waited_for(
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     wait_for(qtbot, jobs, run, outcome)
-    assert [deaf.saving for deaf in told][:2] == [False, True]
+    assert [deaf.busy for deaf in told][:2] == ["", busy]
     assert sent.count(True) == kills
 
 
@@ -375,10 +390,11 @@ def test_a_window_does_not_end_itself(workspace: Workspace):
         log.status("stopped")
 
 
-def deaf(kept: int | None = 120, left_s: float | None = 12.0, *, saving: bool = False) -> patience.Deaf:
-    return patience.Deaf(kept, left_s, saving)
+def deaf(kept: int | None = 120, left_s: float | None = 12.0, *, busy: str = "") -> patience.Deaf:
+    return patience.Deaf(kept, left_s, busy)
 
 
+WAITED = "and waited for as long as that goes on."
 SINCE = "since step 120, its last checkpoint."
 
 
@@ -388,7 +404,9 @@ SINCE = "since step 120, its last checkpoint."
         ([deaf(None)], "It is ended in 12 s, which loses what it did since its last checkpoint."),
         ([deaf(left_s=None)], f"It may be in a long step; ending it loses what it did {SINCE}"),
         ([deaf(left_s=0)], f"It is being ended, which loses what it did {SINCE}"),
-        ([deaf(saving=True)], "It is writing its checkpoint, and waited for as long as that goes on."),
+        ([deaf(busy="writing its checkpoint")], f"It is writing its checkpoint, {WAITED}"),
+        ([deaf(busy="evaluating")], f"It is evaluating, {WAITED}"),
+        ([deaf(busy="writing its checkpoint"), deaf()], f"They are writing a checkpoint, {WAITED}"),
         (
             [deaf(left_s=3), deaf()],
             "They are ended in 3 and 12 s, which loses what they did since their last checkpoints.",

@@ -12,7 +12,7 @@ from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.embedding import embed_features, embed_images, embed_tokens
+from trainer.embedding import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
 
 
@@ -57,23 +57,28 @@ class HeldOut:
         prompts = [t.replace("{}", c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
         self._prompts = tokenizer.encode(prompts, context_length)
 
-    def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False) -> Embedded:
+    def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False, alive: Alive = None) -> Embedded:
         """The split as the towers see it now; they come back in training mode if they were in it.
 
         Args:
             towers: The model.
             where: Its device.
             features: Whether what the image tower makes before its projection is wanted, too.
+            alive: Called again and again while it embeds.
         """
         training = towers.training
         towers.eval()
         try:
-            image = None if towers.visual is None else embed_images(towers, self.pairs.images, where)
-            text = None if towers.text is None else embed_tokens(towers, self._tokens, where)
+            image = None if towers.visual is None else embed_images(towers, self.pairs.images, where, alive=alive)
+            text = None if towers.text is None else embed_tokens(towers, self._tokens, where, alive=alive)
             prompts = None
             if self._shape and image is not None and text is not None:
-                prompts = embed_tokens(towers, self._prompts, where).reshape(*self._shape, -1)
-            kept = embed_features(towers, self.pairs.images, where) if features and image is not None else None
+                prompts = embed_tokens(towers, self._prompts, where, alive=alive).reshape(*self._shape, -1)
+            kept = (
+                embed_features(towers, self.pairs.images, where, alive=alive)
+                if features and image is not None
+                else None
+            )
             return Embedded(image, text, prompts, kept)
         finally:
             towers.train(training)

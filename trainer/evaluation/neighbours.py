@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.neighbours import NEIGHBOURS, accuracy, nearest
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.embedding import embed_images, embed_tokens
+from trainer.embedding import Alive, embed_images, embed_tokens
 from trainer.evaluation.heldout import Embedded
 from trainer.models import TwoTowers
 
@@ -36,17 +36,19 @@ class Reference:
         self._known = {name: values for name, values in known.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES}
         self._words = [words_of(pairs.captions[row]) for row in self._rows]
 
-    def embed(self, towers: TwoTowers, where: torch.device) -> Float[np.ndarray, "m d"]:
-        """Unit embeddings by the image tower, or of the captions where there is none."""
+    def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
+        """Unit embeddings by the image tower, or of the captions where there is none; calls `alive` meanwhile."""
         training = towers.training
         towers.eval()
         try:
             if towers.visual is None:
-                return embed_tokens(towers, self._tokens, where)
+                return embed_tokens(towers, self._tokens, where, alive=alive)
             parts = [
                 self._rows[start : start + _IMAGES_AT_ONCE] for start in range(0, len(self._rows), _IMAGES_AT_ONCE)
             ]
-            return np.concatenate([embed_images(towers, self._pairs.images[part], where) for part in parts])
+            return np.concatenate(
+                [embed_images(towers, self._pairs.images[part], where, alive=alive) for part in parts]
+            )
         finally:
             towers.train(training)
 

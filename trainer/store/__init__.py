@@ -4,6 +4,7 @@ from trainer.store.files import write_atomically
 from trainer.store.rows import (
     ACTIVE,
     ENDED,
+    EVALUATING,
     STATUSES,
     CheckpointRow,
     DatabaseBusy,
@@ -20,6 +21,7 @@ from trainer.store.workspace import Workspace
 __all__ = [
     "ACTIVE",
     "ENDED",
+    "EVALUATING",
     "STATUSES",
     "CheckpointRow",
     "DatabaseBusy",

@@ -13,8 +13,10 @@ ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
 """Statuses in which a process works on the run, or is about to."""
 
 ENDED: Final = ("stopped", "finished", "failed", "interrupted")
-
 STATUSES: Final = (*ACTIVE, *ENDED)
+
+EVALUATING: Final = "evaluating"
+"""Phase of a run that measures itself; it gives signs of life meanwhile."""
 
 
 class StoreError(Problem):

@@ -15,8 +15,9 @@ from trainer import checkpoint, config, data
 from trainer.fit import fit
 from trainer.methods.image_text import ClipPairs
 from trainer.open_model import open_run
-from trainer.store import StoreError, read_snapshot
+from trainer.store import EVALUATING, RunLog, StoreError, read_snapshot
 from trainer.training import FitError, Training
+from trainer.watch import TRAINING
 
 SAME = ("train/loss", "train/learning_rate", "train/inv_tau", "train/gradient_norm")
 """Curves that a resumed run repeats to the last bit; speeds and loads differ from run to run."""
@@ -252,6 +253,24 @@ def test_save_and_evaluate_are_done_when_asked(workspace, tiny, after_update):
     fit(workspace, run)
     assert {e.step for e in workspace.evaluations(run)} == {0, 7, 12}
     assert 2 in {c.step for c in workspace.checkpoints(run)}
+
+
+def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
+    """Who waits for the run to stop tells by them that it measures and does not hang."""
+    told: list[tuple[int, str]] = []
+    progress = RunLog.progress
+
+    def heard(log: RunLog, **news: object) -> None:
+        told.append((news["step"], news["phase"]))
+        progress(log, **news)
+
+    monkeypatch.setattr(RunLog, "progress", heard)
+    monkeypatch.setattr("trainer.embedding.AT_ONCE", 16)
+    run = tiny(**{"optimiser.epochs": 1, "watching.evaluate_every": 4})
+    fit(workspace, run)
+    last = workspace.run(run).step
+    assert told.count((last, EVALUATING)) > 8, "one for every 16 images and texts of two splits"
+    assert {phase for _, phase in told if phase} >= {TRAINING, EVALUATING}
 
 
 def test_nan_stops_the_run_before_it_reaches_the_weights(workspace, tiny, monkeypatch, journal, log_text):
