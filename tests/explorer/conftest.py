@@ -81,6 +81,9 @@ def _nothing_stays() -> Iterator[None]:
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive() and not thread.daemon]
     # Threads of Qt's pools that have run Python once look alive as `_DummyThread` until the pool lets them go.
     left = [thread for thread in left if not isinstance(thread, threading._DummyThread)]
+    for thread in left:
+        thread.join(5)  # one that writes what is remembered ends by itself
+    left = [thread for thread in left if thread.is_alive()]
     assert not left, f"threads left running: {left}"
 
 
