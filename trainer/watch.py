@@ -118,6 +118,8 @@ class Watch:
             self._log.drop_checkpoint(damaged)
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
         self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
+        # A kill may have come between the last checkpoint and the removal of those that it made needless.
+        self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
         self._sitting = _Sitting(self._training.step)
         self._tell(TRAINING)
@@ -173,6 +175,9 @@ class Watch:
         self._log.checkpoint(step, folder, best=step == self._best_step)
         crashes.point("checkpoint.registered")
         self._saved_step = step
+        self._prune()
+
+    def _prune(self) -> None:
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
             crashes.point("checkpoint.pruned")
             self._log.drop_checkpoint(gone)

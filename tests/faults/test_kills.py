@@ -64,6 +64,16 @@ def test_the_twelve_named_moments(space, small, zygote, straight, interval, faul
     assert good == tried
 
 
+def test_a_checkpoint_that_a_kill_kept_from_being_removed_is_removed_when_the_run_goes_on(
+    space, small, zygote, straight
+):
+    """Found among 1,000 random kills: after the last checkpoint no other comes that would remove it."""
+    run = small()
+    assert zygote.start(space, run, **{VARIABLE: "checkpoint.registered:5"}).ended() == KILLED
+    assert zygote.start(space, run).ended() == 0
+    assert straight.same_as(straight.of(space, run))
+
+
 def test_random_moments(space, small, zygote, straight, interval, faults):
     tried, good = faults.times(200), 0
     killed = 0
