@@ -40,7 +40,7 @@ class Settings(QObject):
         self.damaged = self._kept.damaged
         weakref.finalize(self, self._kept.write)
         self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
-        self._soon.timeout.connect(self._kept.write_beside)
+        self._soon.timeout.connect(self.write_beside)
 
     def value(self, key: str, default: Any = None) -> Any:
         """What was remembered under `key`: anything JSON can say; `default` if that is of another kind."""
@@ -70,6 +70,10 @@ class Settings(QObject):
         self._kept.changed = True
         self.flush()
         return backup
+
+    def write_beside(self) -> None:
+        """Writes to the file on a thread."""
+        self._kept.write_beside()
 
     def flush(self) -> bool:
         """Writes to the file now. False when that cannot be done: then it is tried again at the next change."""

@@ -24,6 +24,9 @@ a portion began with."""
 class Turns(QObject):
     """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn.
 
+    Attributes:
+        began: When this turn began, by `time.perf_counter`.
+
     Signals:
         begun: A turn begins: since the one before, Qt has handed over what the person did.
     """
@@ -32,7 +35,7 @@ class Turns(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._began = 0.0
+        self.began = 0.0
         self._waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
         self._unseen: deque[tuple[QObject, Callable[[], object]]] = deque()
         # A timer, not a posted event: the loop comes to timers only after all that is posted, and to people before.
@@ -43,7 +46,7 @@ class Turns(QObject):
     def is_full(self) -> bool:
         """Whether this turn has lasted long enough; the first to ask in a turn begins it."""
         self.begin()
-        return 1e3 * (time.perf_counter() - self._began) > PORTION_MS
+        return 1e3 * (time.perf_counter() - self.began) > PORTION_MS
 
     @property
     def idle(self) -> bool:
@@ -61,13 +64,13 @@ class Turns(QObject):
     def begin(self) -> None:
         """Counts this turn from here, unless it has begun already."""
         if not self._tick.isActive():
-            self._began = time.perf_counter()
+            self.began = time.perf_counter()
             self._tick.start()
 
     @Slot()
     def _turn(self) -> None:
         self.begun.emit()
-        self._began = time.perf_counter()
+        self.began = time.perf_counter()
         if not self.idle:
             self._tick.start()
         queue = self._waiting or self._unseen
@@ -75,7 +78,7 @@ class Turns(QObject):
             owner, do = queue.popleft()
             if shiboken6.isValid(owner):
                 do()
-            if 1e3 * (time.perf_counter() - self._began) > PORTION_MS / 2:
+            if 1e3 * (time.perf_counter() - self.began) > PORTION_MS / 2:
                 return
 
 

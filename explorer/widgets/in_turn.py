@@ -13,8 +13,9 @@ from explorer import theme
 from explorer.turns import turns
 
 MOST_SKIPPED: Final = 3
-"""Who was passed over so often is painted, whatever it takes."""
+"""Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
 _frames = 0
+_overdue_at = 0.0
 
 
 @contextmanager
@@ -47,7 +48,7 @@ class InTurn:
         self._painted_at = None
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if _frames and turns().is_full and self._times_passed_over < MOST_SKIPPED:
+        if _frames and turns().is_full and not self._is_overdue():
             self._times_passed_over += 1
             if self._painted_at != self._place_on_screen():
                 QPainter(self.viewport()).fillRect(event.rect(), theme.colour("surface"))  # type: ignore[attr-defined]
@@ -56,6 +57,13 @@ class InTurn:
         self._times_passed_over = 0
         super().paintEvent(event)  # type: ignore[misc]
         self._painted_at = self._place_on_screen()
+
+    def _is_overdue(self) -> bool:
+        global _overdue_at
+        if self._times_passed_over < MOST_SKIPPED or _overdue_at == turns().began:
+            return False
+        _overdue_at = turns().began
+        return True
 
     def hideEvent(self, event: QHideEvent) -> None:
         self._painted_at = None

@@ -455,7 +455,7 @@ class Window(QMainWindow):
     def _save(self) -> None:
         self.settings.set(SELECTION_KEY, self.selection.remember())
         self.settings.set_state(GEOMETRY_KEY, self.saveGeometry())
-        self.settings.flush()
+        self.settings.write_beside()
 
     def close(self) -> bool:
         """Closes without a question; trainers go on. What a person does is `leave`."""
@@ -483,6 +483,7 @@ class Window(QMainWindow):
         self._save_soon.stop()
         self.watchdog.close()
         self._save()
+        self.settings.flush()
         if self.rooms is not None:
             self.rooms.close()
         self.background.close()

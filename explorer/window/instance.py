@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,8 +53,6 @@ def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QO
     """From here on a second start with this workspace makes this window come forward; no bell outlives its window."""
     from PySide6.QtNetwork import QLocalServer
 
-    take_dead_bells_down(Path(QDir.tempPath()))
-
     server = QLocalServer(parent)
     server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
     QLocalServer.removeServer(_name(folder))
@@ -66,6 +65,8 @@ def answer_the_bell(folder: Path, come_forward: Callable[[], object], parent: QO
 
     server.newConnection.connect(answer)
     server.listen(_name(folder))
+    # A folder for temporary files may hold thousands.
+    threading.Thread(target=take_dead_bells_down, args=(Path(QDir.tempPath()),), name="bells", daemon=True).start()
     # The window may still be referred to when the program ends, and then nobody deletes the server.
     QCoreApplication.instance().aboutToQuit.connect(server.close)
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.turns import turns
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.evaluate.plots import Curve, CurvePlot
 from explorer.widgets.elided_label import ElidedLabel
@@ -52,14 +53,16 @@ class EfficiencyPane(QWidget):
             picker.picked.connect(lambda _key: self.groups.ask())
         self._lay_out()
         self.show_found(NOTHING)
+        turns().later(self, lambda: self.plot, unseen=True)
 
     @property
     def plot(self) -> CurvePlot:
-        """The curves; made when they are first drawn, for a plot takes long to build."""
+        """The curves; made when nothing else is to be done, for a plot takes long to build."""
         if self._plot is None:
             self._plot = CurvePlot(
                 "evaluate-efficiency-plot", "Accuracy over pairs seen", x_label="Pairs seen (thousands)", y_label=""
             )
+            self._plot.setVisible(self.chart is not None)
             self._column.insertWidget(self._column.count() - 1, self._plot, 1)
         return self._plot
 
