@@ -19,6 +19,7 @@ from explorer.settings import Settings
 from explorer.turns import turns
 from explorer.views import VIEWS, Place
 from explorer.watchdog import Watchdog
+from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
@@ -348,6 +349,7 @@ class Window(QMainWindow):
     def show_keys(self) -> None:
         """Opens the cheat sheet."""
         keys = self.actions_by_group.keys()
+        keys["Window"] = [*keys["Window"], (banner.KEY, "To the buttons of the message, and back")]
         view = self.pages.open_view
         if view is not None:
             own = [(a.shortcut().toString(), a.text()) for a in view.actions_for_palette()]
