@@ -15,7 +15,11 @@ from explorer.jobs.news import working
 from trainer.store import RunRow, Workspace
 
 PATIENCE_MS: Final = 15_000
-"""How long a trainer that was asked to stop may go on before its run counts as deaf, and it is asked by a signal."""
+"""How long a trainer that was asked to stop may go on before its run counts as deaf, and it is asked by a signal.
+
+One whose steps take long may go on for `STEPS` of them.
+"""
+STEPS: Final = 3
 LAST_MS: Final = 12_000
 """How long its person has from then on to call the end off: with what ending takes, no Stop takes more than 30 s."""
 SAVING_MS: Final = 15_000
@@ -123,7 +127,7 @@ class Patience(QObject):
         for run in asked - self._requests.keys():
             request = _Request(QTimer(self, singleShot=True))
             request.timer.timeout.connect(partial(self._due, run, request))
-            request.timer.start(PATIENCE_MS)
+            request.timer.start(patience_ms(at_work[run]))
             self._requests[run] = request
 
     def close(self) -> None:
@@ -184,6 +188,13 @@ class Patience(QObject):
             self.went_deaf.emit(run)
         else:
             self.overdue.emit(run)
+
+
+def patience_ms(row: RunRow) -> int:
+    """How long the trainer of a run may take to hear that it is to stop: it listens between steps only."""
+    left = row.total_steps - row.step
+    step_ms = 1e3 * row.eta_s / left if row.eta_s and left > 0 else 0.0
+    return round(max(PATIENCE_MS, STEPS * step_ms))
 
 
 def _busy(before: Look | None, now: Look) -> str:

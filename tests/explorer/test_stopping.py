@@ -418,6 +418,16 @@ def test_the_words(known: list[patience.Deaf], words: str):
     assert stopping.next_words(known, max(len(known), 1)) == words
 
 
+@pytest.mark.parametrize(
+    ("eta_s", "step", "expected"),
+    [(None, 0, 15.0), (100.0, 0, 15.0), (4_000.0, 0, 120.0), (60.0, 99, 180.0), (1.0, 100, 15.0)],
+)
+def test_slow_steps_are_given_time(workspace: Workspace, eta_s: float | None, step: int, expected: float):
+    run = workspace.create_run(config.Run(name="slow"))
+    workspace.change_run(run, step=step, total_steps=100, eta_s=eta_s)
+    assert patience.patience_ms(workspace.run(run)) == 1_000 * expected
+
+
 def test_the_words_of_the_end():
     assert stopping.resume_words([1_200]) == "It can be resumed from step 1,200."
     assert stopping.resume_words([None]) == "It had no checkpoint yet: resumed, it begins anew."
