@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from trainer.charts import SAME, ChartError
@@ -82,6 +83,31 @@ def step_that_embeds(
     choose = f"Choose step {' or '.join(str(one) for one in both)}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
     raise ChartError(f"Run {run.name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Which checkpoint embeds a question for a snapshot.
+
+    Attributes:
+        step: Of the checkpoint to ask for; None is the last one.
+        note: What to say where it is not the snapshot's own step; empty if it is.
+    """
+
+    step: int | None
+    note: str
+
+
+def embedder_of(workspace: Workspace, chosen: SnapshotRow) -> Embedder:
+    """The snapshot's own checkpoint if it is kept, else the last one, with a word about it."""
+    kept = [checkpoint.step for checkpoint in workspace.checkpoints(chosen.run)]
+    if chosen.step in kept or not kept:
+        return Embedder(chosen.step if kept else None, "")
+    return Embedder(
+        None,
+        f"No checkpoint of step {chosen.step:,} is kept: the question is embedded by step {max(kept):,}, "
+        "so hits of earlier snapshots mean little.",
+    )
 
 
 def _preference(row: SnapshotRow) -> tuple[int, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     """
     from trainer.answer import OpenModels
     from trainer.charts.search import search
-    from trainer.charts.snapshots import choose_snapshot, sides
+    from trainer.charts.snapshots import choose_snapshot, embedder_of, sides
     from trainer.embed import embed_files, embed_sentences
 
     if not args.runs:
@@ -80,8 +81,10 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     models, charts = OpenModels(workspace), []
     for ref, step in sides(args.runs, args.step, args.step_b):
         row, view = workspace.run(ref), vars(view_of(args)) | {"step": step}
-        snapshot = choose_snapshot(workspace, row, **view)
-        opened = models.get(row.id, _checkpoint(workspace, row.id, snapshot.step)).opened
+        by = embedder_of(workspace, choose_snapshot(workspace, row, **view))
+        if by.note:
+            print(f"{row.name}: {by.note}", file=sys.stderr)
+        opened = models.get(row.id, by.step).opened
         if args.text:
             vector = embed_sentences(opened, [args.text])[0]
         else:
@@ -92,11 +95,6 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         options = {**view, "target": args.target, "k": args.k, "csls": args.csls}
         charts.append(search(workspace, row.id, vector, **options))
     return args.text or args.image.name, charts
-
-
-def _checkpoint(workspace: Workspace, run: int, step: int) -> int | None:
-    """The step itself where a checkpoint is kept; else the last: None."""
-    return step if any(c.step == step for c in workspace.checkpoints(run)) else None
 
 
 def _build_indices(workspace: Workspace, args: argparse.Namespace) -> None:

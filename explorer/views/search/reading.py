@@ -10,7 +10,7 @@ import numpy as np
 from explorer.widgets.working import Ticket
 from trainer.charts.hubness import Hubness, hubness
 from trainer.charts.search import Hits, Target, search
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import Embedder, choose_snapshot, embedder_of
 from trainer.store import Workspace
 
 
@@ -27,34 +27,15 @@ class Where:
     k: int
 
 
-@dataclass(frozen=True)
-class Embedder:
-    """Which checkpoint embeds the question for a snapshot.
-
-    Attributes:
-        step: Of the checkpoint to ask for; None is the last one.
-        note: What to say where it is not the snapshot's own step; empty if it is.
-    """
-
-    step: int | None
-    note: str
-
-
 def embedder(workspace: Workspace, where: Where) -> Embedder:
-    """The snapshot's own checkpoint if it is kept, else the last one, with a word about it.
+    """The checkpoint that embeds the question.
 
     Raises:
         ChartError: There is no such snapshot.
     """
     row = workspace.run(where.run)
-    chosen = choose_snapshot(workspace, row, step=where.step, dataset=where.dataset, split=where.split)
-    kept = [checkpoint.step for checkpoint in workspace.checkpoints(where.run)]
-    if chosen.step in kept or not kept:
-        return Embedder(chosen.step if kept else None, "")
-    return Embedder(
-        None,
-        f"No checkpoint of step {chosen.step:,} is kept: the question is embedded by step {max(kept):,}, "
-        "so hits of earlier snapshots mean little.",
+    return embedder_of(
+        workspace, choose_snapshot(workspace, row, step=where.step, dataset=where.dataset, split=where.split)
     )
 
 

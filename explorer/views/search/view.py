@@ -21,12 +21,13 @@ from explorer.views.search.hubs import Hubs
 from explorer.views.search.method import METHOD
 from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
-from explorer.views.search.reading import Embedder, Where, embedder, find, read_hubs
+from explorer.views.search.reading import Where, embedder, find, read_hubs
 from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.hubness import Hubness
 from trainer.charts.search import Hits
+from trainer.charts.snapshots import Embedder
 from trainer.messages import EmbedImages, EmbedTexts, Failure
 from trainer.problem import Problem
 

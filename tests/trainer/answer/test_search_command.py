@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
             assert [int(row["row"]) for row in written if row["run"] == str(run)] == expected
     assert main(["search", "--text", "a star", "--runs", "1", "--csls", *space]) == 0
     assert "first 24 of 24 images, exact" in capsys.readouterr().out
+
+
+def test_a_question_that_another_checkpoint_embeds_says_so(
+    asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    question = ["search", "--text", "a star", "--runs", "1", "--workspace", str(asked.folder)]
+    assert main(question) == 0
+    assert "checkpoint" not in capsys.readouterr().err
+    kept = Workspace.checkpoints
+    # As if the snapshot were of an earlier step, whose checkpoint is gone.
+    monkeypatch.setattr(
+        Workspace, "checkpoints", lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)]
+    )
+    assert main(question) == 0
+    assert "No checkpoint of step" in capsys.readouterr().err
 
 
 def test_what_cannot_be_asked_is_said(asked: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
