@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -87,7 +87,8 @@ def write_csv(path: Path, table: Rows) -> None:
 def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
     """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata.
 
-    A column with both has its numbers under its own name and its texts under `NAME_text`.
+    A column with both has its numbers under its own name and its texts under `NAME_text` (`NAME_text_text` and so on
+    where that is a column of its own).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -98,8 +99,15 @@ def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
         texts = [value if isinstance(value, str) else None for value in values]
         numbers = [None if isinstance(value, str) else value for value in values]
         mixed = any(text is not None for text in texts) and any(number is not None for number in numbers)
-        arrays |= {name: _typed(numbers), f"{name}_text": _typed(texts)} if mixed else {name: _typed(values)}
+        arrays[name] = _typed(numbers if mixed else values)
+        if mixed:
+            arrays[_name_of_texts(name, {*table.header, *arrays})] = _typed(texts)
     pq.write_table(pa.table(arrays).replace_schema_metadata({"command": command}), path)
+
+
+def _name_of_texts(column: str, taken: Collection[str]) -> str:
+    name = f"{column}_text"
+    return _name_of_texts(name, taken) if name in taken else name
 
 
 def _typed(values: Sequence[Any]) -> Any:

@@ -104,3 +104,15 @@ def test_numbers_beside_words_stay_numbers(tmp_path: Path) -> None:
         "much": [1.5, None, None],
         "much_text": [None, "1.6 %", None],
     }
+
+
+def test_words_beside_numbers_take_the_place_of_no_other_column(tmp_path: Path) -> None:
+    table = Rows(("n", "n_text", "n_text_text"), [(1, "b", "c"), ("a", 2, "d")])
+    write_parquet(tmp_path / "t.parquet", table)
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "n": [1, None],
+        "n_text_text_text": [None, "a"],
+        "n_text": [None, 2],
+        "n_text_text_text_text": ["b", None],
+        "n_text_text": ["c", "d"],
+    }
