@@ -47,7 +47,7 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
     row = workspace.run(run)
     if workspace.is_alive(run) or not workspace.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
-    command = [sys.executable, "-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+    command = [sys.executable, *_words(workspace, run)]
     try:
         with (row.folder / "log.txt").open("ab") as log:
             process = _spawn(command, log, **_sight(slot))
@@ -81,8 +81,9 @@ def detach(command: list[str], log: Path) -> int:
 def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
 
-    Somebody who holds the database does not keep it training: it then hears of the wish by a signal. Whether it had
-    to be told so.
+    One that is starting ends at once: it has nothing to save, and what holds it up may hold it up for ever. Somebody
+    who holds the database does not keep a run training: its trainer then hears of the wish by a signal. Whether it
+    had to be told so.
 
     Args:
         workspace: Where the run is.
@@ -92,11 +93,14 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     Raises:
         DatabaseBusy: The wish could not be told, for the database is locked.
     """
-    if workspace.run(run).status == "queued" and workspace.unqueue(run):
+    status = workspace.run(run).status
+    if status == "queued" and workspace.unqueue(run):
         return False
     asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
     try:
         asking.ask(run, "stop" if after == "step" else "stop-epoch")
+        if status == "starting" and after == "step":
+            _call_back(workspace, run)
     except DatabaseBusy:
         if after != "step" or not remind(workspace, run):
             raise
@@ -127,11 +131,11 @@ def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
 def kill(workspace: Workspace, run: int) -> bool:
     """Ends the run's trainer at once; what it did since its last checkpoint is lost. Whether it is gone.
 
-    The signal goes only to the process that holds the run's lock and has the number, start and boot in its row.
+    The signal goes only to the process that `trainer_of` names.
     """
     gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
-    return gone or not workspace.is_alive(run)
+    return gone or not _is_there(workspace, run)
 
 
 def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
@@ -148,23 +152,57 @@ def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> boo
 def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
     """Ends the run's trainer against its will: SIGTERM, then a kill after `grace_s`. Whether it is gone.
 
-    Signals go only to the process that holds the run's lock and has the number, start and boot in its row; a
-    number that another program has by now is left alone.
+    Signals go only to the process that `trainer_of` names; a number that another program has by now is left alone.
     """
     gone = _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s)
     killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
     if killed:
         _say_why(workspace, run)
-    return gone or killed or not workspace.is_alive(run)
+    return gone or killed or not _is_there(workspace, run)
 
 
 def trainer_of(workspace: Workspace, run: int) -> Identity | None:
-    """The living process that trains the run; None when there is none or it is not the one the row names."""
-    claimed = workspace.claimant(run)
-    if claimed is None or not workspace.is_alive(run):
+    """The living process that trains the run, or was started to; None when there is none.
+
+    One that trains holds the run's lock and has the number, start and boot in its row. One that was started and has not
+    begun holds nothing yet: it has the number and start in the row, and its command line names the run.
+    """
+    if workspace.is_alive(run):
+        claimed = workspace.claimant(run)
+        return claimed if claimed is not None and identity(claimed.pid) == claimed else None
+    return _starting(workspace, run)
+
+
+def _starting(workspace: Workspace, run: int) -> Identity | None:
+    launched = workspace.launched(run)
+    found = identity(launched[0]) if launched is not None else None
+    if launched is None or found is None or found.start_ticks != launched[1]:
         return None
-    return claimed if identity(claimed.pid) == claimed else None
+    import psutil
+
+    *words, folder = _words(workspace, run)
+    try:
+        *told, last = psutil.Process(found.pid).cmdline() or [""]
+    except psutil.Error:
+        return None
+    return found if told[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
+
+
+def _call_back(workspace: Workspace, run: int) -> None:
+    """Ends the trainer that was started for the run, if it has not begun."""
+    process = _starting(workspace, run)
+    if process is not None and _send(process, signal.SIGTERM) and _gone(workspace, run, 5.0):
+        _reconcile(workspace)
+
+
+def _words(workspace: Workspace, run: int) -> list[str]:
+    """What Python is told, to train the run."""
+    return ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+
+
+def _is_there(workspace: Workspace, run: int) -> bool:
+    return workspace.is_alive(run) or _starting(workspace, run) is not None
 
 
 def _reconcile(workspace: Workspace) -> None:
@@ -221,7 +259,10 @@ def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
     # A window that trains a run itself does not end itself.
     if process is None or process.pid == os.getpid():
         return False
-    number = signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL
+    return _send(process, signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL)
+
+
+def _send(process: Identity, number: signal.Signals) -> bool:
     try:
         if hasattr(os, "pidfd_open"):
             # A descriptor cannot come to mean another process between the check and the signal.
@@ -241,7 +282,7 @@ def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
 
 def _gone(workspace: Workspace, run: int, wait_s: float) -> bool:
     deadline = time.monotonic() + wait_s
-    while workspace.is_alive(run):
+    while _is_there(workspace, run):
         if time.monotonic() >= deadline:
             return False
         time.sleep(POLL_S)

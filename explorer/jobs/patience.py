@@ -138,7 +138,7 @@ class Patience(QObject):
         self._own.clear()
 
     def _is_asked(self, row: RunRow) -> bool:
-        # A trainer that is starting yet can neither hear nor be signalled: its time begins when it can.
+        # A trainer that is starting is ended by the wish; one that had just begun hears of it like any other.
         if row.status == "starting":
             return False
         return row.asked == "stop" or row.status == "stopping" or (row.id in self._by_signal and not row.asked)

@@ -54,7 +54,7 @@ def cache() -> Path:
     """The folder of all versions of the drawings; it need not be there."""
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("contrastive-explorer")) / "theme"
+    return Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "theme"
 
 
 def _version(drawings: Mapping[str, bytes]) -> str:

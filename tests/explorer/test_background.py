@@ -200,7 +200,7 @@ def test_threads_end_with_what_started_them(qtbot, owner) -> None:
     before = at_work()
     made = Background()
     made.run(owner, sum, [1], done=lambda _: None)
-    qtbot.waitUntil(lambda: not made.busy)
+    qtbot.waitUntil(lambda: not made.busy)  # noqa: F821 (that it is deleted below is the point)
     assert at_work() == before + 1
     del made
     qtbot.waitUntil(lambda: at_work() == before)

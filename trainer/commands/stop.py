@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     for row in rows:
         if row.active:
             launch.stop(workspace, row.id, after=args.after)
-        if args.kill and workspace.is_alive(row.id):
+        if args.kill and launch.trainer_of(workspace, row.id) is not None:
             launch.kill(workspace, row.id)
     timeout_s = args.timeout if args.timeout is not None else 10.0 if args.force else 60.0
     deadline = time.monotonic() + timeout_s

@@ -106,7 +106,7 @@ def load_umap() -> ModuleType:
     """umap-learn with the machine code of its kernels kept between processes (RENDERING 7: 32 s becomes 5 s)."""
     import platformdirs
 
-    folder = Path(platformdirs.user_cache_dir("contrastive-explorer")) / "numba"
+    folder = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

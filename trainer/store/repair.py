@@ -44,7 +44,7 @@ def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
         # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
         if not folder.is_dir() and row["pid"] and identity(row["pid"]) == _claimed(row):
             continue
-        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=how_it_ended(folder)):
+        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=_said(row, folder)):
             workspace.catch_up(row["id"])
             changed.append(workspace.run(row["id"]))
     return changed
@@ -142,6 +142,12 @@ def _given_up(row: Mapping[str, Any]) -> bool:
     since = row["launched_at"] if row["launched_at"] is not None else row["created_at"]
     # A clock that was set back must not keep a dead start alive for a day.
     return row["launched_pid"] is None and not 0 <= time.time() - since <= STARTING_S
+
+
+def _said(row: Mapping[str, Any], folder: Path) -> Mapping[str, Any] | None:
+    if row["status"] == "starting" and row["asked"] == "stop":
+        return {"status": "stopped", "reason": "Stopped before it began."}
+    return how_it_ended(folder)
 
 
 def _reason(row: Mapping[str, Any], folder: Path) -> str:

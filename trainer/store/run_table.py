@@ -226,6 +226,13 @@ class RunTable:
             row = connection.execute(query).first()
         return None if row is None or None in (row.pid, row.start_ticks) else Identity(*row)
 
+    def launched(self, run: int) -> tuple[int, int] | None:
+        """Number and start of the process that was started for the run, as long as nobody has claimed it."""
+        with self._database.read() as connection:
+            query = select(_RUN.launched_pid, _RUN.launched_ticks).where((_RUN.id == run) & (_RUN.status == "starting"))
+            row = connection.execute(query).first()
+        return None if row is None or None in tuple(row) else (row.launched_pid, row.launched_ticks)
+
     def beat(self, run: int, progress: Mapping[str, Any]) -> None:
         """Writes a sign of life; not durable, the next one is seconds away."""
         values = {**progress, "beats": _RUN.beats + 1, "heartbeat_at": time.time()}
@@ -256,7 +263,7 @@ class RunTable:
         ended_at = expected["heartbeat_at"] or time.time()
         sitting_s = max(ended_at - expected["sitting_at"], 0.0) if expected["sitting_at"] else 0.0
         same = (_RUN.status == expected["status"]) & _RUN.pid.is_not_distinct_from(expected["pid"])
-        same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"])
+        same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"]) & (_RUN.asked == expected["asked"])
         values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
         values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
         values |= {name: value for name, value in (said or {}).items() if name in _AT_THE_END}

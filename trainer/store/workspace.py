@@ -313,6 +313,10 @@ class Workspace:
         """The process that claimed the run last and has not said that it ended; it may be dead all the same."""
         return self._runs.claimant(run)
 
+    def launched(self, run: int) -> tuple[int, int] | None:
+        """Number and start of the process that was started for the run, as long as nobody has claimed it."""
+        return self._runs.launched(run)
+
     def reconcile(self) -> list[RunRow]:
         """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s."""
         from trainer.store.repair import reconcile

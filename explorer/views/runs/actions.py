@@ -70,7 +70,7 @@ DEEDS: Final[dict[str, Deed]] = {
         "ban",
         "",
         "End the trainer at once; what it did since its last checkpoint is lost",
-        lambda runs: any(working(run) and run.status != "starting" for run in runs),
+        lambda runs: any(working(run) for run in runs),
     ),
     "queue-up": Deed("Earlier in the queue", "chevron-up", "Alt+Up", "One place up; runs can be dragged, too", _queued),
     "queue-down": Deed("Later in the queue", "chevron-down", "Alt+Down", "One place down", _queued),

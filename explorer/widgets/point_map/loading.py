@@ -56,7 +56,7 @@ def cache_folder() -> Path:
     """Where numba keeps what it compiled: the person's cache, since the package may not be writable."""
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("contrastive-explorer")) / "numba"
+    return Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
 
 
 def _compile_beside() -> None:

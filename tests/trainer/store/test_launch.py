@@ -145,3 +145,69 @@ def test_a_process_is_told_from_a_later_one_of_the_same_number():
     _wait(lambda: identity(child.pid) is None)
     child.wait()
     assert identity(child.pid) is None
+
+
+SLEEPER = "#!{python}\nimport time\ntime.sleep(60)\n"
+"""Hangs before it has claimed its run, like a trainer whose libraries are on a drive that does not answer."""
+
+
+def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny, stand_in):
+    stand_in(SLEEPER)
+    number = workspace.create_run(tiny)
+    pid = launch.start_detached(workspace, number)
+    assert launch.trainer_of(workspace, number) == identity(pid)
+    launch.stop(workspace, number)
+    assert launch.wait_until_ended(workspace, number, timeout_s=5)
+    row = workspace.run(number)
+    assert (row.status, row.reason, row.asked) == ("stopped", "Stopped before it began.", "")
+    assert identity(pid) is None
+
+
+@pytest.mark.parametrize("end", [launch.kill, launch.end])
+def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, stand_in, end):
+    stand_in(SLEEPER)
+    number = workspace.create_run(tiny)
+    pid = launch.start_detached(workspace, number)
+    assert end(workspace, number)
+    assert identity(pid) is None
+    row = workspace.run(number)
+    assert (row.status, row.reason) == ("interrupted", "The trainer ended before it began. It left no words.")
+
+
+def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, tiny, stand_in):
+    stand_in(SLEEPER)
+    number = workspace.create_run(tiny)
+    pid = launch.start_detached(workspace, number)
+    launch.stop(workspace, number, after="epoch")
+    assert workspace.run(number).status == "starting"
+    assert launch.trainer_of(workspace, number) == identity(pid)
+    assert launch.kill(workspace, number)
+
+
+@pytest.mark.parametrize("forged", ["number", "ticks", "run"])
+def test_no_signal_reaches_a_process_that_was_not_started_for_the_run(workspace, tiny, stand_in, forged):
+    stand_in(SLEEPER)
+    number, other = workspace.create_run(tiny), workspace.create_run(tiny)
+    pid = launch.start_detached(workspace, number)
+    now = identity(pid)
+    bystander = subprocess.Popen([sys.executable, "-m", "trainer", "fit"])
+    try:
+        if forged == "run":
+            assert workspace.begin_launch(other)
+            workspace.change_run(other, launched_pid=pid, launched_ticks=now.start_ticks)
+            asked = other
+        else:
+            seen = identity(bystander.pid)
+            ticks = seen.start_ticks + (forged == "ticks")
+            workspace.change_run(number, launched_pid=bystander.pid, launched_ticks=ticks)
+            asked = number
+        assert launch.trainer_of(workspace, asked) is None
+        launch.stop(workspace, asked)
+        launch.kill(workspace, asked)
+        time.sleep(0.05)
+        assert bystander.poll() is None
+        assert identity(pid) == now
+    finally:
+        for process in (bystander.pid, pid):
+            os.kill(process, signal.SIGKILL)
+        bystander.wait()
