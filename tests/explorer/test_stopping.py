@@ -240,6 +240,26 @@ def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Win
     assert jobs.deaf(run) is None
 
 
+@pytest.mark.parametrize(("deed", "ends"), [("stop", "stopped"), ("kill", "interrupted")])
+def test_a_trainer_that_hangs_while_it_starts(
+    qtbot: QtBot, window: Window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, deed: str, ends: str
+):
+    def hang(command: list[str], log: object, more: object = None) -> subprocess.Popen:
+        words = [sys.executable, "-c", "import time; time.sleep(60)", *command[1:]]
+        return subprocess.Popen(words, start_new_session=True)
+
+    monkeypatch.setattr(launch, "_spawn", hang)
+    run = workspace.create_run(config.Run(name="from a dead drive"))
+    process = launch.start_detached(workspace, run)
+    jobs, view = window.rooms.jobs, window.pages.open_view
+    wait_for(qtbot, jobs, run, "starting")
+    view.table.choose([run])
+    view.actions_of_runs[deed].trigger()
+    wait_for(qtbot, jobs, run, ends)
+    assert identity(process) is None
+    assert "before it began" in jobs.run(run).reason
+
+
 def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=60_000)
     jobs, banner = window.rooms.jobs, window.banner
