@@ -83,6 +83,7 @@ class Watch:
         self._best: float | None = None
         self._best_step: int | None = None
         self._saved_step: int | None = None
+        self._measured_step: int | None = None
         self._pace = _Pace()
         self._sitting = _Sitting(0)
         total = training.total_steps
@@ -152,8 +153,11 @@ class Watch:
             self.save()
 
     def evaluate(self) -> None:
-        """Measures now, because a person asked for it."""
-        self._measure()
+        """Measures now, for a person asked for it, unless this step is measured; what is the best so far is kept."""
+        if self._measured_step != self._training.step and self._measure():
+            self.save()
+            # The step may have been saved before it was known to be the best.
+            self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
 
     def save(self) -> None:
         """Writes a checkpoint of this step, unless it is there, and removes those no longer needed."""
@@ -204,11 +208,14 @@ class Watch:
         """Pauses, alive and with the model in memory, until the wish to pause is gone."""
         self._log.status("paused")
         self._speech.say(f"paused after step {self._training.step}")
-        while wishes.now() == "pause":
+        # It has saved before it paused.
+        while (wish := wishes.now()) in ("pause", "save", "evaluate"):
+            if wish == "evaluate":
+                self.evaluate()
             self._tell("paused")
             time.sleep(REST_S)
         self._sitting = _Sitting(self._training.step)
-        if wishes.now() != "stop":
+        if wish != "stop":
             self._log.status("running")
             self._speech.say("going on")
 
@@ -275,6 +282,7 @@ class Watch:
         if self._batch is not None and step in self._snapshot_steps:
             self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
         self._written(lambda: self._log.scalars(step, found))
+        self._measured_step = step
         line = _alone_line if alone else _line
         self._speech.say(line(step, self._training.total_steps, found))
         return self._judge(found.get(self._headline, math.nan))

@@ -158,20 +158,23 @@ class RunLog:
         """What the person asked for: `stop`, `stop-epoch`, `pause`, `save`, `evaluate` or nothing.
 
         `stop`, `stop-epoch` and `pause` stay until they are taken back or the run ends; `save` and `evaluate` are
-        told once.
+        told once, and what stays does so beside them.
         """
         self._flush_when_due()
         now = time.monotonic()
         if now - self._asked_at < ASKED_S:
-            return "" if self._asked in _MOMENTARY else self._asked
+            return self._asked
         self._asked_at = now
         try:
-            self._asked = self._workspace.asked_of(self.run.id)
-            if self._asked in _MOMENTARY:
-                self._workspace.answered(self.run.id, self._asked)
+            found = self._workspace.asked_of(self.run.id)
+            if found in _MOMENTARY:
+                # The row has room for one wish: this one stood in the place of that which stays.
+                self._workspace.answered(self.run.id, found, then=self._asked)
+                return found
         except StoreError:
-            self._asked = ""
-        return self._asked
+            return self._asked
+        self._asked = found
+        return found
 
     def tell(self, phase: str) -> None:
         """Shows another phase at the same step."""

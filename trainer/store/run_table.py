@@ -209,10 +209,10 @@ class RunTable:
         with self._database.write() as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
 
-    def answered(self, run: int, what: str) -> None:
-        """Takes the flag down, unless the person has asked for something else by now."""
+    def answered(self, run: int, what: str, *, then: str = "") -> None:
+        """Puts another flag in its place, unless the person has asked for something else by now."""
         with self._database.write() as connection:
-            connection.execute(update(schema.run).where((_RUN.id == run) & (_RUN.asked == what)).values(asked=""))
+            connection.execute(update(schema.run).where((_RUN.id == run) & (_RUN.asked == what)).values(asked=then))
 
     def asked(self, run: int) -> str:
         """The flag that the trainer reads each step."""

@@ -193,9 +193,9 @@ class Workspace:
         """What the run's trainer is asked for at this moment."""
         return self._runs.asked(run)
 
-    def answered(self, run: int, what: str) -> None:
-        """Takes a wish down that was fulfilled, unless another one has come since."""
-        self._runs.answered(run, what)
+    def answered(self, run: int, what: str, *, then: str = "") -> None:
+        """Puts `then` in the place of a wish that was fulfilled, unless another one has come since."""
+        self._runs.answered(run, what, then=then)
 
     # -- what runs found out -------------------------------------------------------------------------------
 

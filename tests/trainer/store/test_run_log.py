@@ -313,3 +313,21 @@ def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, ti
         assert not (log.folder / "waiting.jsonl").exists()
         assert workspace.run(number).alerts == {}
         log.status("stopped")
+
+
+def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, tiny):
+    number = workspace.create_run(tiny)
+
+    def asked() -> str:
+        log._asked_at = float("-inf")
+        return log.asked()
+
+    with RunLog.claim(workspace, number) as log:
+        workspace.ask(number, "stop-epoch")
+        assert asked() == "stop-epoch"
+        workspace.ask(number, "save")
+        assert [asked(), log.asked(), asked()] == ["save", "stop-epoch", "stop-epoch"]
+        assert workspace.run(number).asked == "stop-epoch"
+        workspace.ask(number, "")
+        assert asked() == ""
+        log.status("stopped")

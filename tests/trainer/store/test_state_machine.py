@@ -79,7 +79,8 @@ class Jobs(RuleBasedStateMachine):
             self.workspace.ask(run, what)
             self.trainers[run]._asked_at = float("-inf")
             assert self.trainers[run].asked() == what
-            self.model[run]["asked"] = "" if what == "save" else what
+            if what != "save":  # which is told once, beside what stays
+                self.model[run]["asked"] = what
 
     @rule(run=runs, status=st.sampled_from(["stopped", "finished", "failed"]))
     def end(self, run: int, status: str) -> None:
