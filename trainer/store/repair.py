@@ -62,9 +62,11 @@ def catch_up(facts: Facts, runs: RunTable, run: RunRow) -> None:
             "evaluation": partial(_evaluation, facts, run),
             "snapshot": partial(_snapshot, facts, run),
             "checkpoint": partial(_checkpoint, facts, run),
+            "no checkpoint": partial(facts.drop_checkpoint, run.id),
             "headline": partial(_headline, runs, run),
             "facts": partial(runs.add_facts, run.id),
             "alert": partial(_alert, runs, run),
+            "no alert": partial(runs.raise_alert, run.id, alert=None),
         },
     )
 
@@ -145,8 +147,9 @@ def _given_up(row: Mapping[str, Any]) -> bool:
 
 
 def _said(row: Mapping[str, Any], folder: Path) -> Mapping[str, Any] | None:
-    if row["status"] == "starting" and row["asked"] == "stop":
-        return {"status": "stopped", "reason": "Stopped before it began."}
+    if row["status"] == "starting":
+        # It had nothing to say yet: what waits in the folder is of the sitting before.
+        return {"status": "stopped", "reason": "Stopped before it began."} if row["asked"] == "stop" else None
     return how_it_ended(folder)
 
 

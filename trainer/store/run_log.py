@@ -100,6 +100,8 @@ class RunLog:
         now = time.time()
         # What an earlier sitting left unsaid comes first: its alerts are not this one's.
         workspace.catch_up(row.id)
+        # Nor is its end, should this one be killed now.
+        spool.forget(row.folder)
         workspace.change_run(
             row.id,
             status="running",
@@ -121,7 +123,6 @@ class RunLog:
             sweep_drafts(row.folder / name)
         log = cls(workspace, workspace.run(row.id), lock)
         log.take_reserve()
-        spool.forget(row.folder)
         return log
 
     @property
@@ -146,9 +147,10 @@ class RunLog:
         self._flush_when_due()
 
     def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:
-        """Tells where the run is; a sign of life is written at most every 2 s, and when the phase changes."""
+        """Tells where the run is; a sign of life is written every 2 s at most, and at a new phase and the last step."""
         news = {"step": step, "total_steps": total_steps, "phase": phase, "eta_s": eta_s}
-        turned = phase != self._progress.get("phase") or step >= total_steps
+        told = self._progress
+        turned = phase != told.get("phase") or (step >= total_steps and step != told.get("step"))
         self._progress = news
         if turned or time.monotonic() - self._beat_at >= HEARTBEAT_S:
             self._beat()
@@ -214,6 +216,7 @@ class RunLog:
     def all_clear(self, kind: str) -> None:
         """Takes an alert back whose cause is gone."""
         self._write(lambda: self._workspace.take_back_alert(self.run.id, kind))
+        self._keep_waiting("no alert", {"kind": kind})
 
     def headline(self, last: float, best: float) -> None:
         """Keeps the run's headline metric in its row, so that a table needs no curves."""
@@ -241,6 +244,7 @@ class RunLog:
     def drop_checkpoint(self, step: int) -> None:
         """Forgets a checkpoint; its folder is the caller's to remove."""
         self._write(lambda: self._workspace.drop_checkpoint(self.run.id, step))
+        self._keep_waiting("no checkpoint", {"step": step})
 
     def kept_checkpoints(self, folders: Mapping[int, Path], *, best: int | None) -> None:
         """Makes the rows those of the folders that are there: a kill may have come between a folder and its row."""

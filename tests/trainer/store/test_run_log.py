@@ -331,3 +331,70 @@ def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, t
         workspace.ask(number, "")
         assert asked() == ""
         log.status("stopped")
+
+
+@pytest.fixture
+def failed(workspace, tiny, monkeypatch) -> int:
+    """A run whose last words wait in its folder though they were read."""
+    monkeypatch.setattr(run_log, "_END_S", 0.2)
+    number = workspace.create_run(tiny)
+    log = RunLog.claim(workspace, number)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    log.status("failed", "No number at step 4.")
+    log.close()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert [row.status for row in workspace.reconcile()] == ["failed"]
+    return number
+
+
+def test_a_trainer_that_dies_before_it_begins_does_not_end_as_the_one_before(workspace, failed):
+    assert workspace.begin_launch(failed)
+    workspace.change_run(failed, launched_pid=os.getpid(), launched_ticks=-1)
+    (row,) = workspace.reconcile()
+    assert row.status == "interrupted"
+    assert "before it began" in row.reason
+
+
+def test_a_trainer_that_dies_while_it_begins_does_not_end_as_the_one_before(workspace, failed, monkeypatch):
+    def die(folder):
+        raise SystemExit("as if killed")
+
+    monkeypatch.setattr(run_log, "sweep_drafts", die)
+    with pytest.raises(SystemExit):
+        RunLog.claim(workspace, failed)
+    (row,) = workspace.reconcile()
+    assert row.status == "interrupted"
+    assert "without saying why" in row.reason
+
+
+def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=9, total_steps=10, phase="training")
+        for _ in range(50):
+            log.progress(step=10, total_steps=10, phase="evaluating")
+        assert workspace.run(number).step == 10
+        assert workspace.run(number).beats < 5
+        log.status("finished")
+
+
+def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, tiny, monkeypatch):
+    monkeypatch.setattr(run_log, "_END_S", 0.2)
+    number = workspace.create_run(tiny)
+    log = RunLog.claim(workspace, number)
+    for step in (1, 2):
+        log.checkpoint(step, log.folder / "checkpoints" / f"step_00000{step}")
+    log.alert("disk", "Nearly full.", 2)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    log.drop_checkpoint(1)
+    log.all_clear("disk")
+    log.status("finished")
+    log.close()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    workspace.reconcile()
+    assert [c.step for c in workspace.checkpoints(number)] == [2]
+    assert workspace.run(number).alerts == {}
