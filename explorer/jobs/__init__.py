@@ -251,7 +251,7 @@ class Jobs(QObject):
             self._workspace,
             run,
             done=partial(self._ended_by_force, run),
-            failed=lambda error: self.failed.emit(sentence(error)),
+            failed=partial(self._not_ended, run),
             key=f"end {run}",
             urgent=urgent,
         )
@@ -383,9 +383,18 @@ class Jobs(QObject):
     def _ended_by_force(self, run: int, gone: bool) -> None:
         row = self.run(run)
         if not gone and row is not None:
-            self._patience.wait(run)
+            self._go_on_after_all(run)
             self.failed.emit(f"The trainer of {row.name} could not be ended: it is not the process this run started.")
         self.poll()
+
+    def _not_ended(self, run: int, error: Exception) -> None:
+        self._go_on_after_all(run)
+        self.failed.emit(sentence(error))
+
+    def _go_on_after_all(self, run: int) -> None:
+        """A run that could not be ended is not counted down any more; Stop tries it again."""
+        self._patience.wait(run)
+        self._forced.pop(run, None)
 
     def _ended(self, runs: Sequence[RunRow]) -> list[RunRow]:
         before = {row.id for row in self._runs if working(row)}

@@ -20,6 +20,8 @@ PATIENCE_MS: Final = 15_000
 One whose steps take long may go on for `STEPS` of them.
 """
 STEPS: Final = 3
+MOST_MS: Final = 2**31 - 1
+"""The longest time that a timer of Qt takes."""
 LAST_MS: Final = 12_000
 """How long its person has from then on to call the end off: with what ending takes, no Stop takes more than 30 s."""
 SAVING_MS: Final = 15_000
@@ -59,7 +61,7 @@ class Patience(QObject):
     elsewhere, or closed the window, is not there to say that it is to be waited for.
 
     Signals:
-        went_deaf: A run goes on though it was asked, or is now waited for since it saves.
+        went_deaf: A run goes on though it was asked, or is seen at something now that is waited for.
         overdue: A run is to be ended.
     """
 
@@ -181,20 +183,25 @@ class Patience(QObject):
         if self._requests.get(run) is not request or not request.ends:
             return
         # Signs of life alone are no reason to wait: who gives them between steps makes steps it was told not to make.
-        request.busy = _busy(request.look, found)
+        before, request.busy = request.busy, _busy(request.look, found)
         request.look = found
-        if request.busy:
-            request.timer.start(SAVING_MS)
-            self.went_deaf.emit(run)
-        else:
+        if not request.busy:
             self.overdue.emit(run)
+            return
+        request.timer.start(SAVING_MS)
+        # An evaluation may take an hour: that it goes on is no news.
+        if request.busy != before:
+            self.went_deaf.emit(run)
 
 
 def patience_ms(row: RunRow) -> int:
-    """How long the trainer of a run may take to hear that it is to stop: it listens between steps only."""
+    """How long the trainer of a run may take to hear that it is to stop: it listens between steps only.
+
+    One that pauses makes none, and listens all the time; what it estimates counts the pause as if it had trained.
+    """
     left = row.total_steps - row.step
-    step_ms = 1e3 * row.eta_s / left if row.eta_s and left > 0 else 0.0
-    return round(max(PATIENCE_MS, STEPS * step_ms))
+    step_ms = 1e3 * row.eta_s / left if row.eta_s and left > 0 and row.status != "paused" else 0.0
+    return round(min(max(PATIENCE_MS, STEPS * step_ms), MOST_MS))
 
 
 def _busy(before: Look | None, now: Look) -> str:

@@ -96,6 +96,7 @@ class Banner(QFrame):
             other: What can be done instead.
         """
         self._tone, self._details = tone, details
+        held = self._held()
         self.message.setText(message)
         self.next.setText(next_step)
         self.next.setVisible(bool(next_step))
@@ -107,6 +108,9 @@ class Banner(QFrame):
                 button.setText(act[0])
                 button.setAccessibleName(act[0])
                 self._acts[button] = act[1]
+        if held is not None and self._held() != held:
+            # Space was to do what the button said before: it must not end a run.
+            (self.other if self.other in self._acts else self.dismiss).setFocus()
         self.setProperty("tone", tone)
         self.style().unpolish(self)
         self.style().polish(self)
@@ -141,6 +145,10 @@ class Banner(QFrame):
     def _has_keys(self) -> bool:
         widget = self.window().focusWidget()
         return widget is not None and self.isAncestorOf(widget)
+
+    def _held(self) -> tuple[QPushButton, str] | None:
+        """The button that has the keys, and what it says."""
+        return next(((button, button.text()) for button in self._acts if button is self.window().focusWidget()), None)
 
     def _take_keys(self) -> None:
         """To the last button, which does the least harm; a second time back to where the keys were."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TICK_MS: Final = 250
 """How soon after its end a run is no longer counted down, at most."""
+UNKNOWN: Final = -1
+"""In place of a step: the store did not say what is kept."""
 
 
 class Stopping(QObject):
@@ -29,7 +31,7 @@ class Stopping(QObject):
         self._deaf: dict[int, RunRow] = {}
         self._ended: dict[str, int | None] = {}
         self._words = self._ended_words = ""
-        self._covered = False
+        self._covered = self._closed = self._untold = False
         self._clock = QTimer(self, interval=TICK_MS, timeout=self._go_on)
         self._jobs.went_deaf.connect(self._tell)
         self._jobs.runs_changed.connect(self._go_on)
@@ -47,7 +49,7 @@ class Stopping(QObject):
             self._context.workspace,
             run.id,
             done=partial(self._tell_ended, run.name),
-            failed=lambda _: self._tell_ended(run.name, None),
+            failed=lambda _: self._tell_ended(run.name, UNKNOWN),
             key=f"kept of {run.id}",
             urgent=True,
         )
@@ -67,6 +69,7 @@ class Stopping(QObject):
     def _show(self) -> None:
         known = self._known()
         self._words = asked_words([run.name for run, _ in known])
+        self._closed = False
         automatic = any(deaf is not None and deaf.left_s is not None for _, deaf in known)
         self._banner.tell(
             self._words,
@@ -77,16 +80,19 @@ class Stopping(QObject):
         )
 
     def _next(self, known: Sequence[tuple[RunRow, Deaf | None]]) -> str:
-        return next_words([deaf for _, deaf in known if deaf is not None], len(known))
+        return next_words([(run.name, deaf) for run, deaf in known])
 
     def _go_on(self) -> None:
-        """Counts down; forgets runs that ended; comes back when other news that lay over this is gone."""
+        """Counts down; forgets runs that ended; comes back when other news that lay over this is gone.
+
+        What its person has closed stays closed.
+        """
         before = len(self._deaf)
         self._deaf = {run: row for run, row in self._deaf.items() if self._jobs.deaf(run) is not None}
         known = self._known()
         if not any(deaf is not None and deaf.left_s is not None for _, deaf in known):
             self._clock.stop()
-        if not before:
+        if not before and not self._untold:
             return
         if self._banner.amend(self._words, self._next(known)):
             if not self._deaf:
@@ -94,10 +100,14 @@ class Stopping(QObject):
             elif len(self._deaf) != before:
                 self._show()
         elif self._banner.isVisible():
-            self._covered = True
+            self._covered = not self._closed
         elif self._covered and self._clock.isActive():
             self._covered = False
             self._show()
+        else:
+            self._closed = True
+        if self._untold and not self._banner.isVisible():
+            self._show_ended()
 
     def _end(self) -> None:
         for run in list(self._deaf):
@@ -107,6 +117,8 @@ class Stopping(QObject):
         runs = list(self._deaf.values())
         self._jobs.let_go_on([run.id for run in runs])
         self._clock.stop()
+        # That is settled: a run that goes deaf later is told of, and ended, without them.
+        self._deaf = {}
         names = listed([run.name for run in runs])
         self._banner.tell(
             f"{names} is waited for until it stops." if len(runs) == 1 else f"{names} are waited for until they stop.",
@@ -115,8 +127,16 @@ class Stopping(QObject):
         )
 
     def _tell_ended(self, name: str, kept: int | None) -> None:
-        together = self._banner.isVisible() and self._banner.message.text() == self._ended_words
+        shown = self._banner.message.text() if self._banner.isVisible() else ""
+        together = self._untold or (bool(shown) and shown == self._ended_words)
         self._ended = {**(self._ended if together else {}), name: kept}
+        # The choice that others still leave comes first.
+        self._untold = bool(self._deaf) and shown == self._words
+        if not self._untold:
+            self._show_ended()
+
+    def _show_ended(self) -> None:
+        self._untold = False
         names = list(self._ended)
         self._ended_words = f"{listed(names)} did not stop and {'was' if len(names) == 1 else 'were'} ended."
         self._banner.tell(self._ended_words, resume_words(list(self._ended.values())), tone="warn")
@@ -127,37 +147,54 @@ def asked_words(names: Sequence[str]) -> str:
     return f"{listed(names)} {'was asked to stop and goes on' if len(names) == 1 else 'were asked to stop and go on'}."
 
 
-def next_words(deaf: Sequence[Deaf], count: int) -> str:
-    """When they are ended, and what that costs."""
-    it, them, its, be = ("It", "it", "its", "is") if count == 1 else ("They", "them", "their", "are")
-    loses = f"loses what {it.lower()} did since {_kept([each.kept for each in deaf], its)}"
-    left = sorted({round(each.left_s) for each in deaf if each.left_s is not None})
-    if not left:
-        return f"{it} may be in a long step; ending {them} {loses}."
-    if busy := next((each.busy for each in deaf if each.busy), ""):
-        return f"{it} {be} {busy if count == 1 else busy.replace('its', 'a')}, and waited for as long as that goes on."
+def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:
+    """When those of these names are ended, and what that costs; by name where it is not the same for all."""
+    groups: dict[str, list[tuple[str, Deaf | None]]] = {}
+    for name, deaf in known:
+        groups.setdefault(_what(deaf), []).append((name, deaf))
+    # What is urgent comes first.
+    in_order = sorted(groups.items(), key=lambda group: group[0] != "ends")
+    return " ".join(_next_of(what, group, by_name=len(groups) > 1) for what, group in in_order)
+
+
+def _what(deaf: Deaf | None) -> str:
+    """`ends`, what it is seen at and waited for, or nothing for one that is not ended by itself."""
+    return "" if deaf is None or deaf.left_s is None else deaf.busy or "ends"
+
+
+def _next_of(what: str, group: Sequence[tuple[str, Deaf | None]], *, by_name: bool) -> str:
+    it, them, its, be = ("it", "it", "its", "is") if len(group) == 1 else ("they", "them", "their", "are")
+    who = listed([name for name, _ in group]) if by_name else it.capitalize()
+    deaf = [each for _, each in group if each is not None]
+    loses = f"loses what {it} did since {_kept([each.kept for each in deaf], its)}"
+    if not what:
+        return f"{who} may be in a long step; ending {them} {loses}."
+    if what != "ends":
+        doing = what if len(group) == 1 else what.replace("its", "a")
+        return f"{who} {be} {doing}, and waited for as long as that goes on."
+    left = sorted({round(each.left_s or 0.0) for each in deaf})
     if left == [0]:
-        return f"{it} {be} being ended, which {loses}."
-    return f"{it} {be} ended in {listed([str(each) for each in left])} s, which {loses}."
+        return f"{who} {be} being ended, which {loses}."
+    return f"{who} {be} ended in {listed([str(each) for each in left])} s, which {loses}."
 
 
 def resume_words(kept: Sequence[int | None]) -> str:
     """From where the ended runs can be resumed."""
-    steps = [f"{step:,}" for step in kept if step is not None]
+    steps = [f"{step:,}" for step in kept if step not in (None, UNKNOWN)]
+    it = "It" if len(kept) == 1 else "They"
     if kept == [None]:
         return "It had no checkpoint yet: resumed, it begins anew."
     if len(steps) < len(kept):
-        return "They can be resumed in Runs."
-    return (
-        f"{'It' if len(kept) == 1 else 'They'} can be resumed from step{'s' if len(kept) > 1 else ''} {listed(steps)}."
-    )
+        return f"{it} can be resumed in Runs."
+    return f"{it} can be resumed from step{'s' if len(kept) > 1 else ''} {listed(steps)}."
 
 
 def _kept(steps: Sequence[int | None], its: str) -> str:
-    """`step 120, its last checkpoint`."""
+    """`step 120, its last checkpoint`; none may be kept, or the store may not have said."""
     if len(steps) == 1 and steps[0] is not None:
         return f"step {steps[0]:,}, {its} last checkpoint"
-    return f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
+    words = f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
+    return words + (", if it has one" if steps == [None] else "")
 
 
 def listed(words: Sequence[str]) -> str:

@@ -399,6 +399,25 @@ def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent:
         bystander.wait()
 
 
+def test_what_could_not_be_ended_is_tried_again_by_stop(
+    qtbot: QtBot, open_jobs, begin, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_what: object, **_how: object) -> bool:
+        raise PermissionError("not yours")
+
+    jobs, told = open_jobs(), []
+    jobs.failed.connect(told.append)
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "end", refuse)
+        jobs.stop([run])
+        qtbot.waitUntil(lambda: bool(told), timeout=20_000)
+    assert jobs.deaf(run).left_s is None, "nobody is told that it is being ended"
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, "interrupted")
+
+
 def test_a_window_does_not_end_itself(workspace: Workspace):
     from trainer.store import RunLog
 
@@ -408,47 +427,3 @@ def test_a_window_does_not_end_itself(workspace: Workspace):
         assert not launch.remind(workspace, run)
         assert not launch.end(workspace, run, grace_s=0)
         log.status("stopped")
-
-
-def deaf(kept: int | None = 120, left_s: float | None = 12.0, *, busy: str = "") -> patience.Deaf:
-    return patience.Deaf(kept, left_s, busy)
-
-
-WAITED = "and waited for as long as that goes on."
-SINCE = "since step 120, its last checkpoint."
-
-
-@pytest.mark.parametrize(
-    ("known", "words"),
-    [
-        ([deaf(None)], "It is ended in 12 s, which loses what it did since its last checkpoint."),
-        ([deaf(left_s=None)], f"It may be in a long step; ending it loses what it did {SINCE}"),
-        ([deaf(left_s=0)], f"It is being ended, which loses what it did {SINCE}"),
-        ([deaf(busy="writing its checkpoint")], f"It is writing its checkpoint, {WAITED}"),
-        ([deaf(busy="evaluating")], f"It is evaluating, {WAITED}"),
-        ([deaf(busy="writing its checkpoint"), deaf()], f"They are writing a checkpoint, {WAITED}"),
-        (
-            [deaf(left_s=3), deaf()],
-            "They are ended in 3 and 12 s, which loses what they did since their last checkpoints.",
-        ),
-        ([], "It may be in a long step; ending it loses what it did since its last checkpoint."),
-    ],
-)
-def test_the_words(known: list[patience.Deaf], words: str):
-    assert stopping.next_words(known, max(len(known), 1)) == words
-
-
-@pytest.mark.parametrize(
-    ("eta_s", "step", "expected"),
-    [(None, 0, 15.0), (100.0, 0, 15.0), (4_000.0, 0, 120.0), (60.0, 99, 180.0), (1.0, 100, 15.0)],
-)
-def test_slow_steps_are_given_time(workspace: Workspace, eta_s: float | None, step: int, expected: float):
-    run = workspace.create_run(config.Run(name="slow"))
-    workspace.change_run(run, step=step, total_steps=100, eta_s=eta_s)
-    assert patience.patience_ms(workspace.run(run)) == 1_000 * expected
-
-
-def test_the_words_of_the_end():
-    assert stopping.resume_words([1_200]) == "It can be resumed from step 1,200."
-    assert stopping.resume_words([None]) == "It had no checkpoint yet: resumed, it begins anew."
-    assert stopping.resume_words([None, 3]) == "They can be resumed in Runs."
