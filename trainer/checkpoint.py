@@ -32,10 +32,15 @@ _TOKENIZER: Final = "tokenizer.json"
 _SPARE: Final = 2**20
 """Bytes that a checkpoint takes beside its tensors, at most."""
 _NAME: Final = re.compile(r"step_(\d{6,})")
+_NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class CheckpointError(Problem):
     """A checkpoint that cannot be used; the message names it and what is wrong."""
+
+
+class DamagedCheckpoint(CheckpointError):
+    """One whose files are not what was saved: only the one before helps. Any other may be used another time."""
 
 
 @dataclass(frozen=True)
@@ -103,19 +108,31 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
         training: Whether to read the optimiser and the generators too.
 
     Raises:
-        CheckpointError: A file is missing, damaged, or not what the manifest says.
+        DamagedCheckpoint: A file is missing, or not what the manifest says.
+        CheckpointError: The disk, the memory or the reader refuses what may be whole.
     """
     try:
         manifest = manifests.verified(folder, (_WEIGHTS, _TRAINING, _TOKENIZER))
+        step = int(manifest["step"])
+    except (ValueError, KeyError, TypeError, *_NOT_THERE) as error:
+        raise DamagedCheckpoint(f"The checkpoint {folder.name} is damaged: {error}.") from error
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint {folder.name} cannot be read: {error}. Check the disk and its rights, then try again."
+        ) from error
+    try:
         return Checkpoint(
             folder=folder,
-            step=int(manifest["step"]),
+            step=step,
             weights=load_file(folder / _WEIGHTS),
             training=tensor_file.load(folder / _TRAINING) if training else {},
             tokenizer=(folder / _TOKENIZER).read_text(encoding="utf-8"),
         )
-    except Exception as error:  # whatever a damaged file makes its reader raise
-        raise CheckpointError(f"The checkpoint {folder.name} is damaged: {error}.") from error
+    except Exception as error:  # whatever a reader raises
+        raise CheckpointError(
+            f"The checkpoint {folder.name} is what was saved, but it cannot be opened: {error}. Free some memory, or "
+            "use the version of torch that wrote it (manifest.json names it), then try again."
+        ) from error
 
 
 def steps(checkpoints: Path) -> list[int]:
@@ -130,12 +147,16 @@ def folders(checkpoints: Path) -> dict[int, Path]:
 
 
 def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint that is whole, and a sentence for each newer one that is not."""
+    """The newest checkpoint that is whole, and a sentence for each newer one that is damaged.
+
+    Raises:
+        CheckpointError: A newer one cannot be used for now: who takes it for damaged throws work away.
+    """
     complaints: list[str] = []
     for step in steps(checkpoints):
         try:
             return load(checkpoints / f"step_{step:06d}", training=training), complaints
-        except CheckpointError as error:
+        except DamagedCheckpoint as error:
             complaints.append(str(error))
     return None, complaints
 

@@ -10,6 +10,7 @@ import pytest
 
 from trainer import config
 from trainer.store import Workspace
+from trainer.training import Training
 
 TINY = config.Run(
     name="tiny",
@@ -68,3 +69,23 @@ def journal(workspace):
 @pytest.fixture
 def log_text(workspace):
     return lambda run: Path(workspace.run(run).folder, "log.txt").read_text()
+
+
+@pytest.fixture
+def after_update(monkeypatch):
+    """Calls a function once, right after the update that leads to a step."""
+
+    def arrange(step: int, act) -> None:
+        update = Training.update
+        done = []
+
+        def acting(training: Training):
+            result = update(training)
+            if training.step == step and not done:
+                done.append(step)
+                act()
+            return result
+
+        monkeypatch.setattr(Training, "update", acting)
+
+    return arrange

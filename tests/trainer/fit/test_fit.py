@@ -39,26 +39,6 @@ def straight(workspace, tiny):
     return get
 
 
-@pytest.fixture
-def after_update(monkeypatch):
-    """Calls a function once, right after the update that leads to a step."""
-
-    def arrange(step: int, act) -> None:
-        update = Training.update
-        done = []
-
-        def acting(training: Training):
-            result = update(training)
-            if training.step == step and not done:
-                done.append(step)
-                act()
-            return result
-
-        monkeypatch.setattr(Training, "update", acting)
-
-    return arrange
-
-
 def weights(workspace, run: int) -> dict[str, torch.Tensor]:
     found, complaints = checkpoint.newest(workspace.run(run).folder / "checkpoints")
     assert found is not None

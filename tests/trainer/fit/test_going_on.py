@@ -1,0 +1,41 @@
+"""A run that goes on throws away no checkpoint that may be whole, and takes no other pairs for its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from trainer import checkpoint
+from trainer.fit import fit
+from trainer.problem import Problem
+
+
+@pytest.mark.parametrize(
+    ("reader", "trouble", "words"),
+    [
+        ("tensor_file.load", RuntimeError("DefaultCPUAllocator: not enough memory"), "is what was saved, but"),
+        ("manifests.verified", PermissionError(13, "Permission denied"), "cannot be read"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_opened_for_now_is_no_damaged_one(
+    workspace, tiny, after_update, journal, monkeypatch, reader, trouble, words
+):
+    def refuse(*_args, **_options):
+        raise trouble
+
+    run = tiny()
+    after_update(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    fit(workspace, run)
+    folder = workspace.run(run).folder / "checkpoints"
+    kept, curves = checkpoint.steps(folder), journal(run)
+    assert max(kept) == 9
+    with monkeypatch.context() as patch:
+        patch.setattr(f"trainer.checkpoint.{reader}", refuse)
+        with pytest.raises(Problem, match=f"step_000009 {words}"):
+            fit(workspace, run)
+    assert checkpoint.steps(folder) == kept, "nothing was thrown away"
+    assert journal(run) == curves
+    fit(workspace, run)
+    assert workspace.run(run).status == "finished"
