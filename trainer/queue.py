@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from trainer import gauges, launch
 from trainer.problem import Problem
-from trainer.store import ENDED, RunRow, Workspace
+from trainer.store import ENDED, DatabaseBusy, RunRow, Workspace
 from trainer.store.life import AliveLock, is_held
 
 CPU: Final = "cpu"
@@ -133,6 +133,16 @@ def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
     Raises:
         QueueError: They would wait for each other.
     """
+    check_wait(workspace, run, other)
+    workspace.change_run(run, after=other)
+
+
+def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
+    """Passes if a run may wait for another one.
+
+    Raises:
+        QueueError: They would wait for each other.
+    """
     known = {row.id: row for row in workspace.runs()}
     seen, at = {run}, other
     while at is not None and at in known:
@@ -140,7 +150,6 @@ def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
             raise QueueError(f"Run {run} cannot wait for run {other}: that one waits for it.")
         seen.add(at)
         at = known[at].after if known[at].status == "queued" else None
-    workspace.change_run(run, after=other)
 
 
 # -- deciding and starting -------------------------------------------------------------------------------------
@@ -187,13 +196,18 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     Raises:
         QueueError: Another process does that already.
     """
-    with _lock(workspace, _RUNNING) as mine:
+    # Who looks whether the queue is kept going holds the lock for an instant.
+    with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
         if not mine:
             raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
         while waiting := [run for run in workspace.runs() if run.status == "queued"]:
             names = {run.id: run.name for run in waiting}
-            for run in start_due(workspace):
-                say(f"Run {run} ({names.get(run, '')}) starts.")
+            try:
+                for run in start_due(workspace):
+                    say(f"Run {run} ({names.get(run, '')}) starts.")
+            except DatabaseBusy as busy:
+                # Nobody would start what waits once the database is free again.
+                say(f"{busy} The queue goes on by itself.")
             time.sleep(POLL_S)
 
 
@@ -281,10 +295,10 @@ def _slot_of(run: RunRow, room: Slots) -> str:
 
 
 @contextmanager
-def _lock(workspace: Workspace, name: str) -> Iterator[bool]:
+def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
     """Whether this process has the lock, until the block ends."""
     workspace.folder.mkdir(parents=True, exist_ok=True)
-    lock = AliveLock.take(workspace.folder / name, wait_s=0.0)
+    lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)
     try:
         yield lock is not None
     finally:

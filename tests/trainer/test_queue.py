@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from trainer import config, gauges, launch, queue
 from trainer.__main__ import main
 from trainer.config import ConfigError, grid
 from trainer.queue import Slots
-from trainer.store import RunLog, RunRow, Workspace
-from trainer.store.life import identity
+from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
+from trainer.store.life import AliveLock, identity
 
 
 @pytest.fixture
@@ -279,3 +280,55 @@ def test_a_slot_decides_what_a_trainer_sees(monkeypatch):
     assert launch._sight("gpu:1")["more"]["CUDA_VISIBLE_DEVICES"] == "1"
     assert launch._sight("cpu") == {"more": {"CUDA_VISIBLE_DEVICES": ""}}
     assert launch._sight("") == {}
+
+
+def test_what_holds_a_run_back_comes_with_it(call, workspace, queued, monkeypatch):
+    first = queued("first")
+    create, startable = Workspace.create_run, []
+
+    def looked_at(self, *arguments, **options):
+        number = create(self, *arguments, **options)
+        startable.append([run for run, _ in queue.due(self.runs(), Slots(cpu=9))])
+        return number
+
+    monkeypatch.setattr(Workspace, "create_run", looked_at)
+    add = ("queue", "add", "--preset", "cloob-scenes", "--seeds", "0", "1")
+    status, said, _ = call(*add, "--after", str(first), "--priority", "3")
+    assert status == 0
+    assert startable == [[first], [first]], "a window that looks at once starts none of them"
+    assert [line["priority"] for line in said["queued"]] == [3, 3, 0]
+    status, _, complaint = call(*add, "--after", "nosuch")
+    assert (status, "nosuch" in complaint) == (2, True)
+    assert len(startable) == 2, "nothing is queued that would not wait"
+
+
+def test_a_run_that_is_queued_again_waits_for_nothing_of_the_time_before(call, workspace, queued):
+    one, two = queued("one"), queued("two")
+    queue.wait_for(workspace, one, two)
+    for run in (one, two):
+        workspace.unqueue(run)
+    call("queue", "add", "--again", str(two), "--after", str(one))
+    assert workspace.run(two).after == one
+    call("queue", "add", "--again", str(one))
+    assert queue.due(workspace.runs(), Slots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
+    status, _, complaint = call("queue", "set", str(one), "--after", str(two))
+    assert (status, "waits for it" in complaint) == (2, True)
+
+
+def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, queued, monkeypatch):
+    monkeypatch.setattr(queue, "POLL_S", 0.01)
+    run, said, tried = queued("waits"), [], []
+
+    def start(space: Workspace) -> list[int]:
+        tried.append(run)
+        if len(tried) == 1:
+            raise DatabaseBusy("It is in use.")
+        space.unqueue(run)
+        return [run]
+
+    monkeypatch.setattr(queue, "start_due", start)
+    looks = AliveLock.take(workspace.folder / queue._RUNNING)
+    threading.Timer(0.3, looks.release).start()
+    queue.keep_going(workspace, say=said.append)
+    assert len(tried) == 2
+    assert said == ["It is in use. The queue goes on by itself.", f"Run {run} (waits) starts."]

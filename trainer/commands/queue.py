@@ -88,18 +88,21 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
     from trainer.config import grid
 
     workspace: Workspace = args.workspace
+    # Before anything is queued, for a window may start it at once.
+    after = _other(args)
     if args.again:
         row = workspace.run(args.again)
-        if row.status == "finished" or not workspace.enqueue(row.id):
+        queue.check_wait(workspace, row.id, after)
+        if row.status == "finished" or not workspace.enqueue(row.id, after=after):
             raise queue.QueueError(f"Run {row.id} ({row.name}) is {row.status}: it cannot be queued again.")
-        added = [row.id]
-    else:
-        template, preset = _template(args)
-        made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
-        parent = workspace.run(args.run).id if args.run else None
-        added = [workspace.create_run(each, status="queued", preset=preset, parent=parent) for each in made]
-    _wish(args, added)
-    return {"added": added}
+        if args.priority is not None:
+            queue.prefer(workspace, row.id, args.priority)
+        return {"added": [row.id]}
+    template, preset = _template(args)
+    made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
+    parent = workspace.run(args.run).id if args.run else None
+    about = {"preset": preset, "parent": parent, "priority": args.priority or 0, "after": after}
+    return {"added": [workspace.create_run(each, status="queued", **about) for each in made]}
 
 
 def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -130,15 +133,9 @@ def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
     return (replace(template, name=args.name) if args.name else template), row.preset
 
 
-def _wish(args: argparse.Namespace, runs: list[int]) -> None:
-    from trainer import queue
-
-    for number in runs:
-        if args.priority is not None:
-            queue.prefer(args.workspace, number, args.priority)
-        if args.after is not None:
-            other = None if args.after == "0" else args.workspace.run(args.after).id
-            queue.wait_for(args.workspace, number, other)
+def _other(args: argparse.Namespace) -> int | None:
+    """The run that is to be waited for."""
+    return None if args.after in (None, "0") else args.workspace.run(args.after).id
 
 
 def _queued(args: argparse.Namespace) -> list[RunRow]:
@@ -165,7 +162,14 @@ def _move(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _set(args: argparse.Namespace) -> dict[str, Any]:
-    _wish(args, [row.id for row in _queued(args)])
+    from trainer import queue
+
+    other = _other(args)
+    for row in _queued(args):
+        if args.priority is not None:
+            queue.prefer(args.workspace, row.id, args.priority)
+        if args.after is not None:
+            queue.wait_for(args.workspace, row.id, other)
     return {}
 
 

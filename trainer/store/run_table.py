@@ -33,7 +33,9 @@ class RunTable:
         self._database = database
         self.folder = folder
 
-    def create(self, run: config.Run, *, status: str, parent: int | None, preset: str) -> int:
+    def create(
+        self, run: config.Run, *, status: str, parent: int | None, preset: str, priority: int, after: int | None
+    ) -> int:
         """The number of a new run with its folder; a name in use gets the next free number behind it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._database.write() as connection:
@@ -50,6 +52,8 @@ class RunTable:
                     device=run.device,
                     preset=preset,
                     parent=parent,
+                    priority=priority,
+                    after=after,
                     status=status,
                     created_at=time.time(),
                     metric=headline(run),
@@ -168,9 +172,14 @@ class RunTable:
         values = {"status": "stopped", "asked": "", "reason": reason, "ended_at": time.time()}
         return self._change_if(run, _RUN.status == "queued", values)
 
-    def enqueue(self, run: int) -> bool:
-        """Puts a run that has ended back into the queue, behind the others; False when it is active."""
-        values = {"status": "queued", "asked": "", "reason": "", "place": None, "slot": ""}
+    def enqueue(self, run: int, *, after: int | None = None) -> bool:
+        """Puts a run that has ended back into the queue, behind the others; False when it is active.
+
+        Args:
+            run: Its number.
+            after: The run it waits for; what it waited for the time before is no reason any more.
+        """
+        values = {"status": "queued", "asked": "", "reason": "", "place": None, "slot": "", "after": after}
         return self._change_if(run, _RUN.status.in_(ENDED) & _RUN.deleted_at.is_(None), values)
 
     def arrange(self, order: Sequence[int], priorities: Mapping[int, int]) -> None:

@@ -58,15 +58,30 @@ class Workspace:
     # -- runs ----------------------------------------------------------------------------------------------
 
     def create_run(
-        self, run: config.Run, *, status: str = "starting", parent: int | None = None, preset: str = ""
+        self,
+        run: config.Run,
+        *,
+        status: str = "starting",
+        parent: int | None = None,
+        preset: str = "",
+        priority: int = 0,
+        after: int | None = None,
     ) -> int:
         """The number of a new run: its row and folder are on disk. A name in use gets " 2", " 3", ... behind it.
+
+        Args:
+            run: What to compute.
+            status: `queued` for one that waits for its turn.
+            parent: The run it was duplicated from.
+            preset: Name of the preset it comes from.
+            priority: In the queue. A queued run may be started as soon as it is there, so what holds it back comes too.
+            after: The run it waits for there.
 
         Raises:
             ConfigError: The run cannot be trained as configured.
         """
         config.check(run)
-        return self._runs.create(run, status=status, parent=parent, preset=preset)
+        return self._runs.create(run, status=status, parent=parent, preset=preset, priority=priority, after=after)
 
     def runs(self) -> list[RunRow]:
         """The runs that are not deleted, oldest first."""
@@ -152,9 +167,9 @@ class Workspace:
 
         return branch(self, run, step, name)
 
-    def enqueue(self, run: int) -> bool:
-        """Puts a run that has ended back into the queue; False when it is active."""
-        return self._runs.enqueue(run)
+    def enqueue(self, run: int, *, after: int | None = None) -> bool:
+        """Puts a run that has ended back into the queue, to wait for `after` or nothing; False when it is active."""
+        return self._runs.enqueue(run, after=after)
 
     def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
         """Gives queued runs their places, first to last, and some of them another priority."""
