@@ -455,9 +455,12 @@ class Window(QMainWindow):
         self._save_soon.start()
 
     def _save(self) -> None:
+        self._note()
+        self.settings.write_beside()
+
+    def _note(self) -> None:
         self.settings.set(SELECTION_KEY, self.selection.remember())
         self.settings.set_state(GEOMETRY_KEY, self.saveGeometry())
-        self.settings.write_beside()
 
     def close(self) -> bool:
         """Closes without a question; trainers go on. What a person does is `leave`."""
@@ -484,7 +487,7 @@ class Window(QMainWindow):
             return
         self._save_soon.stop()
         self.watchdog.close()
-        self._save()
+        self._note()
         self.settings.flush()
         if self.rooms is not None:
             self.rooms.close()

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToo
 
 from explorer import theme
 from explorer.hooks import Hooks
+from explorer.settings import FILE
 from explorer.views import VIEWS, Place
 from explorer.views.view import View
 from explorer.window import Window
@@ -424,6 +428,23 @@ def test_a_deleted_run_can_be_brought_back_from_the_banner(open_window, qtbot, t
     assert window.banner.isVisible()
     window.selection.undo.undo()
     assert not window.banner.isVisible(), "its Undo would undo something else now"
+
+
+def test_a_slow_disk_is_waited_for_once_when_closing(open_window, monkeypatch) -> None:
+    window, written = open_window(), []
+    window.settings.flush()
+    replace_file = os.replace
+
+    def slowly(draft: Path, file: Path) -> None:
+        if Path(file).name == FILE:
+            written.append(threading.current_thread())
+            time.sleep(0.2)
+        replace_file(draft, file)
+
+    monkeypatch.setattr(os, "replace", slowly)
+    window.resize(1000, 700)
+    window.close()
+    assert written == [threading.main_thread()]
 
 
 def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
