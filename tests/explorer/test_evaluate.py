@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.views.evaluate import EvaluateView
+from explorer.views.evaluate.efficiency_pane import EfficiencyPane
+from explorer.views.evaluate.plots import CurvePlot
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config, queue
@@ -365,6 +367,18 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     assert r"\textbf{71.0 $\pm$ 0.5 \%}" in files[1].read_text(encoding="utf-8")
     assert "p_welch_holm" in files[2].read_text(encoding="utf-8")
     assert files[3].stat().st_size > 5000
+
+
+def test_a_plot_made_for_its_curves_is_never_a_window(
+    dressed: QApplication, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane, shown = EfficiencyPane(), []
+    qtbot.addWidget(pane)
+    show = CurvePlot.setVisible
+    monkeypatch.setattr(CurvePlot, "setVisible", lambda plot, on: (shown.append(plot.isWindow()), show(plot, on)))
+    pane.chart = object()  # it came before the plot was made in a turn of its own
+    assert pane.isAncestorOf(pane.plot)
+    assert shown == [False]
 
 
 def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):

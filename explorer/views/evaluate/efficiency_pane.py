@@ -62,8 +62,9 @@ class EfficiencyPane(QWidget):
             self._plot = CurvePlot(
                 "evaluate-efficiency-plot", "Accuracy over pairs seen", x_label="Pairs seen (thousands)", y_label=""
             )
-            self._plot.setVisible(self.chart is not None)
             self._column.insertWidget(self._column.count() - 1, self._plot, 1)
+            # Not before it has its place: it would be shown as a window of its own.
+            self._plot.setVisible(self.chart is not None)
         return self._plot
 
     def show_found(self, found: tuple[Offers, EfficiencyChart] | str) -> None:
