@@ -180,6 +180,15 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
     assert [run.id for run in view.table.chosen()] == [three[0]]
 
 
+def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Context, three: list[int]):
+    view = shown(qtbot, context, 3)
+    sign_and_margins = 40
+    longest = {Column.STARTED: "Yesterday 22:22", Column.DURATION: "59 min 59 s", Column.STATUS: "Interrupted"}
+    for column, words in longest.items():
+        room = view.table.columnWidth(column) - (sign_and_margins if column == Column.STATUS else 16)
+        assert view.table.fontMetrics().horizontalAdvance(words) <= room, words
+
+
 def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     view.table.setColumnWidth(Column.DATA, 177)

@@ -34,7 +34,7 @@ WIDTHS = {
     Column.BEST: 78,
     Column.LAST: 76,
     Column.DURATION: 88,
-    Column.STARTED: 110,
+    Column.STARTED: 130,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
 
