@@ -50,6 +50,7 @@ def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> 
     journal = Journal(workspace.run(made).folder / "metrics.jsonl")
     for entry in entries:
         journal.append(entry)
+    journal.sync()
     journal.close()
     workspace.catch_up(made)
     for row in workspace.evaluations(parent.id):
@@ -63,7 +64,7 @@ def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[Chec
     # The tokenizer, and what else a sitting needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
         if file.name != "run.json":
-            shutil.copy2(file, folder / file.name)
+            write_atomically(folder / file.name, lambda draft, file=file: shutil.copy2(file, draft) and None)
     for row in kept:
         _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
         workspace.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)

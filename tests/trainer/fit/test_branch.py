@@ -1,6 +1,9 @@
 """A branch of a kept checkpoint is the original up to there, and goes on exactly as it would have."""
 
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -69,3 +72,25 @@ def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypat
     row = workspace.run(run)
     assert (row.status, row.step) == ("stopped", 8)
     assert workspace.checkpoints(run)[-1].step == 8
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which file is synced")
+def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
+    run = tiny(**{"optimiser.epochs": 1})
+    fit(workspace, run)
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder = workspace.run(workspace.branch(run, 4, "branch of a power cut")).folder
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "alive.lock"]
+    assert {"tokenizer.json", "metrics.jsonl", "model.safetensors"} <= {path.name for path in files}
+
+    def is_synced(path: Path) -> bool:
+        """Under the name of a draft, perhaps, or of one that it lies in."""
+        return any(s.name.endswith(path.name) and s.parent.name.endswith(path.parent.name) for s in synced)
+
+    assert [str(path.relative_to(folder)) for path in files if not is_synced(path)] == []
