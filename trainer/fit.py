@@ -163,7 +163,9 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
         FitError: The training pairs are not those the run began with.
     """
     pairs = splits.train
-    if log.run.step > 0 and not data.are_those_of(log.run.facts.get("fingerprint", pairs.fingerprint), pairs):
+    # A kill may have come before the row knew of steps that a checkpoint has.
+    begun = max(log.run.step, *checkpoint.steps(log.folder / "checkpoints"), 0)
+    if begun and not data.are_those_of(log.run.facts.get("fingerprint", pairs.fingerprint), pairs):
         raise FitError(
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot go on. "
             "Put them back, or duplicate the run to train on them as they are now."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -10,6 +11,7 @@ import pytest
 from trainer import checkpoint
 from trainer.fit import fit
 from trainer.problem import Problem
+from trainer.training import FitError
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,14 @@ def test_a_checkpoint_that_cannot_be_opened_for_now_is_no_damaged_one(
     assert journal(run) == curves
     fit(workspace, run)
     assert workspace.run(run).status == "finished"
+
+
+def test_pairs_that_have_changed_are_noticed_though_the_row_knows_of_no_step(workspace, tiny, after_update):
+    run = tiny()
+    after_update(4, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    fit(workspace, run)
+    # As after a kill in the first two seconds: the row is told of steps every two seconds only.
+    facts = workspace.run(run).facts | {"fingerprint": "0" * 32}
+    workspace.change_run(run, step=0, facts=json.dumps(facts))
+    with pytest.raises(FitError, match="have changed since this run began"):
+        fit(workspace, run)
