@@ -264,7 +264,8 @@ class Watch:
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
             embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
-            numbers = measure(heldout, embedded, self._training.method, batch_size=self._run.optimiser.batch_size)
+            size = self._run.optimiser.batch_size
+            numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
             if isinstance(self._training.method, BagOfWords):
                 scores = word_logits(
                     self._training.towers, self._training.method, heldout.pairs.images, self._training.device

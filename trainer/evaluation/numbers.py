@@ -11,7 +11,9 @@ from jaxtyping import Float
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.tiles import Progress
 from trainer.analysis.zero_shot import class_ranks, class_weights
+from trainer.embedding import Alive
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.methods import ImageText, Method
 
@@ -20,19 +22,29 @@ HARDEST: Final = 10
 """Unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
 
 
-def measure(heldout: HeldOut, embedded: Embedded, method: Method | None, *, batch_size: int) -> dict[str, float]:
+def measure(
+    heldout: HeldOut, embedded: Embedded, method: Method | None, *, batch_size: int, alive: Alive = None
+) -> dict[str, float]:
     """Recall both ways, zero-shot accuracy, cosines, AUC, gap, and the loss in batches as large as in training.
 
     Nothing for a model of images alone or of texts alone: its number is that of its neighbours.
+
+    Args:
+        heldout: The split.
+        embedded: As `heldout.embed` gives it.
+        method: What the run is trained with.
+        batch_size: Of the training.
+        alive: Called again and again: each with each takes minutes for 50,000 pairs.
     """
     if embedded.image is None or embedded.text is None or not isinstance(method, ImageText):
         return {}
+    progress = None if alive is None else lambda share, note: alive()
     matched = matched_cosines(embedded.image, embedded.text)
-    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.groups)
+    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.groups, progress=progress)
     return {
         "loss": _loss(method, embedded, heldout, batch_size),
-        **_retrieval("image_to_text", embedded.image, embedded.text, heldout),
-        **_retrieval("text_to_image", embedded.text, embedded.image, heldout),
+        **_retrieval("image_to_text", embedded.image, embedded.text, heldout, progress),
+        **_retrieval("text_to_image", embedded.text, embedded.image, heldout, progress),
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
         "unmatched_cosine": float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan"),
@@ -42,9 +54,13 @@ def measure(heldout: HeldOut, embedded: Embedded, method: Method | None, *, batc
 
 
 def _retrieval(
-    direction: str, query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "n d"], heldout: HeldOut
+    direction: str,
+    query: Float[np.ndarray, "n d"],
+    stored: Float[np.ndarray, "n d"],
+    heldout: HeldOut,
+    progress: Progress | None,
 ) -> dict[str, float]:
-    places = ranks(query, stored, heldout.groups)
+    places = ranks(query, stored, heldout.groups, progress=progress)
     recalls = {f"{direction}_R@{k}": recall_at(places, k) for k in RECALLS}
     return recalls | {f"{direction}_median_rank": median_rank(places)}
 

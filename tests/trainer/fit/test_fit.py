@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from trainer import checkpoint, config, data
+from trainer.evaluation import measure
 from trainer.fit import fit
 from trainer.methods.image_text import ClipPairs
 from trainer.open_model import open_run
@@ -144,9 +145,7 @@ def test_a_run_that_died_between_checkpoints_repeats_the_lost_steps(
     assert_identical(workspace, journal, run, straight("clip"))
 
 
-def test_a_run_goes_on_with_pairs_that_were_hashed_in_another_way_but_not_with_others(
-    workspace, tiny, after_update, monkeypatch
-):
+def test_a_run_goes_on_with_pairs_that_were_hashed_in_another_way_but_not_with_others(workspace, tiny, after_update):
     run = tiny()
     after_update(5, lambda: workspace.ask(run, "stop"))
     fit(workspace, run)
@@ -251,6 +250,23 @@ def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
     last = workspace.run(run).step
     assert told.count((last, EVALUATING)) > 8, "one for every 16 images and texts of two splits"
     assert {phase for _, phase in told if phase} >= {TRAINING, EVALUATING}
+
+
+def test_comparing_each_with_each_gives_signs_of_life(workspace, tiny, monkeypatch):
+    told = []
+    monkeypatch.setattr("trainer.analysis.retrieval.row_blocks", lambda n, _: (slice(i, i + 1) for i in range(n)))
+
+    def heard(heldout, *arguments, alive, **options):
+        def counted():
+            told.append(heldout.prefix)
+            alive()
+
+        return measure(heldout, *arguments, alive=counted, **options)
+
+    monkeypatch.setattr("trainer.watch.measure", heard)
+    run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2, "watching.evaluate_every": 1000})
+    fit(workspace, run)
+    assert told.count("val") > 2 * 2 * 64, "for every image and every text, at both evaluations"
 
 
 def test_nan_stops_the_run_before_it_reaches_the_weights(workspace, tiny, monkeypatch, journal, log_text):
