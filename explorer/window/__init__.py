@@ -349,7 +349,7 @@ class Window(QMainWindow):
     def show_keys(self) -> None:
         """Opens the cheat sheet."""
         keys = self.actions_by_group.keys()
-        keys["Window"] = [*keys["Window"], (banner.KEY, "To the buttons of the message, and back")]
+        keys["Window"] = [*keys["Window"], (banner.KEY, "To a message and back")]
         view = self.pages.open_view
         if view is not None:
             own = [(a.shortcut().toString(), a.text()) for a in view.actions_for_palette()]

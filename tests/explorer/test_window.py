@@ -299,6 +299,18 @@ def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window,
     assert window.pages.open_view.title == "Taker"
 
 
+def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
+    window = open_window(VIEWS)
+    for place in VIEWS:
+        window.go_to(place.name)
+        qtbot.waitUntil(lambda name=place.name: window.pages.open_view is window.pages.views.get(name))
+        window.show_keys()
+        qtbot.wait(20)
+        for words in window.cheat_sheet.findChildren(QLabel):
+            assert words.width() >= words.sizeHint().width(), f"{place.name}: {words.text()}"
+        window.cheat_sheet.close()
+
+
 def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> None:
     window = open_window()
     window.selection.pairs = [1]

@@ -38,7 +38,7 @@ WIDTHS = {
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
 
-STATE_VERSION = b"2:"
+STATE_VERSION = b"3:"
 QUEUED = "application/x-contrastive-explorer-queued"
 """Format of dragged runs: their ids as JSON."""
 
