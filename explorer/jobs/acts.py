@@ -102,7 +102,7 @@ class Look:
     """What a run that does not stop does.
 
     Attributes:
-        kept: Step of its newest checkpoint.
+        kept: Step of its newest checkpoint; None where there is none, or the store does not say.
         draft: What the next one holds so far.
         measured: Counts its signs of life where it evaluates; None where it does something else.
     """

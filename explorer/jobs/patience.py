@@ -33,7 +33,7 @@ class Deaf:
     """What is known of a run that was asked to stop and goes on.
 
     Attributes:
-        kept: Step of its newest checkpoint; None where there is none.
+        kept: Step of its newest checkpoint; None where there is none, or the store does not say.
         left_s: Seconds until it is ended by itself, 0 while it is being ended; None where it is not.
         busy: What it is seen at and waited for, as long as that goes on: `writing its checkpoint`, `evaluating`.
     """
