@@ -29,14 +29,17 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
         there = ", ".join(map(str, sorted(kept))) or "none"
         raise StoreError(f"{parent.name} keeps no checkpoint of step {step}. Kept are those of steps: {there}.")
     config = dataclasses.replace(workspace.config_of(run), name=name)
-    made = workspace.create_run(config, status="stopped", parent=run, preset=parent.preset)
+    # What a kill leaves half made must not pass for a run that was stopped: it would begin anew under this name.
+    made = workspace.create_run(config, status="failed", parent=run, preset=parent.preset)
+    workspace.change_run(made, reason=f"Branching from step {step} of {parent.name} was cut short. Delete this run.")
     try:
         entries = _copy_curves(workspace, parent, made, step)
         _copy_files(workspace, parent, made, [row for row in kept.values() if row.step == step or _is_best(row, step)])
         _copy_snapshots(workspace, parent, made, step)
-    except OSError as error:
+    except (OSError, StoreError) as error:
         workspace.purge(made)
-        raise StoreError(f"The checkpoint of step {step} cannot be copied: {error}. Nothing was made.") from error
+        why = str(error).rstrip(".")
+        raise StoreError(f"The checkpoint of step {step} cannot be copied: {why}. Nothing was made.") from error
     _introduce(workspace, parent, made, step, entries)
     return made
 
@@ -97,6 +100,7 @@ def _introduce(workspace: Workspace, parent: RunRow, made: int, step: int, entri
     best = min if metric(parent.metric).better == "down" else max
     workspace.change_run(
         made,
+        status="stopped",
         step=step,
         total_steps=parent.total_steps,
         started_at=parent.started_at,

@@ -12,6 +12,7 @@ from trainer import checkpoint
 from trainer.__main__ import main
 from trainer.fit import fit
 from trainer.store import StoreError
+from trainer.store.disk import DiskTrouble
 
 
 def _values(found: dict) -> dict:
@@ -94,3 +95,27 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
         return any(s.name.endswith(path.name) and s.parent.name.endswith(path.parent.name) for s in synced)
 
     assert [str(path.relative_to(folder)) for path in files if not is_synced(path)] == []
+
+
+def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, tiny, monkeypatch):
+    run = tiny(**{"optimiser.epochs": 1})
+    fit(workspace, run)
+    known = {row.id for row in workspace.runs()}
+    full = DiskTrouble("The disk is full.", place=workspace.folder, need=1, full=True)
+
+    def refuse(error: BaseException):
+        def refused(*_arguments):
+            raise error
+
+        return refused
+
+    monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(full))
+    with pytest.raises(StoreError, match=r"cannot be copied: The disk is full\. Nothing was made"):
+        workspace.branch(run, 4, "half")
+    assert {row.id for row in workspace.runs()} == known
+    monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(SystemExit("as if killed")))
+    with pytest.raises(SystemExit):
+        workspace.branch(run, 4, "half")
+    (half,) = (row for row in workspace.runs() if row.id not in known)
+    assert (half.status, half.step) == ("failed", 0)
+    assert "was cut short" in half.reason
