@@ -203,6 +203,7 @@ class RunLog:
         if status in ENDED:
             self._ended = True
             values |= {"ended_at": time.time(), "trained_s": self.elapsed_s, "pid": None, "asked": "", "eta_s": None}
+            values["phase"] = ""  # it does nothing any more
         self._write(lambda: self._workspace.change_run(self.run.id, **values))
         if self._ended:
             self._keep_waiting(spool.END, values)

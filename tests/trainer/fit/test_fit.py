@@ -62,7 +62,7 @@ def assert_identical(workspace, journal, run: int, other: int) -> None:
 def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, kind):
     run = straight(kind)
     row, curves = workspace.run(run), journal(run)
-    assert (row.status, row.step, row.total_steps) == ("finished", 12, 12)
+    assert (row.status, row.step, row.total_steps, row.phase) == ("finished", 12, 12, "")
     assert sorted(curves) == list(range(13))
     assert set(SAME) <= curves[7].keys()
     assert {"train/pairs_per_s", "train/data_wait", "system/memory_mib", "system/cpu_percent"} <= curves[7].keys()
