@@ -237,7 +237,7 @@ def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
         heapq.heapify(free[name])
     ends = {run.id: _left(run, runs) for run in runs if run.active and run.status != "queued"}
     found: dict[int, Expected] = {}
-    for run in in_order(runs):
+    for run in _by_turn(in_order(runs)):
         wanted = [name for name in _wanted(run, room) if free.get(name)]
         slot = min(wanted, key=lambda name: free[name][0], default=None)
         start = math.inf if slot is None else max(heapq.heappop(free[slot]), ends.get(run.after, 0.0))
@@ -247,6 +247,16 @@ def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
         ends[run.id] = end
         found[run.id] = Expected(_known(start), _known(end)) if not room.held else Expected(None, None)
     return found
+
+
+def _by_turn(queued: Sequence[RunRow]) -> Iterator[RunRow]:
+    """The runs as they come to start: what one waits for, if it stands behind it, comes first."""
+    waiting = {run.id: run for run in queued}
+    while waiting:
+        # Two that wait for each other never start; they come last.
+        run = next((run for run in waiting.values() if run.after not in waiting), next(iter(waiting.values())))
+        del waiting[run.id]
+        yield run
 
 
 def _known(seconds: float) -> float | None:

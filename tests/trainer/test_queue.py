@@ -119,6 +119,8 @@ def test_the_forecast_adds_up_what_runs_like_these_took():
     assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(40, 140), (140, 1040), (1040, 1140)]
     found = queue.forecast([*done, busy, row(4), row(5), row(6, after=5)], Slots(cpu=2))
     assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(0, 100), (40, 140), (140, 240)]
+    found = queue.forecast([*done, row(4, after=6), row(5), row(6), row(7, after=7)], Slots())
+    assert [found[n].start_s for n in (5, 6, 4, 7)] == [0, 100, 200, 300], "what it waits for may stand behind it"
     nothing_known = queue.forecast([row(1)], Slots())
     assert (nothing_known[1].start_s, nothing_known[1].end_s) == (0, None)
 
