@@ -70,13 +70,11 @@ def enqueue(
     workspace: Workspace, runs: Sequence[config.Run], preset: str, parent: int | None, priority: int, after: int | None
 ) -> int:
     """Puts new runs into the queue; the first one's number."""
-    created = []
-    for run in runs:
-        number = workspace.create_run(run, status="queued", preset=preset, parent=parent)
-        if priority or after is not None:
-            workspace.change_run(number, priority=priority, after=after)
-        created.append(number)
-    return created[0]
+    first, *_others = [
+        workspace.create_run(run, status="queued", preset=preset, parent=parent, priority=priority, after=after)
+        for run in runs
+    ]
+    return first
 
 
 def resume(workspace: Workspace, run: int) -> int:
