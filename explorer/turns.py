@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QAbstractEventDispatcher, QObject, Qt, QTimer, Signal, Slot
 
 PORTION_MS: Final = 25.0
 """A turn that has lasted so long takes nothing more that can wait: half of what a person would feel, and room for what
@@ -24,29 +24,38 @@ a portion began with."""
 class Turns(QObject):
     """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn.
 
+    A turn is one round of the event loop: what is posted, the timers that are due, and what the person did. It counts
+    all that the GUI thread computed in it, and by the clock on the wall from the first who asks or puts something off,
+    for before that the loop may have slept.
+
     Attributes:
-        began: When this turn began, by `time.perf_counter`.
+        number: Of this turn.
 
     Signals:
-        begun: A turn begins: since the one before, Qt has handed over what the person did.
+        ended: A turn is over: what the person does is handed over once in each.
     """
 
-    begun = Signal()
+    ended = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.began = 0.0
+        self.number = 0
+        self._began: float | None = None
+        self._spent = 0.0
+        self._rested = False
         self._waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
         self._unseen: deque[tuple[QObject, Callable[[], object]]] = deque()
         # A timer, not a posted event: the loop comes to timers only after all that is posted, and to people before.
         self._tick = QTimer(self, interval=1, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
-        self._tick.timeout.connect(self._turn)
+        self._tick.timeout.connect(self._do_portion)
+        # Emitted once a round of the loop.
+        QAbstractEventDispatcher.instance().awake.connect(self._end)
 
     @property
     def is_full(self) -> bool:
         """Whether this turn has lasted long enough; the first to ask in a turn begins it."""
         self.begin()
-        return 1e3 * (time.perf_counter() - self.began) > PORTION_MS
+        return self._lasts_ms > PORTION_MS
 
     @property
     def idle(self) -> bool:
@@ -59,26 +68,41 @@ class Turns(QObject):
         What nobody sees comes after all that somebody does.
         """
         (self._unseen if unseen else self._waiting).append((owner, do))
-        self.begin()
+        if not self._tick.isActive():
+            self._tick.start()
 
     def begin(self) -> None:
-        """Counts this turn from here, unless it has begun already."""
-        if not self._tick.isActive():
-            self.began = time.perf_counter()
-            self._tick.start()
+        """Counts the time on the wall from here, unless it is counted already."""
+        if self._began is None:
+            self._began = time.perf_counter()
+
+    @property
+    def _lasts_ms(self) -> float:
+        by_wall = 0.0 if self._began is None else time.perf_counter() - self._began
+        return 1e3 * max(by_wall, time.thread_time() - self._spent)
 
     @Slot()
-    def _turn(self) -> None:
-        self.begun.emit()
-        self.began = time.perf_counter()
-        if not self.idle:
-            self._tick.start()
+    def _end(self) -> None:
+        self.number += 1
+        self._began, self._spent = None, time.thread_time()
+        self.ended.emit()
+
+    @Slot()
+    def _do_portion(self) -> None:
+        if self.idle:
+            return
+        self._tick.start()
+        self.begin()
+        # What was posted may have filled the turn; but whoever waits does not wait for ever.
+        self._rested = not self._rested and self._lasts_ms > PORTION_MS / 2
+        if self._rested:
+            return
         queue = self._waiting or self._unseen
         for _ in range(len(queue)):
             owner, do = queue.popleft()
             if shiboken6.isValid(owner):
                 do()
-            if 1e3 * (time.perf_counter() - self.began) > PORTION_MS / 2:
+            if self._lasts_ms > PORTION_MS / 2:
                 return
 
 

@@ -68,7 +68,8 @@ class Gap:
 class Watchdog(QObject):
     """Beats in the event loop of this thread, and takes beats that come late for stretches in which it was busy.
 
-    It beats where a turn begins, too. Between two beats the loop may have done several things; none was longer.
+    It beats once in each round of the loop, for in each the person is heard once. A timer keeps the loop going round;
+    what it slept in between, less than `EVERY_MS`, counts as time by the wall.
 
     Attributes:
         gaps: The newest gaps over `LONGEST_MS` by the wall, oldest first.
@@ -87,20 +88,21 @@ class Watchdog(QObject):
         weakref.finalize(self, self._busy.over.set).atexit = False
         looker.start()
         self._timer = QTimer(self, interval=EVERY_MS, timerType=Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._beat)
         self._timer.start()
-        turns().begun.connect(self._beat)
+        turns().ended.connect(self._beat)
 
     def forget(self) -> None:
         """Measures as if it had just begun, for a test that looks at one act."""
         self.gaps.clear()
         self.longest = None
-        self._busy.since = None
+        if self._busy.since is not None:
+            self._clock.start()
+            self._busy.since = self._clock.wall
 
     def close(self) -> None:
         """Measures no more."""
         self._timer.stop()
-        turns().begun.disconnect(self._beat)
+        turns().ended.disconnect(self._beat)
         self._busy.over.set()
 
     @Slot()

@@ -15,7 +15,7 @@ from explorer.turns import turns
 MOST_SKIPPED: Final = 3
 """Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
 _frames = 0
-_overdue_at = 0.0
+_overdue_in = 0
 
 
 @contextmanager
@@ -59,10 +59,10 @@ class InTurn:
         self._painted_at = self._place_on_screen()
 
     def _is_overdue(self) -> bool:
-        global _overdue_at
-        if self._times_passed_over < MOST_SKIPPED or _overdue_at == turns().began:
+        global _overdue_in
+        if self._times_passed_over < MOST_SKIPPED or _overdue_in == turns().number:
             return False
-        _overdue_at = turns().began
+        _overdue_in = turns().number
         return True
 
     def hideEvent(self, event: QHideEvent) -> None:

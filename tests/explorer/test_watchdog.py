@@ -40,6 +40,20 @@ def test_what_computes_for_long_is_found_with_its_stack(qtbot, watchdog, caplog)
     assert "did not answer" in caplog.text
 
 
+def test_what_is_done_right_after_forgetting_counts(qtbot, watchdog) -> None:
+    watchdog.forget()
+    compute(0.15)
+    qtbot.wait(50)
+    assert watchdog.longest.cpu_ms > 140
+
+
+def test_what_the_loop_does_in_one_round_is_one_stretch(qtbot, watchdog) -> None:
+    for _ in range(3):
+        QTimer.singleShot(1, lambda: compute(0.06))
+    time.sleep(0.01)
+    qtbot.waitUntil(lambda: watchdog.longest is not None and watchdog.longest.cpu_ms > 170, timeout=5000)
+
+
 def test_what_waits_for_long_is_a_gap_without_computing(qtbot, watchdog) -> None:
     QTimer.singleShot(0, lambda: time.sleep(0.3))
     qtbot.waitUntil(lambda: any(gap.wall_ms >= 290 and "time.sleep" in gap.stack for gap in watchdog.gaps))

@@ -274,13 +274,12 @@ def test_the_window_is_never_busy_for_long(qtbot, trained: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_nothing_holds_the_window_for_a_tenth_of_a_second(qtbot, trained: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(QFileDialog, "open", lambda *_: None)
-    journeys = walk(qtbot, trained, whole=True)
-    for _ in range(TRIES - 1):
-        if journeys.longest.cpu_ms < LONGEST_MS:
-            break
+    journeys, walks = walk(qtbot, trained, whole=True), 1
+    while journeys.longest.cpu_ms >= LONGEST_MS and walks < TRIES:
         journeys.keep_the_quieter(walk(qtbot, trained, whole=True))
+        walks += 1
     with capsys.disabled():
-        print(f"\nLongest computing of the GUI thread at a stretch\n{journeys.table()}")
+        print(f"\nLongest computing of the GUI thread at a stretch, the least of {walks} walks\n{journeys.table()}")
     assert journeys.longest.cpu_ms < LONGEST_MS, f"{journeys.longest}\n{journeys.longest.stack}"
 
 
