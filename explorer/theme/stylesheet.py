@@ -89,7 +89,7 @@ QPushButton::menu-indicator { image: url(theme:down-$theme.svg); width: 12px; he
     subcontrol-origin: padding; subcontrol-position: right center; right: 8px; }
 
 QToolButton { background: transparent; border: 1px solid transparent; border-radius: ${radius}px;
-    padding: 0 6px; min-height: ${control}px; min-width: 16px; }
+    padding: 0 6px; min-height: ${control}px; }
 QToolButton:hover { background: $hover; }
 QToolButton:pressed { background: $sunken; }
 QToolButton:checked { background: $selection; color: $selection_text; }
@@ -187,6 +187,7 @@ QTableCornerButton::section { background: $surface; border: none; }
 
 QScrollArea { background: transparent; border: none; }
 QScrollArea > QWidget > QWidget { background: transparent; }
+QAbstractScrollArea::corner { background: transparent; border: none; }
 QScrollBar { background: transparent; border: none; margin: 0; }
 QScrollBar:vertical { width: 12px; }
 QScrollBar:horizontal { height: 12px; }

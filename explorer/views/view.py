@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QSizePolicy,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -21,7 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
+from explorer.widgets.roomy import Roomy
 
 if TYPE_CHECKING:
     from explorer.asker import Asker
@@ -99,7 +100,8 @@ class View(QWidget):
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
         self._pages = QStackedWidget()
-        self._pages.addWidget(self._content)
+        self._room = Roomy(self._content)
+        self._pages.addWidget(self._room)
         self._pages.addWidget(self._empty)
         self.header = QHBoxLayout()
         column = QVBoxLayout(self)
@@ -148,7 +150,7 @@ class View(QWidget):
 
     def show_content(self) -> None:
         """Shows the body."""
-        self._pages.setCurrentWidget(self._content)
+        self._pages.setCurrentWidget(self._room)
 
     @property
     def is_empty(self) -> bool:
@@ -163,9 +165,8 @@ class View(QWidget):
     def _lay_out_header(self) -> QHBoxLayout:
         title = QLabel(self.title, objectName=f"{self.objectName()}-title")
         theme.set_role(title, "title")
-        question = QLabel(self.question)
+        question = ElidedLabel(self.question)
         theme.set_role(question, "secondary")
-        question.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(title)

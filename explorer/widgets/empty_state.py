@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 
 TEXT_PX = 440
+LEAST_PX = 160
+"""How narrow its lines may become where there is no room."""
 
 
 class EmptyState(QWidget):
@@ -22,12 +24,13 @@ class EmptyState(QWidget):
         self.setObjectName("emptyState")
         self._icon_name = "info"
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
-        self._title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self._title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
         theme.set_role(self._title, "title")
         self._text = QLabel(alignment=Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, wordWrap=True)
         theme.set_role(self._text, "secondary")
         for label in (self._title, self._text):
             label.setTextFormat(Qt.TextFormat.PlainText)
+        self._width = width
         self._text.setFixedWidth(width)
         self.button = QPushButton(objectName="emptyStateButton")
         theme.set_role(self.button, "primary")
@@ -50,15 +53,33 @@ class EmptyState(QWidget):
         self._title.setText(title)
         self._text.setText(text)
         self._text.ensurePolished()
-        # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
-        # layout of its own yet, it is -1.
-        self._text.setMinimumHeight(max(0, self._text.heightForWidth(self._text.width())))
+        self._make_room()
         for button, does in zip(self._buttons, self._actions, strict=True):
             button.setVisible(does is not None)
             if does is not None:
                 button.setText(does.text())
                 button.setAccessibleName(does.text())
                 button.setEnabled(does.isEnabled())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(self._width, LEAST_PX), super().minimumSizeHint().height())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._make_room()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        margins = self.layout().contentsMargins()
+        room = self.width() - margins.left() - margins.right() if self.isVisible() else self._width
+        width = max(min(self._width, room), min(self._width, LEAST_PX))
+        self._text.setFixedWidth(width)
+        # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
+        # layout of its own yet, it is -1.
+        self._text.setMinimumHeight(max(0, self._text.heightForWidth(width)))
 
     def _trigger(self, place: int, _checked: bool = False) -> None:
         if (action := self._actions[place]) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from explorer import theme
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from trainer.store import RunRow
 
 HEIGHT = 48
+_WITH_WORDS_PX = 920
+"""In a bar that is narrower than this, the search button has a sign only: the pickers need the room."""
 OWN_STEPS = "own steps"
 """Key of the choice that A and B are at a step each; it is made where two snapshots are compared."""
 _SPLITS = {
@@ -45,10 +48,10 @@ class Bar(QWidget):
         self._selection = selection
         self._runs: tuple[RunRow, ...] = ()
         self._facts = Facts()
-        self.run_a = Picker(name="runA", words="Run A", width=120)
-        self.run_b = Picker(name="runB", words="Run B", width=120)
-        self.step = Picker(name="step", words="Step of the snapshots", width=124)
-        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=140)
+        self.run_a = Picker(name="runA", words="Run A", width=88)
+        self.run_b = Picker(name="runB", words="Run B", width=88)
+        self.step = Picker(name="step", words="Step of the snapshots", width=104)
+        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=96)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
@@ -68,6 +71,10 @@ class Bar(QWidget):
         """Offers these steps and data."""
         self._facts = facts
         self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.search.setText(" Commands" if event.size().width() >= _WITH_WORDS_PX else "")
 
     def _connect(self, selection: Selection) -> None:
         self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
@@ -22,12 +22,16 @@ from explorer.settings import Settings
 from explorer.turns import turns
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.roomy import Roomy
 
 if TYPE_CHECKING:
     from explorer.views.view import View
 
 DETAILS_KEY: Final = "window/details_width"
 DETAILS_WIDTH: Final = 300
+LEAST_DETAILS: Final = 220
+NARROW_PX: Final = 1000
+"""Where a view and its details have less than this together, the details are as narrow as they can be."""
 
 
 class _Stack(QStackedWidget):
@@ -46,12 +50,13 @@ class Pages(HairlineSplitter):
         self._settings = settings
         self.views: dict[str, View] = {}
         self._places: dict[str, QWidget] = {}
+        self._rooms: dict[QWidget, Roomy] = {}
         self.stack = _Stack()
         self.stack.setMinimumWidth(400)
         self.blank = QWidget()
         self.stack.addWidget(self.blank)
         self._details = _Stack(objectName="details")
-        self._details.setMinimumWidth(220)
+        self._details.setMinimumWidth(LEAST_DETAILS)
         self._details.hide()
         self.addWidget(self.stack)
         self.addWidget(self._details)
@@ -105,19 +110,29 @@ class Pages(HairlineSplitter):
     def _show_details(self, view: View | None) -> None:
         details = view.details() if view is not None else None
         if details is not None:
-            if self._details.indexOf(details) < 0:
-                self._details.addWidget(details)
+            if details not in self._rooms:
+                self._rooms[details] = Roomy(details)
+                self._details.addWidget(self._rooms[details])
                 refuse_drops(details)
-            self._details.setCurrentWidget(details)
+            self._details.setCurrentWidget(self._rooms[details])
             if self._details.isHidden():
                 self._details.show()
-                width = int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH))
-                self.setSizes([max(400, self.width() - width), width])
+                self._share()
         else:
             self._details.hide()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        was = event.oldSize().width()
+        if self._details.isVisible() and (was < NARROW_PX) != (self.width() < NARROW_PX):
+            self._share()
+
+    def _share(self) -> None:
+        width = int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH)) if self.width() >= NARROW_PX else LEAST_DETAILS
+        self.setSizes([max(400, self.width() - width), width])
+
     def _remember(self) -> None:
-        if self._details.isVisible():
+        if self._details.isVisible() and self.width() >= NARROW_PX:
             self._settings.set(DETAILS_KEY, self._details.width())
 
 

@@ -38,6 +38,7 @@ class Rail(QWidget):
         self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._views.setWidget(self._lay_out(places))
         self._column.addWidget(self._views, 1)
+        self._views.verticalScrollBar().rangeChanged.connect(self._make_room)
 
     def mark(self, name: str) -> None:
         """Marks the open view, and brings its button into sight."""
@@ -50,6 +51,10 @@ class Rail(QWidget):
         button = _button(name, icon, words)
         self._column.addWidget(button)
         return button
+
+    def _make_room(self, _least: int, most: int) -> None:
+        """The scroll bar takes its room of the views, not of the words of the buttons."""
+        self.setFixedWidth(WIDTH + (self._views.verticalScrollBar().sizeHint().width() if most else 0))
 
     def _lay_out(self, places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")

@@ -22,6 +22,7 @@ from explorer.views.classify.verdict import ranking, verdict
 from explorer.views.view import View, hairline, steps_in_words
 from explorer.widgets.bars import Bars, Column
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer import catalog
 from trainer.catalog import PromptSuite
 
@@ -388,10 +389,10 @@ class ClassifyView(View):
         )
         self.body.addWidget(self.splitter, 1)
         self.body.addWidget(hairline())
-        self.body.addLayout(self._strip_head())
+        self.body.addWidget(self._strip_head())
         self.body.addWidget(self.strip)
 
-    def _strip_head(self) -> QHBoxLayout:
+    def _strip_head(self) -> WrappingRow:
         add = QPushButton("Add images…", objectName="classifyAdd")
         theme.keep_icon(add, "image-plus")
         add.clicked.connect(self.browse)
@@ -404,12 +405,10 @@ class ClassifyView(View):
         theme.set_role(self._map_button, "quiet")
         theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
         self._map_button.clicked.connect(self._go_to_map)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self._count, 1)
-        row.addWidget(self._map_button)
-        row.addWidget(self._remove_button)
-        row.addWidget(add)
+        row = WrappingRow()
+        row.add(self._count)
+        for button in (self._map_button, self._remove_button, add):
+            row.add(button, gap=theme.INSIDE, right=True)
         return row
 
 

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QProgressBar,
     QPushButton,
-    QStackedWidget,
     QTabBar,
     QVBoxLayout,
     QWidget,
@@ -33,6 +32,7 @@ from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_pu
 from explorer.views.view import EXPORTS, View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.open_page import OpenPage
 from explorer.widgets.pickers import Choice, Picker
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.reference import references
@@ -78,7 +78,7 @@ class EvaluateView(View):
         self.status = ElidedLabel(PROCESS)
         self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
-        self.stack = QStackedWidget()
+        self.stack = OpenPage()
         yield
         self.table = NumberTable("evaluate-table", "Numbers of both runs")
         self.published = NumberTable("evaluate-published", "Published numbers of this data set")

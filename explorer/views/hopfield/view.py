@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from PySide6.QtWidgets import QHBoxLayout, QLabel
+from PySide6.QtWidgets import QLabel
 
 from explorer import theme
 from explorer.selection import Side
@@ -19,6 +19,7 @@ from explorer.views.losslab.knobs import Slide
 from explorer.views.view import side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts import SAME
 from trainer.charts.hopfield import Asked
 from trainer.charts.lab.settings import Knob
@@ -299,19 +300,15 @@ class HopfieldView(BoardView):
         words = QLabel("Stored")
         theme.set_role(words, "secondary")
         words.setBuddy(self.stored)
-        stores = QHBoxLayout()
-        stores.setSpacing(theme.INSIDE)
+        stores = WrappingRow()
         for widget in (words, self.stored, self.which):
-            stores.addWidget(widget)
-        stores.addSpacing(theme.AROUND)
-        stores.addWidget(self.beta)
-        stores.addSpacing(theme.AROUND)
+            stores.add(widget, gap=theme.INSIDE, stretch=widget is not words)
+        stores.add(self.beta, gap=theme.AROUND + theme.INSIDE)
         theme.set_role(self.plane_words, "secondary")
         self.plane_words.setBuddy(self.plane)
-        stores.addWidget(self.plane_words)
-        stores.addWidget(self.plane)
-        stores.addStretch()
+        stores.add(self.plane_words, gap=theme.AROUND + theme.INSIDE)
+        stores.add(self.plane, gap=theme.INSIDE, stretch=True)
         self.tools.setSpacing(theme.INSIDE)
         self.tools.addWidget(self.query)
-        self.tools.addLayout(stores)
+        self.tools.addWidget(stores)
         self.show_tools()

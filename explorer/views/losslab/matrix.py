@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.views.losslab.plot import tone_colour
+from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.lab.pieces import Table
 
 CELL_PX = 30
@@ -25,8 +26,7 @@ class Matrix(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.table: Table | None = None
-        self.title = QLabel()
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.title = ElidedLabel()
         theme.set_role(self.title, "strong")
         self.cells = _Cells(self)
         column = QVBoxLayout(self)

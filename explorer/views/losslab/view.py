@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QTabBar
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabBar
 
 from explorer import theme
 from explorer.views.losslab.method import METHOD
@@ -15,6 +15,7 @@ from explorer.views.losslab.panel import LabPanel
 from explorer.views.losslab.toy import ToyPanel
 from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.open_page import OpenPage
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, Panel
 from trainer.charts.lab.pieces import LabChart
@@ -47,7 +48,7 @@ class LossLabView(View):
         self.reset.setToolTip("Every setting of this panel as it was first")
         theme.keep_icon(self.reset, "rotate-ccw", 16, "secondary")
         yield
-        self.stack = QStackedWidget()
+        self.stack = OpenPage()
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         self._preparing = QTimer(self, interval=PREPARE_MS)
         yield

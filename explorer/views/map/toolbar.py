@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
@@ -18,11 +19,14 @@ from explorer.views.map.method_form import MethodForm
 from explorer.views.map.tools import Tools
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Choice, Picker
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.placement import Placement
 
+COLOUR_PX: Final = 192
 
-class Toolbar(QWidget):
-    """One line of controls above the maps.
+
+class Toolbar(WrappingRow):
+    """The controls above the maps.
 
     Signals:
         projection_changed: `projection` is another.
@@ -39,7 +43,7 @@ class Toolbar(QWidget):
         self.methods = MethodForm()
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
         self.neighbours, self.min_dist = self.methods.neighbours, self.methods.min_dist
-        self.colour = Picker(name="map-colour", words="Colour by", width=192)
+        self.colour = Picker(name="map-colour", words="Colour by", width=112)
         self.tools = Tools()
         self.progress = _Progress()
         self._lay_out()
@@ -66,17 +70,11 @@ class Toolbar(QWidget):
         )
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.SPACE)
-        row.addWidget(self.methods)
-        row.addSpacing(theme.INSIDE)
-        row.addWidget(self.progress, 1)
-        row.addStretch(0)
-        row.addWidget(self.tools)
-        row.addSpacing(theme.SPACE)
-        row.addWidget(self.colour)
-        self.colour.setSizePolicy(self.neighbours.sizePolicy())
+        self.add(self.methods)
+        self.add(self.progress, gap=theme.SPACE + theme.INSIDE, stretch=True)
+        self.add(self.tools, right=True)
+        self.add(self.colour, stretch=True, right=True)
+        self.colour.setMaximumWidth(COLOUR_PX)
 
     def _connect(self) -> None:
         self.methods.changed.connect(self.projection_changed)

@@ -15,7 +15,9 @@ from explorer.models.pictures import Pictures
 from explorer.views.prompts.plots import LikelihoodPlot, ReliabilityPlot
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets.bars import Bars, Column
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.picture import Picture
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at
 
@@ -177,16 +179,15 @@ class CalibrationPane(QWidget):
                 ("Which temperature fits? Dot: shown, ring: trained, cross: best.", self.likelihood),
             )
         ):
-            heading = QLabel(words)
+            heading = ElidedLabel(words)
             theme.set_role(heading, "secondary")
             plots.addWidget(heading, 0, place)
             plot.setMinimumHeight(LEAST_PLOT_PX)
             plots.addWidget(plot, 1, place)
             plots.setColumnStretch(place, 1)
-        controls = QHBoxLayout()
-        controls.setSpacing(theme.AROUND)
+        controls = WrappingRow()
         for control in self.taus:
-            controls.addWidget(control, 1)
+            controls.add(control, gap=theme.AROUND, stretch=True)
         left = QVBoxLayout()
         left.setSpacing(theme.INSIDE)
         left.addLayout(self._numbers_grid())
@@ -211,7 +212,7 @@ class CalibrationPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.BETWEEN)
-        column.addLayout(controls)
+        column.addWidget(controls)
         column.addLayout(plots, 3)
         column.addLayout(below, 2)
 

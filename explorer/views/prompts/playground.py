@@ -9,7 +9,6 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
@@ -21,8 +20,10 @@ from explorer import theme
 from explorer.background import Background
 from explorer.models.pictures import Pictures
 from explorer.views.prompts.heat_table import HeatData, HeatTable
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.prompts import Mixture, PromptChart, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
@@ -56,8 +57,8 @@ class Playground(QWidget):
         self.by_accuracy.setToolTip("Weight of a template: its accuracy above the worst template's")
         self.matrix = HeatTable("prompts-matrix", "Templates and classes")
         self.confusion = HeatTable("prompts-confusion", "Confusion of classes")
-        self.summary, self.confusion_title, self.images_title = (_plain(role) for role in ("small", "strong", "strong"))
-        self.summary.setWordWrap(True)
+        self.summary = _plain("small", wrap=True)
+        self.confusion_title, self.images_title = _plain("strong"), _plain("strong")
         self.strip = ImageStrip(pictures.get)
         self.strip.setObjectName("prompts-images")
         pictures.arrived.connect(self.strip.picture_arrived)
@@ -277,15 +278,12 @@ class Playground(QWidget):
         return group
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.SPACE)
+        bar = WrappingRow()
         for group in (self.run_buttons, self.value_buttons):
-            for button in group.buttons():
-                bar.addWidget(button)
-            bar.addSpacing(theme.BETWEEN)
-        bar.addStretch()
-        bar.addWidget(self.by_accuracy)
-        bar.addWidget(self.equal)
+            for place, button in enumerate(group.buttons()):
+                bar.add(button, gap=theme.SPACE if place else theme.SPACE + theme.BETWEEN)
+        bar.add(self.by_accuracy, gap=theme.SPACE + theme.BETWEEN, right=True)
+        bar.add(self.equal, right=True)
         split = HairlineSplitter(Qt.Orientation.Vertical)
         below = HairlineSplitter(Qt.Orientation.Horizontal)
         for title, widget in ((self.confusion_title, self.confusion), (self.images_title, self.strip)):
@@ -305,7 +303,7 @@ class Playground(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        column.addLayout(bar)
+        column.addWidget(bar)
         column.addWidget(self.summary)
         column.addWidget(split, 1)
 
@@ -327,9 +325,10 @@ def _row(one: Mixture) -> np.ndarray:
     return np.concatenate([[one.accuracy], one.by_class])
 
 
-def _plain(role: str) -> QLabel:
-    label = QLabel()
+def _plain(role: str, *, wrap: bool = False) -> QLabel:
+    label = QLabel() if wrap else ElidedLabel()
     label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(wrap)
     label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
     theme.set_role(label, role)
     return label

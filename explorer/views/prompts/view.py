@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStackedWidget, QTabBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QTabBar, QWidget
 
 from explorer import theme
 from explorer.models.pictures import Pictures
@@ -21,6 +21,7 @@ from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
 from explorer.views.view import View, side_words
 from explorer.widgets.image_strip import PICTURE
+from explorer.widgets.open_page import OpenPage
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.prompts import PromptRun
@@ -59,7 +60,7 @@ class PromptsView(View):
         self.tabs = QTabBar(objectName="prompts-tabs", accessibleName="Calibration or templates")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
-        self.stack = QStackedWidget()
+        self.stack = OpenPage()
         for (_, words), pane in zip(TABS, (self.calibration, self.playground), strict=True):
             self.tabs.addTab(words)
             self.stack.addWidget(pane)

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
@@ -33,10 +34,14 @@ WIDTHS = {
     Column.ETA: 92,
     Column.BEST: 78,
     Column.LAST: 76,
-    Column.DURATION: 88,
+    Column.DURATION: 90,
     Column.STARTED: 130,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"
+
+GROWING = (Column.NAME, Column.PROGRESS)
+LEAST_PX = 140
+"""Of a column that grows with the table."""
 
 STATE_VERSION = b"3:"
 QUEUED = "application/x-contrastive-explorer-queued"
@@ -205,6 +210,23 @@ class RunsTable(QTableView):
         data = bytes(state.data())
         if data.startswith(STATE_VERSION):
             self.horizontalHeader().restoreState(QByteArray(data[len(STATE_VERSION) :]))
+            self._share()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share()
+
+    def _share(self) -> None:
+        """Gives names and bars what the other columns leave, where that is enough to read them."""
+        header = self.horizontalHeader()
+        others = sum(header.sectionSize(column) for column in Column if column not in GROWING)
+        enough = self.viewport().width() - others >= LEAST_PX * len(GROWING)
+        mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
+        for column in GROWING:
+            if header.sectionResizeMode(column) != mode:
+                header.setSectionResizeMode(column, mode)
+                if not enough:
+                    header.resizeSection(column, LEAST_PX)
 
     def _dress_headers(self) -> None:
         self.verticalHeader().hide()
@@ -217,9 +239,10 @@ class RunsTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
-        # Names and bars share what is left: no column is cut off, no empty ground at the right.
-        for column in (Column.NAME, Column.PROGRESS):
+        # Names and bars share what is left, so no ground at the right is empty; where nothing is, the table scrolls.
+        for column in GROWING:
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        header.sectionResized.connect(lambda column, *_: None if column in GROWING else self._share())
         header.setStretchLastSection(False)
         self.setSortingEnabled(True)
         self.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)

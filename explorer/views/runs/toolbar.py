@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QToolButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
+from explorer.widgets.wrapping_row import WrappingRow
 
 
 class Toolbar:
@@ -35,18 +36,15 @@ class Toolbar:
         self.filter.setMaximumWidth(280)
         self.count = QLabel()
         theme.set_role(self.count, "small")
-        self.row = QHBoxLayout()
-        self.row.setSpacing(theme.SPACE)
-        self.row.addWidget(new)
+        self.row = WrappingRow()
+        self.row.add(new)
+        gap = theme.SPACE
         for name in TOOLBAR:
             if name:
-                self.row.addWidget(_button(actions, name))
-            else:
-                self.row.addSpacing(theme.INSIDE)
-        self.row.addStretch(1)
-        self.row.addWidget(self.count)
-        self.row.addSpacing(theme.INSIDE)
-        self.row.addWidget(self.filter, 2)
+                self.row.add(_button(actions, name), gap=gap)
+            gap = theme.SPACE if name else 2 * theme.SPACE + theme.INSIDE
+        self.row.add(self.count, right=True)
+        self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
 
 
 def _button(actions: RunActions, name: str) -> QToolButton:

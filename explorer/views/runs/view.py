@@ -272,7 +272,7 @@ class RunsView(View):
         column.setSpacing(theme.INSIDE)
         toolbar = Toolbar(self.actions_of_runs)
         self.filter, self.count = toolbar.filter, toolbar.count
-        column.addLayout(toolbar.row)
+        column.addWidget(toolbar.row)
         column.addWidget(hairline())
         column.addWidget(self.table, 1)
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)

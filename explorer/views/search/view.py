@@ -25,6 +25,7 @@ from explorer.views.search.reading import Where, embedder, find, read_hubs
 from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Working
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.hubness import Hubness
 from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
@@ -32,6 +33,7 @@ from trainer.messages import EmbedImages, EmbedTexts, Failure
 from trainer.problem import Problem
 
 TYPING_MS: Final = 350
+FIELD_PX: Final = 160
 K: Final = 60
 NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Then search their embeddings by text or picture."
 ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answer side by side."
@@ -402,20 +404,20 @@ class SearchView(View):
             panel.tiles.hovered.connect(self._hover)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        bar.addWidget(self.field, 1)
-        bar.addWidget(self.picture)
+        bar = WrappingRow()
+        self.field.setMinimumWidth(FIELD_PX)
+        bar.add(self.field, stretch=True)
+        bar.add(self.picture, gap=theme.INSIDE)
         for key, words in (("image", "Images"), ("text", "Texts")):
             button = QPushButton(words, objectName=f"search-target-{key}", checkable=True, checked=key == "image")
             self.targets.addButton(button)
-            bar.addWidget(button)
-        bar.addWidget(self.to_map)
+            bar.add(button, gap=theme.INSIDE)
+        bar.add(self.to_map, gap=theme.INSIDE)
         hits = QHBoxLayout()
         hits.setSpacing(theme.BETWEEN)
         for panel in self.panels:
             hits.addWidget(panel, 1)
-        self.body.addLayout(bar)
+        self.body.addWidget(bar)
         self.body.addLayout(hits, 1)
         self.body.addWidget(self.working)
         self.body.addWidget(self.offer)

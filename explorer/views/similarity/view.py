@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSizePolicy,
     QSpinBox,
-    QStackedWidget,
     QTabBar,
     QVBoxLayout,
     QWidget,
@@ -36,8 +35,10 @@ from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.similarity.table import SimilarityTable
 from explorer.views.similarity.words import WordsPane
 from explorer.views.view import View, side_words
+from explorer.widgets.open_page import OpenPage
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Cancelled, Ticket, Working
+from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import NOTE, SimilarityChart, SimilarityRun, similarity
 from trainer.charts.snapshots import choose_snapshot
@@ -374,22 +375,18 @@ class SimilarityView(View):
         self.k.setEnabled(self.compared.key == "hardest")
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
+        bar = WrappingRow()
         for words, widget in (("Unmatched", self.compared), ("k", self.k), ("Tell apart by", self.facet)):
             label = QLabel(words)
             theme.set_role(label, "secondary")
             label.setBuddy(widget)
-            bar.addWidget(label)
-            bar.addWidget(widget)
-            bar.addSpacing(theme.SPACE)
+            bar.add(label, gap=theme.INSIDE + theme.SPACE)
+            bar.add(widget, gap=theme.INSIDE, stretch=widget is not self.k)
         self.compared.setMaximumWidth(180)
         self.facet.setMaximumWidth(180)
         for widget in (self.same_axis, self.density, self.zone_button):
-            bar.addWidget(widget)
-            bar.addSpacing(theme.SPACE)
-        bar.addWidget(self.working, 1)
-        bar.addStretch(1)
+            bar.add(widget, gap=theme.INSIDE + theme.SPACE)
+        bar.add(self.working, gap=theme.INSIDE + theme.SPACE, stretch=True)
         plots = QVBoxLayout()
         plots.setSpacing(theme.BETWEEN)
         for panel in self.panels:
@@ -418,9 +415,9 @@ class SimilarityView(View):
         column = QVBoxLayout(cosines)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.BETWEEN)
-        column.addLayout(bar)
+        column.addWidget(bar)
         column.addLayout(row, 1)
-        self.stack = QStackedWidget()
+        self.stack = OpenPage()
         self.stack.addWidget(cosines)
         self.body.addWidget(self.tabs)
         self.body.addWidget(self.stack, 1)

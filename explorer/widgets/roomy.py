@@ -1,0 +1,60 @@
+"""Room for what needs more than there is: nothing is squashed below its least size, it scrolls instead."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+
+
+class Roomy(QScrollArea):
+    """Gives its content all the room it has, and never less than the content's least size.
+
+    `QScrollArea.setWidgetResizable` would scroll as soon as words that wrap have less than they prefer.
+    """
+
+    def __init__(self, content: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(content)
+        content.setAutoFillBackground(False)
+        self.viewport().setAutoFillBackground(False)
+        self._again = QTimer(self, singleShot=True, interval=0, timeout=self._fit)
+        content.installEventFilter(self)
+
+    def sizeHint(self) -> QSize:
+        return self.widget().sizeHint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest and watched is self.widget():
+            self._fit()
+            # Parts of the content that are laid out after it may need more than they said.
+            self._again.start()
+        return super().eventFilter(watched, event)
+
+    def _fit(self) -> None:
+        room, content = self.maximumViewportSize(), self.widget()
+        across, down = (bar.sizeHint() for bar in (self.horizontalScrollBar(), self.verticalScrollBar()))
+        least = _least(content, room.width())
+        if least.width() > room.width():
+            room.setHeight(room.height() - across.height())
+        if least.height() > room.height():
+            room.setWidth(room.width() - down.width())
+            least = _least(content, room.width())
+        content.resize(room.expandedTo(least))
+
+
+def _least(widget: QWidget, width: int) -> QSize:
+    """The least size of a widget that is `width` wide or as much wider as it must be."""
+    layout = widget.layout()
+    if layout is None:
+        return widget.minimumSizeHint().expandedTo(widget.minimumSize())
+    least = layout.totalMinimumSize()
+    if layout.hasHeightForWidth():
+        least.setHeight(layout.totalMinimumHeightForWidth(max(width, least.width())))
+    return least

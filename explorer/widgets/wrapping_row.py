@@ -1,0 +1,129 @@
+"""A line of controls that goes on in a second line where there is no room for it in one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from PySide6.QtCore import QEvent, QSize
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer import theme
+
+
+@dataclass(frozen=True)
+class _Part:
+    widget: QWidget
+    gap: int
+    stretch: bool
+    right: bool
+
+    @property
+    def least(self) -> int:
+        return max(self.widget.minimumSizeHint().width(), self.widget.minimumWidth())
+
+    @property
+    def wish(self) -> int:
+        return self.least if self.stretch else max(self.least, min(self.widget.sizeHint().width(), self.most))
+
+    @property
+    def high(self) -> int:
+        # A sheet's `min-height` is how high buttons and fields of a line are; what is made of several has a hint only.
+        return self.widget.minimumHeight() or self.widget.sizeHint().height()
+
+    @property
+    def most(self) -> int:
+        return self.widget.maximumWidth()
+
+
+class WrappingRow(QWidget):
+    """Its parts follow each other, each as wide as it wishes to be; no button shrinks below its words."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._parts: list[_Part] = []
+
+    def add(self, widget: QWidget, *, gap: int = theme.SPACE, stretch: bool = False, right: bool = False) -> None:
+        """Takes a part in.
+
+        Args:
+            widget: The part.
+            gap: Pixels to what stands before it in its line.
+            stretch: It takes what room its line leaves.
+            right: It and all after it stand at the right end of a line that begins with others.
+        """
+        widget.setParent(self)
+        self._parts.append(_Part(widget, gap, stretch, right))
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        parts = self._seen()
+        return QSize(sum(part.wish for part in parts) + sum(part.gap for part in parts[1:]), self._high(parts))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(max((part.least for part in self._seen()), default=0), self.minimumHeight())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+            self._arrange()
+        return super().event(event)
+
+    def _seen(self) -> list[_Part]:
+        return [part for part in self._parts if not part.widget.isHidden()]
+
+    def _arrange(self) -> None:
+        y = 0
+        for line in self._lines():
+            high = self._high(line)
+            self._place(line, y, high)
+            y += high + theme.SPACE
+        self.setFixedHeight(max(0, y - theme.SPACE))
+
+    def _lines(self) -> list[list[_Part]]:
+        lines: list[list[_Part]] = []
+        x = 0
+        seen = self._seen()
+        for place, part in enumerate(seen):
+            # What stands at the right stays together, if it can.
+            first = part.right and place > 0 and not seen[place - 1].right
+            tail = sum(p.gap + p.wish for p in seen[place + 1 :]) if first else 0
+            tail = tail if part.wish + tail <= self.width() else 0
+            end = x + part.gap + part.wish
+            if lines and end + tail <= self.width():
+                lines[-1].append(part)
+                x = end
+            else:
+                lines.append([part])
+                x = part.wish
+        return lines
+
+    def _place(self, line: list[_Part], y: int, high: int) -> None:
+        free = self.width() - sum(part.wish for part in line) - sum(part.gap for part in line[1:])
+        pushed = next((b for a, b in pairwise(line) if b.right and not a.right), None)
+        more: dict[_Part, int] = {}
+        growing = sorted((part for part in line if part.stretch), key=lambda part: part.most)
+        for left, part in zip(range(len(growing), 0, -1), growing, strict=True):
+            more[part] = max(0, min(free // left, part.most - part.wish))
+            free -= more[part]
+        x = 0
+        for part in line:
+            wide = min(part.wish, max(self.width(), part.least)) + more.get(part, 0)
+            x += 0 if part is line[0] else part.gap
+            x += max(free, 0) if part is pushed else 0
+            tall = part.high
+            part.widget.setGeometry(x, y + (high - tall) // 2, wide, tall)
+            x += wide
+
+    def _high(self, parts: list[_Part]) -> int:
+        return max((part.high for part in parts), default=0)
