@@ -1,0 +1,144 @@
+"""The window below 1280 x 800: words keep their room, and what does not fit scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QTabBar, QToolButton
+
+from explorer.hooks import Hooks
+from explorer.models.runs import Column
+from explorer.views import VIEWS
+from explorer.views.runs.table import LEAST_PX
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.roomy import Roomy
+from explorer.window import Window
+
+ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
+SIZES = ((1100, 700), (880, 560))
+BESIDE_WORDS_PX = 6
+"""What a button has at least beside its words: its padding."""
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
+    """The real window with all its views and two runs; no model is started."""
+    folder = tmp_path / "workspace"
+    hooks = Hooks(folder)
+    shown = Window(folder, hooks)
+    with qtbot.waitSignal(shown.ready, timeout=30_000):
+        shown.show()
+    shown.rooms.asker.ask = lambda _question, **_call: 0
+    shown.selection.select_runs(*two_runs)
+    yield shown
+    shown.close()
+    hooks.remove()
+    shown.deleteLater()
+
+
+def open_view(qtbot, window: Window, name: str) -> None:
+    window.go_to(name)
+    qtbot.wait(50)
+    qtbot.waitUntil(lambda: not window.background.busy, timeout=10_000)
+    qtbot.wait(30)
+
+
+def clipped(window: Window) -> list[str]:
+    """Buttons and labels on the screen that have less room than their words need."""
+    found, room = [], window.centralWidget()
+    for one in (*room.findChildren(QLabel), *room.findChildren(QPushButton), *room.findChildren(QToolButton)):
+        if not one.isVisible() or not one.text() or isinstance(one, ElidedLabel):
+            continue
+        if isinstance(one, QLabel) and (one.wordWrap() or "<" in one.text()):
+            continue
+        if isinstance(one, QToolButton) and one.toolButtonStyle() == ICON_ONLY and not one.icon().isNull():
+            continue
+        lines = one.text().replace("&", "").split("\n")
+        need = max(QFontMetrics(one.font()).horizontalAdvance(line) for line in lines)
+        if isinstance(one, QAbstractButton):
+            need += BESIDE_WORDS_PX + (one.iconSize().width() if not one.icon().isNull() else 0)
+        if one.width() < need:
+            found.append(f"{type(one).__name__} {one.objectName()} {one.text()!r}: {one.width()} of {need} px")
+    return found
+
+
+def overlapping(window: Window) -> list[str]:
+    """Neighbours in the bar on top that cover each other."""
+    parts = [child for child in window.bar.children() if child.isWidgetType() and child.isVisible()]
+    parts.sort(key=lambda part: part.x())
+    return [
+        f"{a.objectName()} and {b.objectName()}" for a, b in pairwise(parts) if a.geometry().intersects(b.geometry())
+    ]
+
+
+def covering(window: Window) -> list[str]:
+    """Pickers of the open view that cover each other."""
+    view = window.pages.open_view
+    places = [(one, QRect(one.mapTo(view, QPoint()), one.size())) for one in view.findChildren(QComboBox)]
+    places = [(one, place) for one, place in places if one.isVisible()]
+    return [
+        f"{one.objectName()} and {other.objectName()}"
+        for (one, place), (other, there) in combinations(places, 2)
+        if place.intersects(there)
+    ]
+
+
+def squashed(window: Window) -> list[str]:
+    """Views and details that have less than their least size."""
+    rooms = [room.widget() for room in window.findChildren(Roomy) if room.isVisible()]
+    return [
+        f"{inside.size()} of {inside.layout().totalMinimumSize()}"
+        for inside in rooms
+        if inside.layout() is not None and inside.width() < inside.layout().totalMinimumSize().width()
+    ]
+
+
+def faults_of(qtbot, window: Window) -> list[str]:
+    """What is wrong with what the window shows, once that has come to rest: plots are made in later turns."""
+    found: list[str] = []
+    for _ in range(50):
+        qtbot.wait(20)
+        found = clipped(window) + covering(window) + overlapping(window) + squashed(window)
+        if not found:
+            break
+    return found
+
+
+def test_no_words_are_squeezed_in_a_small_window(qtbot, window: Window):
+    seen = []
+    for place in VIEWS:
+        open_view(qtbot, window, place.name)
+        tabs = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
+        for tab in range(tabs[0].count() if tabs else 1):
+            if tabs:
+                tabs[0].setCurrentIndex(tab)
+            for size in SIZES:
+                window.resize(*size)
+                found = faults_of(qtbot, window)
+                seen += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
+    assert "\n".join(seen) == ""
+
+
+def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window: Window):
+    window.resize(1100, 700)
+    open_view(qtbot, window, "runs")
+    table = window.pages.open_view.table
+    assert min(table.columnWidth(Column.NAME), table.columnWidth(Column.PROGRESS)) >= LEAST_PX
+    assert table.horizontalScrollBar().maximum() > 0
+    window.resize(1500, 800)
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
+    assert table.columnWidth(Column.NAME) > LEAST_PX
+
+    window.resize(1280, 800)
+    open_view(qtbot, window, "map")
+    details = window.pages.widget(1)
+    wide = details.width()
+    window.resize(1100, 700)
+    qtbot.waitUntil(lambda: details.width() < wide)
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: details.width() == wide)
