@@ -273,6 +273,7 @@ def test_a_button_in_the_empty_runs_view_opens_it(window: Window, qtbot: QtBot) 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
     form = window.pages.views["runs"].open_new_run()
+    qtbot.waitUntil(form.isVisible)
     form.preset.setCurrentIndex(form.preset.findData("cloob-folder"))
     form.preset.activated.emit(form.preset.currentIndex())
     form.section("data").form.editor("path").setText(str(folder))
@@ -281,6 +282,7 @@ def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtb
     sheet = _sheet(window)
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: any(form.isVisible() for form in window.findChildren(NewRun)))
     again = next(form for form in window.findChildren(NewRun) if form.isVisible())
     assert (again.preset_name, again.run().data.path) == ("cloob-folder", str(folder))
     qtbot.keyClick(again, Qt.Key.Key_Escape)

@@ -180,6 +180,7 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
     assert [run.id for run in view.table.chosen()] == [three[0]]
 
 
+@pytest.mark.usefixtures("dressed")
 def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     sign_and_margins = 40

@@ -34,7 +34,7 @@ WIDTHS = {
     Column.ETA: 92,
     Column.BEST: 78,
     Column.LAST: 76,
-    Column.DURATION: 90,
+    Column.DURATION: 94,
     Column.STARTED: 130,
 }
 assert set(WIDTHS) == set(Column), "a column without a width"

@@ -14,6 +14,7 @@ from explorer import theme
 from explorer.jobs import working
 from explorer.models.runs import matching
 from explorer.models.words import duration
+from explorer.turns import turns
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
@@ -120,7 +121,8 @@ class RunsView(View):
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.chosen.connect(lambda run, preset: self.context.jobs.start(run, preset, done=self._choose_soon))
         sheet.import_asked.connect(self._import_for)
-        sheet.open()
+        # Made in this turn, shown in the next: together they would hold up the window.
+        turns().later(sheet, sheet.open)
         return sheet
 
     def _import(self) -> None:
