@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent
 
 from explorer import theme
@@ -15,6 +15,7 @@ from explorer.turns import turns
 MOST_SKIPPED: Final = 3
 """Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
 _frames = 0
+_exposed_in = -1
 _overdue_in = 0
 
 
@@ -27,6 +28,19 @@ def frame() -> Iterator[None]:
         yield
     finally:
         _frames -= 1
+
+
+class Exposures(QObject):
+    """Filters the events of a `QWindow`: what it exposes, as when it is resized, Qt paints at once and to the screen.
+
+    From there to the end of the turn everything is taken for such a picture.
+    """
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Expose, QEvent.Type.Paint):
+            global _exposed_in
+            _exposed_in = turns().number
+        return super().eventFilter(watched, event)
 
 
 class InTurn:
@@ -48,7 +62,8 @@ class InTurn:
         self._painted_at = None
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if _frames and turns().is_full and not self._is_overdue():
+        on_screen = _frames or _exposed_in == turns().number
+        if on_screen and turns().is_full and not self._is_overdue():
             self._times_passed_over += 1
             if self._painted_at != self._place_on_screen():
                 QPainter(self.viewport()).fillRect(event.rect(), theme.colour("surface"))  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
-from explorer.widgets.in_turn import frame
+from explorer.widgets.in_turn import Exposures, frame
 from explorer.window import leaving
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
@@ -99,6 +99,7 @@ class Window(QMainWindow):
     def _build(self) -> None:
         self.setWindowTitle("Contrastive Explorer")
         self.setMinimumSize(880, 560)
+        self._exposures = Exposures(self)
         self.rail = Rail(self._places)
         self.bar = Bar(self.selection)
         self.pages = Pages(self.settings)
@@ -366,6 +367,8 @@ class Window(QMainWindow):
         if event.type() == QEvent.Type.UpdateRequest:
             with frame():
                 return super().event(event)
+        if event.type() == QEvent.Type.WinIdChange and self.windowHandle() is not None:
+            self.windowHandle().installEventFilter(self._exposures)
         return super().event(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

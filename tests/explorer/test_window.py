@@ -10,14 +10,16 @@ from typing import ClassVar
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.hooks import Hooks
 from explorer.settings import FILE
+from explorer.turns import PORTION_MS, turns
 from explorer.views import VIEWS, Place
 from explorer.views.view import View
+from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.facts import first_choice
 from trainer.store import RunRow
@@ -297,6 +299,24 @@ def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window,
     qtbot.keyClicks(window.palette_panel.line, "taker")
     qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
     assert window.pages.open_view.title == "Taker"
+
+
+def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(open_window, qtbot) -> None:
+    window = open_window()
+    plot = Plot(window)
+    plot.setGeometry(300, 300, 200, 200)
+    plot.show()
+    qtbot.waitUntil(lambda: turns().idle and plot._painted_at is not None)
+    ends = []
+    turns().ended.connect(lambda: ends.append(True))
+    qtbot.waitUntil(lambda: bool(ends))
+    until = time.thread_time() + 2 * PORTION_MS / 1e3
+    while time.thread_time() < until:
+        pass
+    plot.viewport().update()
+    QApplication.sendEvent(window.windowHandle(), QExposeEvent(QRegion(window.rect())))
+    assert not turns().idle, "painted in a turn that was full"
+    qtbot.waitUntil(lambda: turns().idle)
 
 
 def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
