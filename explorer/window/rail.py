@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -38,7 +38,9 @@ class Rail(QWidget):
         self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._views.setWidget(self._lay_out(places))
         self._column.addWidget(self._views, 1)
-        self._views.verticalScrollBar().rangeChanged.connect(self._make_room)
+        # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
+        self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)
+        self._views.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._later.start())
 
     def mark(self, name: str) -> None:
         """Marks the open view, and brings its button into sight."""
@@ -52,9 +54,10 @@ class Rail(QWidget):
         self._column.addWidget(button)
         return button
 
-    def _make_room(self, _least: int, most: int) -> None:
+    def _make_room(self) -> None:
         """The scroll bar takes its room of the views, not of the words of the buttons."""
-        self.setFixedWidth(WIDTH + (self._views.verticalScrollBar().sizeHint().width() if most else 0))
+        bar = self._views.verticalScrollBar()
+        self.setFixedWidth(WIDTH + (bar.sizeHint().width() if bar.maximum() else 0))
 
     def _lay_out(self, places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")

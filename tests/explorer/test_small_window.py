@@ -11,6 +11,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QTabBar, QToolButton
 
+from explorer import theme
 from explorer.hooks import Hooks
 from explorer.models.runs import Column
 from explorer.views import VIEWS
@@ -122,6 +123,15 @@ def test_no_words_are_squeezed_in_a_small_window(qtbot, window: Window):
                 found = faults_of(qtbot, window)
                 seen += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
     assert "\n".join(seen) == ""
+
+
+def test_no_button_of_the_rail_is_wider_than_the_rail(qtbot, window: Window):
+    for size in ((1280, 800), *SIZES, (1280, 800)):
+        window.resize(*size)
+        open_view(qtbot, window, "prompts")
+        for button in window.rail.buttons.values():
+            right = button.mapTo(window.rail, button.rect().topRight()).x()
+            assert right < window.rail.width() - theme.INSIDE, (size, button.text(), right, window.rail.width())
 
 
 def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window: Window):

@@ -176,7 +176,7 @@ class CalibrationPane(QWidget):
         for place, (words, plot) in enumerate(
             (
                 ("Does confidence mean accuracy? On the line it does.", self.reliability),
-                ("Which temperature fits? Dot: shown, ring: trained, cross: best.", self.likelihood),
+                ("Which tau fits? Dot: shown, ring: trained, cross: best.", self.likelihood),
             )
         ):
             heading = ElidedLabel(words)
