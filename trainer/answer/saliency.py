@@ -61,7 +61,7 @@ def saliency_of(
         raise AnswerError("bad_question", f"There is no {method} of {grid} cells.", f"Choose {' or '.join(METHODS)}.")
     if not caption.strip() or not runs:
         raise AnswerError("bad_question", "A caption or a run is missing.", "Write a caption and choose a run.")
-    maps, cosines, steps, seen = [], [], [], None
+    maps, cosines, seen_at, seen = [], [], [], None
     for place, run in enumerate(runs):
 
         def tell(share: float, note: str, place: int = place) -> None:
@@ -76,9 +76,9 @@ def saliency_of(
         cells, cosine = _map(kept, pixels, caption, method, grid, tell)
         maps.append(cells)
         cosines.append(cosine)
-        steps.append(kept.opened.step)
+        seen_at.append(kept.opened.step)
         seen = pixels if seen is None else seen
-    return SaliencyMaps(np.stack(maps).astype(np.float32), seen, tuple(cosines), tuple(steps))
+    return SaliencyMaps(np.stack(maps).astype(np.float32), seen, tuple(cosines), tuple(seen_at))
 
 
 def _map(
