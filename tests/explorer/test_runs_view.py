@@ -197,12 +197,12 @@ def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Co
     view.tabs.setCurrentIndex(1)
     view.curves.slider.setValue(30)
     view.curves.by_time.setChecked(True)
-    view.curves.menu.choose(["val/auc"])
+    view.curves.menu.choose(["val/auc_hard10"])
     again = shown(qtbot, context, 3)
     assert again.table.columnWidth(Column.DATA) == 177
     assert names(again) == names(view)
     assert again.tabs.currentIndex() == 1
-    assert (again.curves.smoothing, again.curves.axis, again.curves.metrics) == (0.3, "time", ("val/auc",))
+    assert (again.curves.smoothing, again.curves.axis, again.curves.metrics) == (0.3, "time", ("val/auc_hard10",))
 
 
 # -- actions -------------------------------------------------------------------------------------------------

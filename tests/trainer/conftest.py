@@ -57,7 +57,7 @@ def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, spli
     groups = groups_of(items.caption)
     values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, groups), k) for k in (1, 5, 10)}
     values |= {f"text_to_image_R@{k}": recall_at(ranks(text, image, groups), k) for k in (1, 5, 10)}
-    values["auc"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, groups))
+    values["auc_hard10"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, groups))
     values["modality_gap"] = modality_gap(image, text)[1]
     prefix = "val" if split == "renderings" else split
     log.scalars(step, {f"{prefix}/{key}": value for key, value in values.items()})

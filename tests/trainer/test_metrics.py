@@ -11,7 +11,8 @@ def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
     held = [
         *(f"{way}_R@{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
         *(f"{way}_median_rank" for way in ("image_to_text", "text_to_image")),
-        *("loss", "zero_shot_acc1", "zero_shot_acc5", "matched_cosine", "unmatched_cosine", "auc", "modality_gap"),
+        *("loss", "zero_shot_acc1", "zero_shot_acc5", "matched_cosine", "modality_gap"),
+        *("unmatched_cosine_hard10", "auc_hard10"),
         *("knn_acc1", "knn_words"),
     ]
     expected = {f"{split}/{name}" for split in ("val", "combinations") for name in held}
@@ -22,6 +23,13 @@ def test_the_catalogue_names_every_logged_number_of_both_heldout_splits():
     assert set(METRICS) == expected
     assert HEADLINE in METRICS
     assert len({m.label for m in METRICS.values()}) == len(METRICS)
+
+
+@pytest.mark.parametrize("name", ["val/auc", "combinations/auc", "val/unmatched_cosine"])
+def test_names_of_older_versions_say_so_and_are_not_mixed_with_todays(name):
+    assert name not in METRICS
+    assert "older" in metric(name).label
+    assert metric(name).better == metric(f"{name}_hard10").better
 
 
 def test_losses_and_nothing_else_keep_an_axis_of_their_own():
@@ -36,7 +44,7 @@ def test_losses_and_nothing_else_keep_an_axis_of_their_own():
         ("val/image_to_text_R@1", "up"),
         ("val/text_to_image_median_rank", "down"),
         ("val/modality_gap", "none"),
-        ("combinations/auc", "up"),
+        ("combinations/auc_hard10", "up"),
     ],
 )
 def test_the_good_direction(name, better):
@@ -58,7 +66,7 @@ def test_an_unknown_name_gets_a_neutral_entry():
     [
         ("val/image_to_text_R@1", 0.7634, "76.3 %"),
         ("train/pairs_per_s", 12345.6, "12,346 pairs/s"),
-        ("val/auc", 0.98765, "0.9877"),
+        ("val/auc_hard10", 0.98765, "0.9877"),
         ("train/loss", math.nan, "nan"),
         ("train/loss", None, "–"),
         ("system/cpu_percent", 51.2, "51 %"),

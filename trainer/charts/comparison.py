@@ -17,7 +17,7 @@ COMPARED: Final = (
     *(f"{direction}_R@{k}" for direction in ("image_to_text", "text_to_image") for k in (1, 5, 10)),
     "zero_shot_acc1",
     "zero_shot_acc5",
-    "auc",
+    "auc_hard10",
     "modality_gap",
     "knn_acc1",
     "knn_words",
@@ -29,6 +29,7 @@ COMPARED: Final = (
     "robust_mean",
     "robust_kept",
     "shift",
+    "auc",  # as earlier versions called it: rows of older workspaces
 )
 """Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
 

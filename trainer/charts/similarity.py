@@ -127,6 +127,11 @@ class SimilarityChart:
     grid: Float[np.ndarray, " g"] = field(default_factory=lambda: np.zeros(0))
 
     @property
+    def against(self) -> str:
+        """Which pairs are unmatched, as names of numbers end: `hard10`, `sampled`, `all`."""
+        return f"hard{self.k}" if self.compared == "hardest" else self.compared
+
+    @property
     def unmatched_words(self) -> str:
         """What the unmatched pairs are, for a legend."""
         words = {"hardest": f"{self.k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}

@@ -34,7 +34,7 @@ _CURVES = (
     "val/text_to_image_R@1",
     "combinations/image_to_text_R@1",
     "val/zero_shot_acc1",
-    "val/auc",
+    "val/auc_hard10",
     "val/modality_gap",
     "val/knn_acc1",
     "val/knn_words",

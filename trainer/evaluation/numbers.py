@@ -47,8 +47,10 @@ def measure(
         **_retrieval("text_to_image", embedded.text, embedded.image, heldout, progress),
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
-        "unmatched_cosine": float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan"),
-        "auc": auc(matched, unmatched),
+        f"unmatched_cosine_hard{HARDEST}": float(np.nanmean(unmatched))
+        if np.isfinite(unmatched).any()
+        else float("nan"),
+        f"auc_hard{HARDEST}": auc(matched, unmatched),
         "modality_gap": modality_gap(embedded.image, embedded.text)[1],
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.shown import labels
-from trainer.charts.similarity import SimilarityChart, SimilarityRun
+from trainer.charts.similarity import Facet, SimilarityChart, SimilarityRun
 from trainer.figures.files import Rows
 from trainer.figures.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
 
@@ -50,18 +50,30 @@ def rows(chart: SimilarityChart) -> Rows:
     return Rows(header, _rows(chart))
 
 
-def numbers(run: SimilarityRun) -> dict[str, float]:
-    """What the panel prints, by name, in the order a table lists it."""
-    return {
-        "mean_matched": run.mean_matched,
+def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
+    """What the panel prints, by name, in the order a table lists it.
+
+    Args:
+        run: Whose.
+        against: Ends the names of what depends on which pairs are unmatched, as `SimilarityChart.against`.
+    """
+    ends = {f"{name}_{end}": at for name, pair in run.intervals.items() for end, at in zip(("low", "high"), pair)}
+    measured = {
         "mean_unmatched": run.mean_unmatched,
         "auc": run.auc,
         "d_prime": run.d_prime,
         "overlap": run.overlap,
         "ks": run.ks,
-        "image_to_text_R@1": run.recall1,
-        **{f"{name}_{end}": value for name, ends in run.intervals.items() for end, value in zip(("low", "high"), ends)},
+        **ends,
     }
+    named = {f"{name}_{against}": value for name, value in measured.items()}
+    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
+
+
+def facet_numbers(facet: Facet, k: int) -> dict[str, float]:
+    """What is known of the images of one value; whatever the chart compares, these are against the `k` hardest."""
+    named = {f"{name}_hard{k}": getattr(facet, name) for name in ("auc", "d_prime", "overlap")}
+    return {"n": facet.n, **named, "mean_matched": facet.mean_matched, "image_to_text_R@1": facet.recall1}
 
 
 def _rows(chart: SimilarityChart) -> Iterator[tuple[Any, ...]]:
@@ -71,15 +83,15 @@ def _rows(chart: SimilarityChart) -> Iterator[tuple[Any, ...]]:
         for what, counts in (("matched", run.matched_counts), ("unmatched", run.unmatched_counts)):
             for low, high, count in zip(edges, edges[1:], counts.tolist()):
                 yield *facts, what, low, high, count
-        for name, value in numbers(run).items():
+        for name, value in numbers(run, chart.against).items():
             yield *facts, name, None, None, value
         yield *facts, "n_unmatched", None, None, run.n_unmatched
         for what, values in zip(("matched_density", "unmatched_density"), run.densities):
             for at, value in zip(chart.grid.tolist(), values.tolist()):
                 yield *facts, what, at, at, value
         for facet in run.facets:
-            for name in ("n", "auc", "d_prime", "overlap", "mean_matched", "recall1"):
-                yield *facts, f"{chart.facet} = {facet.value}: {name}", None, None, getattr(facet, name)
+            for name, value in facet_numbers(facet, chart.k).items():
+                yield *facts, f"{chart.facet} = {facet.value}: {name}", None, None, value
 
 
 def _draw_run(axes: Axes, run: SimilarityRun, chart: SimilarityChart) -> None:

@@ -10,6 +10,7 @@ from trainer import config
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
+from trainer.metrics import metric
 from trainer.store import RunLog, Workspace
 
 
@@ -41,5 +42,7 @@ def test_ties_missing_values_and_nothing(tmp_path):
     assert recall.best == (0, 1)
     assert recall.n == (None, None, None)
     assert table.rows[1].best == ()
+    assert (table.rows[1].name, table.rows[1].metric.label) == ("auc", metric("val/auc").label), "an older row"
+    assert "older" in table.rows[1].metric.label
     with pytest.raises(ChartError, match="none of c has been evaluated"):
         comparison(workspace, ["c"])

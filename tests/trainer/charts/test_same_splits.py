@@ -29,7 +29,7 @@ def trained(workspace: Workspace, name: str, values: list[float], *, paths: str 
     run = workspace.create_run(config.Run(name=name))
     folder = workspace.run(run).folder
     for step, value in enumerate(values):
-        workspace.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc": 0.9})
+        workspace.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc_hard10": 0.9})
     where = folder / "snapshots" / snapshot_name(dataset=OWN[0], split=OWN[1], step=0)
     rows = np.eye(N, dtype=np.float32)
     captions = [f"caption {row}" for row in range(N)]
@@ -67,7 +67,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def test_a_split_under_two_names_is_one_line_and_one_test(workspace: Workspace):
     table = group_table(workspace, ["clip-*", "cloob-*"])
     lines = {(line.dataset, line.split, line.name): line for line in table.lines}
-    assert list(lines) == [(*VAL, "image_to_text_R@1"), (*VAL, "auc"), (*STYLE, "image_to_text_R@1")]
+    assert list(lines) == [(*VAL, "image_to_text_R@1"), (*VAL, "auc_hard10"), (*STYLE, "image_to_text_R@1")]
     raw = [line.tests[0].welch for line in lines.values()]
     assert [line.p[0] for line in lines.values()] == pytest.approx(list(holm(np.array(raw))), nan_ok=True)
     compared = comparison(workspace, [1, 4])

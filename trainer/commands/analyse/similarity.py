@@ -52,6 +52,8 @@ def values(
     found = []
     for run in chart.runs:
         row = {name: getattr(run, name) for name in facts} | {"n_unmatched": run.n_unmatched, "k": chart.k}
-        found.append(row | numbers(run) | {f"auc {facet} = {part.value}": part.auc for part in run.facets})
+        found.append(
+            row | numbers(run, chart.against) | {f"auc_hard{k} {facet} = {part.value}": part.auc for part in run.facets}
+        )
     names = list(dict.fromkeys(name for row in found for name in row))
     return [{name: row.get(name, float("nan")) for name in names} for row in found]
