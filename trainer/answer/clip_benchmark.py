@@ -1,10 +1,11 @@
 """What was measured, in the shape that CLIP_benchmark (https://github.com/LAION-AI/CLIP_benchmark) writes as JSON.
 
-Its keys were read off its `cli.py` and `metrics/`: `dataset`, `model`, `pretrained`, `task`, `metrics`, `language`, and
-in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`; `lp_acc1`,
-`lp_acc5`, `lp_mean_per_class_recall`, `weight_decay`, `epochs`, `seed`, `fewshot_k`, `normalized`. Ours besides are
-further metrics, and `split`, `n` and `whole` beside the task. Numbers that there are not (top-5 of fewer than five
-classes, epochs of L-BFGS) are null; CLIP_benchmark writes the former as NaN, which is no JSON.
+Its keys were read off its `cli.py` and `metrics/`: `dataset`, `model`, `pretrained`, `task`, `metrics`, `language`,
+and in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`;
+`lp_acc1`, `lp_acc5`, `lp_mean_per_class_recall`, `weight_decay`, `epochs`, `seed`, `fewshot_k`, `normalized`. Ours
+besides are further metrics, and `split`, `n`, `whole`, the number of `classes` and how many pairs were `trained_on`
+beside the task. Numbers that there are not (top-5 of fewer than five classes, epochs of L-BFGS) are null;
+CLIP_benchmark writes the former as NaN, which is no JSON.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ def _entry(done: Evaluated, task: str, metrics: dict[str, Any]) -> dict[str, Any
         "split": done.split,
         "n": done.record.n,
         "whole": done.record.whole,
+        "classes": _count(done.record.details.get("classes", ())),
+        "trained_on": done.record.details.get("trained_on", 0),
     }
+
+
+def _count(classes: Any) -> int:
+    """How many classes there are: few-shot probes keep the number, the other tasks the names."""
+    return classes if isinstance(classes, int) else len(classes)
 
 
 def _zero_shot(done: Evaluated) -> list[dict[str, Any]]:

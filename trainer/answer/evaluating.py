@@ -12,7 +12,9 @@ from trainer.answer.open_models import AnswerError, KeptModel, OpenModels
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 if TYPE_CHECKING:
+    from trainer import config
     from trainer.analysis.tiles import Progress
+    from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.task_data import TaskData
     from trainer.methods import BagOfWords
@@ -30,7 +32,7 @@ class Wanted:
     Attributes:
         data: Folder, table, tar or name of a data set; empty: what each run was trained on.
         snapshot: Measure the embeddings of each run's snapshot instead of embedding anew.
-        split: Which split to try; None: the held-out one.
+        split: Which split to try; None: the held-out one. One that the run was trained on has to be named.
         tasks: Names of tasks; empty: every one that the run and the data allow.
         suite: Prompt suite; None: that of the data.
         most: Pairs tried at most; None: all. A sample is stored as a split of its own, `val-200-of-536`.
@@ -39,6 +41,7 @@ class Wanted:
         step: Of the checkpoint; None: the last.
         features: Whether probes and neighbours read features before the projection; those of a snapshot are read
             wherever they were kept.
+        choice: The data as one of the runs has chosen them, where `data` names those of a run.
     """
 
     data: str = ""
@@ -51,6 +54,7 @@ class Wanted:
     shift: str = ""
     step: int | None = None
     features: bool = False
+    choice: config.Data | None = None
 
 
 class _Stage:
@@ -93,6 +97,7 @@ def evaluate_runs(
     found: list[Evaluated] = []
     left_out: dict[str, str] = {}
     loaded: dict[tuple, TaskData] = {}
+    wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
     for number, run in enumerate(runs):
         row = models.workspace.run(run)
 
@@ -114,6 +119,8 @@ def evaluate_runs(
             step, data, record = kept.opened.step, evaluation.data, evaluation.run(task)
             if content := data.tried.fingerprint:
                 record = replace(record, details=record.details | {"fingerprint": content})
+            if data.trained_on:
+                record = replace(record, details=record.details | {"trained_on": data.trained_on})
             store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
             found.append(Evaluated(row.id, row.name, step, data.dataset, data.split, record))
     progress(1.0, "done")
@@ -128,6 +135,14 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     )
     metrics = (there.metrics if there else {}) | record.metrics | {"n": record.n}
     workspace.add_evaluation(row.id, step, dataset, split, metrics)
+
+
+def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) -> config.Data | None:
+    """The data as the first of the runs that learned from them has chosen them, so that all are tried on its split."""
+    from trainer.evaluation.task_data import names_data_of
+
+    choices = (workspace.config_of(workspace.run(run).id).data for run in runs)
+    return next((one for one in choices if wanted.data and names_data_of(wanted.data, one)), None)
 
 
 def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, float, str, Evaluation]]:
@@ -146,14 +161,21 @@ def _of_images(
     stage: _Stage,
 ) -> dict[str, Evaluation]:
     from trainer.evaluation.benchmark import TASKS, Evaluation
-    from trainer.evaluation.task_data import load_task_data
+    from trainer.evaluation.task_data import load_task_data, names_data_of, trained_places
 
     # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
     learn = not wanted.tasks or bool(learned & set(wanted.tasks))
 
+    own = workspace.config_of(row.id)
+    of_run = not wanted.data or names_data_of(wanted.data, own.data)
+    trained: frozenset[str] = frozenset()
+    # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
+    if own.optimiser.epochs and not (of_run and wanted.split is None and not wanted.shift):
+        trained = trained_places(own.data, workspace.folder, stage)
+
     def load(data: Any) -> TaskData:
-        key = (repr(data), kept.opened.image_size, learn)
+        key = (repr(data), kept.opened.image_size, learn, repr(own.data) if trained else "")
         if key not in loaded:
             loaded[key] = load_task_data(
                 data,
@@ -164,12 +186,13 @@ def _of_images(
                 most=wanted.most,
                 most_train=wanted.most_train,
                 learn=learn,
+                trained=trained,
                 progress=stage,
             )
         return loaded[key]
 
     stage.begin(0.0, 0.1, "reading the data")
-    data = load(wanted.data or workspace.config_of(row.id).data)
+    data = load(own.data if of_run else wanted.choice or wanted.data)
     shift = load(wanted.shift) if wanted.shift else None
     if shift is not None and shift.suite is not None and data.suite is not None and wanted.suite is None:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
@@ -208,7 +231,8 @@ def _of_snapshot(
             f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
             "Train with watching.features = true, or measure images: leave out --snapshot.",
         )
-    whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite)
+    suite = _suite_of(workspace, row, snapshot.dataset, stage)
+    whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite, own=suite)
     stage.begin(0.05, 0.1, "reading the snapshot")
     subject = _subject(kept)
     every = Stored(subject, whole, image=image, text=snapshot.text, train=None, progress=stage)
@@ -222,6 +246,18 @@ def _of_snapshot(
         progress=stage,
     )
     return {task: probed if task in PROBES else every for task in TASKS}
+
+
+def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:
+    """The zero-shot task of the run's data, of all their classes; None where they are not there any more."""
+    from trainer.data import DataError
+    from trainer.data.listing import listing
+
+    try:
+        listed = listing(workspace.config_of(row.id).data, workspace.folder, stage)
+    except DataError:
+        return None
+    return listed.suite if listed.name == dataset else None
 
 
 def _subject(kept: KeptModel, words: BagOfWords | None = None) -> Subject:

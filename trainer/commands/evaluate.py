@@ -99,7 +99,7 @@ def _task_text(done: Evaluated) -> str:
 
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
-    head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset} {done.split}"
+    head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
     lines = [f"{head}, n = {record.n:,}{drawn}", *(f"  {words}" for words in told(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
@@ -111,6 +111,8 @@ def told(record: TaskRecord) -> list[str]:
     """How a task was measured, where that is not said by its name: the classes asked for, labels, what probes read."""
     details = record.details
     words = []
+    if seen := details.get("trained_on"):
+        words.append(f"trained on: {seen:,} of these pairs, so that this says little about new ones")
     if details.get("suite") and record.task == "zero_shot":
         by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
         words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
@@ -134,14 +136,18 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
     """
     from trainer import config
     from trainer.evaluation import HeldOut, Reference, measure
+    from trainer.evaluation.task_data import names_data_of
 
     run = workspace.config_of(row.id)
-    # The same folder twice: nothing of it is trained on, so all of it may be held out.
-    choice = run.data if folder is None else config.Folder(path=str(folder), heldout_path=str(folder))
+    choice = run.data
+    if folder is not None and not names_data_of(str(folder), run.data):
+        # The same folder twice: nothing of it is trained on, so all of it may be held out.
+        choice = config.Folder(path=str(folder), heldout_path=str(folder))
+        _refuse_trained(workspace, run, choice, row.name)
     opened = kept.opened
     splits = _loaded(workspace, choice, opened.image_size)
     # Neighbours are sought among what the run was trained on.
-    own = splits if folder is None else _loaded(workspace, run.data, opened.image_size)
+    own = splits if choice is run.data else _loaded(workspace, run.data, opened.image_size)
     reference = Reference(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
     task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
@@ -160,6 +166,21 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
         results.append({**facts, "task": task, "n": len(pairs.captions), "metrics": metrics})
     return results
+
+
+def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder, name: str) -> None:
+    """Raises DataError where the folder holds images that the run was trained on."""
+    from trainer.data import DataError
+    from trainer.data.listing import listing
+    from trainer.evaluation.task_data import place_of, trained_places
+
+    trained = trained_places(run.data, workspace.folder, _tell) if run.optimiser.epochs else frozenset()
+    found = listing(choice, workspace.folder, _tell).splits["train"] if trained else ()
+    if seen := sum(place_of(str(source.path)) in trained for source in found):
+        raise DataError(
+            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}. "
+            "Choose other images, or leave --data-folder out: then the run's own held-out pairs are measured."
+        )
 
 
 def _loaded(workspace: Workspace, choice: config.Data, image_size: int) -> DataSplits:

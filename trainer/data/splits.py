@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer import config
 from trainer.data import scenes
-from trainer.data.listing import listing
+from trainer.data.listing import Listing, listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, prepare
 from trainer.data.streamed import StreamedImages
@@ -40,8 +40,7 @@ def load(
     """
     start = _DRAWING if isinstance(data, config.Scenes | config.Named | config.HubDataset) else 0.05
     listed = listing(data, workspace_folder, _within(progress, 0.0, start))
-    heldout_share = getattr(data, "heldout_share", 0.0)
-    parts = listed.splits if len(listed.splits) > 1 else _shared_out(listed.splits["train"], heldout_share)
+    parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
     total, done = sum(map(len, parts.values())), 0
     problems, remarks = list(listed.problems), []
@@ -63,6 +62,13 @@ def load(
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(sum(map(len, splits.values())), problems, remarks)
     return DataSplits(splits.pop("train"), splits, listed.suite, report)
+
+
+def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
+    """What a run on these data learns from, `train`, and what it holds out: the data set's own splits, or a share."""
+    if len(listed.splits) > 1:
+        return listed.splits
+    return _shared_out(listed.splits["train"], getattr(data, "heldout_share", 0.0))
 
 
 def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progress) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,10 @@ from jaxtyping import Int, UInt8
 from trainer import config
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.data.listing import folder_name, listing
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
-from trainer.data.splits import fingerprint
+from trainer.data.scenes import folder_of
+from trainer.data.splits import fingerprint, parts_of
 
 if TYPE_CHECKING:
     from trainer.store import Snapshot
@@ -60,6 +62,7 @@ class TaskData:
         tried: The pairs that are tried.
         train: Pairs that probes and neighbours learn from, none of them tried.
         suite: Classes and templates; None where the pairs have no classes.
+        trained_on: How many of the tried pairs the model was trained on.
     """
 
     dataset: str
@@ -67,6 +70,7 @@ class TaskData:
     tried: Part
     train: Part
     suite: PromptSuite | None
+    trained_on: int = 0
 
     def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
         """Place of each label among the classes; -1 where it is none of them."""
@@ -78,13 +82,19 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Listed:
-    """The pairs of a data set before any is decoded; `pointed` is the split that was pointed at by itself."""
+    """The pairs of a data set before any is decoded.
+
+    Attributes:
+        pointed: The split that was pointed at by itself.
+        chosen: Whether it is the choice of a run, with the split that the run holds out.
+    """
 
     dataset: str
     splits: dict[str, list[Source]]
     suite: PromptSuite | None
     root: Path | None
     pointed: str | None = None
+    chosen: bool = False
 
 
 def load_task_data(
@@ -97,6 +107,7 @@ def load_task_data(
     most: int | None = None,
     most_train: int | None = None,
     learn: bool = True,
+    trained: frozenset[str] = frozenset(),
     progress: Progress,
 ) -> TaskData:
     """The pairs to try and those to learn from, decoded at `image_size`.
@@ -107,21 +118,27 @@ def load_task_data(
         data: A folder, table or tar; a data set that torchvision knows; or the choice of a run.
         image_size: Side of the decoded images.
         workspace_folder: Where decoded images are kept.
-        split: Which to try; None: test, val or heldout, else a third of the pairs.
+        split: Which to try; None: what the run holds out; of other data test, val or heldout, else a third.
         suite: Name of a prompt suite that comes with the application; None: that of the data.
         most: Try at most so many pairs; None: all.
         most_train: Learn from at most so many.
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
+        trained: Places of the pairs that the model was trained on, as `trained_places` gives them.
         progress: Told the share done.
 
     Raises:
-        DataError: There is no such data, split or suite.
+        DataError: There is no such data, split or suite, or the split holds pairs that the model was trained on and was
+            not asked for by its name.
     """
     listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2), learn=learn or split == "train")
     name, tried, train = _parts(listed, split, learn=learn)
+    if split is None:
+        _refuse_trained(listed, name, tried, trained)
     chosen = _chosen_suite(suite, listed, [*tried, *train])
     parts = []
-    for sources, limit, at in ((tried, most, 0.2), (train if learn else [], most_train, 0.6)):
+    whole_split = len(tried) if name == "sample" else len(listed.splits[name])
+    parted = ((tried, whole_split, most, 0.2), (train if learn else [], len(train), most_train, 0.6))
+    for sources, whole, limit, at in parted:
         kept = _sampled(sources, limit)
         told = _part(progress, at, at + 0.4)
         prepared = prepare(kept, size=image_size, cache=workspace_folder / "cache", progress=told)
@@ -132,17 +149,63 @@ def load_task_data(
                 [source.caption for source in rows],
                 [source.label for source in rows],
                 [str(source.path) for source in rows],
-                len(sources),
+                whole,
                 fingerprint(prepared.fingerprint, rows),
             )
         )
     if not len(parts[0]):
         raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
-    return TaskData(listed.dataset, _name_of_sample(name, most, len(tried)), parts[0], parts[1], chosen)
+    seen = sum(place_of(path) in trained for path in parts[0].paths)
+    asked = min(len(tried), most or len(tried))
+    return TaskData(listed.dataset, _name_of_sample(name, asked, whole_split), parts[0], parts[1], chosen, seen)
+
+
+def _refuse_trained(listed: Listed, split: str, tried: Sequence[Source], trained: frozenset[str]) -> None:
+    seen = sum(place_of(str(source.path)) in trained for source in tried)
+    if seen:
+        others = ", ".join(name for name in listed.splits if name != split)
+        raise DataError(
+            f"The split {split} of {listed.dataset} holds {seen:,} pairs that the run was trained on, "
+            f"of {len(tried):,}. "
+            f"Choose other data{f' or another split ({others})' if others else ''}, or ask for it by name: "
+            f"--split {split}."
+        )
+
+
+def place_of(path: str) -> str:
+    """Where a pair's image lies, the same for every way of writing its path."""
+    return os.path.abspath(path)
+
+
+def names_data_of(data: str, own: config.Data) -> bool:
+    """Whether a path or name that was given means the data of a run: what it learns from, or what it holds out."""
+    if isinstance(own, config.Named | config.HubDataset):
+        named = _named(data)
+        return data == own.name or (isinstance(own, config.Named) and named is not None and named.name == own.name)
+    paths = [getattr(own, name, "").strip() for name in ("path", "heldout_path")]
+    return any(
+        path and os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(data).expanduser())
+        for path in paths
+    )
+
+
+def trained_places(data: config.Data, workspace_folder: Path, progress: Progress) -> frozenset[str]:
+    """Where the images lie that a run on these data learns from; none where the data are not there any more."""
+    if isinstance(data, config.Named | config.HubDataset):
+        return frozenset()  # they lie in folders of their libraries; `names_data_of` knows them by their name
+    if isinstance(data, config.Scenes) and not folder_of(data, workspace_folder).is_dir():
+        return frozenset()
+    try:
+        listed = listing(data, workspace_folder, progress)
+    except DataError:
+        return frozenset()
+    return frozenset(place_of(str(source.path)) for source in parts_of(data, listed)["train"])
 
 
 def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:
-    """The pairs of each split. In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
+    """The pairs of each split: of a run's choice `train` and what it holds out, whether a share or a split.
+
+    In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
 
     Without `learn` the folder `train` is left out where there are others: listing large compressed tars takes long.
 
@@ -151,10 +214,11 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
     """
     if not isinstance(data, str):
         found = listing(data, workspace_folder, progress)
-        return Listed(found.name, found.splits, found.suite, _root_of(data))
+        return Listed(found.name, parts_of(data, found), found.suite, _root_of(data), chosen=True)
     place = Path(data).expanduser().absolute()
     if not place.exists() and (named := _named(data)) is not None:
-        return listed_splits(named, workspace_folder, progress)
+        found = listing(named, workspace_folder, progress)
+        return Listed(found.name, found.splits, found.suite, None)
     folders, pointed = _split_folders(place), None
     if not folders and place.is_dir() and _has_tars(place) and (place.parent / "classnames.txt").is_file():
         # One split of a data set, pointed at by itself: its siblings are still those that probes learn from.
@@ -199,16 +263,12 @@ def _root_of(data: config.Data) -> Path | None:
 def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list[Source], list[Source]]:
     """Name of the tried split, its pairs, and those to learn from."""
     splits = listed.splits
-    split = split or listed.pointed
-    if split is None:
-        split = next((name for name in TRIED if name in splits), None)
-    if split is None and len(splits) > 1:
-        split = next(name for name in splits if name != "train")
-    if split is not None and split not in splits and split != "sample":
+    split = split or listed.pointed or _default_split(listed)
+    if split not in (None, "sample") and split not in splits:
         raise DataError(f"{listed.dataset} has no split {split}; choose one of {', '.join(splits)}.")
     if split not in (None, "sample", "train") and "train" in splits:
         return split, splits[split], splits["train"]
-    if split not in (None, "sample", "train") and not learn:
+    if split not in (None, "sample") and not learn:
         return split, splits[split], []
     rows = splits[next(iter(splits)) if split in (None, "sample") else split]
     held = [source for source in rows if _place(source) < _PROBE_SHARE]
@@ -216,8 +276,16 @@ def _parts(listed: Listed, split: str | None, *, learn: bool) -> tuple[str, list
         held = rows[::3]
     chosen = {id(source) for source in held}
     others = [source for source in rows if id(source) not in chosen]
-    name = "sample" if split in (None, "sample") else split
-    return name, held, others
+    return split or "sample", held, others
+
+
+def _default_split(listed: Listed) -> str | None:
+    """What a run holds out, the first of it as its curves have it; of other data what is usually tried."""
+    others = [name for name in listed.splits if name != "train"]
+    if listed.chosen and others:
+        return others[0]
+    split = next((name for name in TRIED if name in listed.splits), None)
+    return others[0] if split is None and len(listed.splits) > 1 else split
 
 
 def _sampled(sources: list[Source], most: int | None) -> list[Source]:
@@ -228,9 +296,9 @@ def _sampled(sources: list[Source], most: int | None) -> list[Source]:
     return [source for source in sources if _place(source) <= limit][:most]
 
 
-def _name_of_sample(split: str, most: int | None, whole: int) -> str:
+def _name_of_sample(split: str, asked: int, whole: int) -> str:
     """A sample is a split of its own: numbers of the whole, and the answers behind them, are not written over."""
-    return split if most is None or whole <= most else f"{split}-{most}-of-{whole}"
+    return split if whole <= asked else f"{split}-{asked}-of-{whole}"
 
 
 def _place(source: Source) -> float:
@@ -248,6 +316,9 @@ def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -
         if labels and not labels & set(known[name].classes):
             raise DataError(f"No class of {listed.dataset} is in the prompt suite {name}. Choose another suite.")
         return known[name]
+    if listed.chosen and listed.suite is not None:
+        # The question that training asks, so that both numbers are of one question.
+        return listed.suite
     if len(labels) < 2:
         return None
     classes = _lines(listed.root, "classnames.txt")
@@ -282,9 +353,14 @@ def _part(progress: Progress, low: float, high: float) -> Progress:
 
 
 def snapshot_data(
-    snapshot: Snapshot, *, suite: str | None = None
+    snapshot: Snapshot, *, suite: str | None = None, own: PromptSuite | None = None
 ) -> tuple[TaskData, TaskData, Int[np.ndarray, " a"], Int[np.ndarray, " b"]]:
     """The pairs of a snapshot: all of them to try; a part to try after learning from the rest, and the rows of both.
+
+    Args:
+        snapshot: Of a run.
+        suite: Name of a prompt suite that comes with the application; None: `own`.
+        own: Classes and templates of the whole data set; without, the classes are those that the snapshot has.
 
     Raises:
         DataError: There is no such suite.
@@ -294,7 +370,7 @@ def snapshot_data(
         Source(Path(path), path, caption, label)
         for path, caption, label in zip(items.path, items.caption, items.label, strict=True)
     ]
-    listed = Listed(snapshot.dataset, {}, prompt_suites().get(snapshot.dataset), None)
+    listed = Listed(snapshot.dataset, {}, own or prompt_suites().get(snapshot.dataset), None, chosen=own is not None)
     chosen = _chosen_suite(suite, listed, rows)
     held = np.array([_place(row) < _PROBE_SHARE for row in rows])
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
@@ -306,5 +382,7 @@ def snapshot_data(
     nothing = part(tried[:0])
     every = part(np.arange(len(rows)))
     every = every if snapshot.sampled else replace(every, fingerprint=snapshot.fingerprint)
-    whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen)
-    return whole, TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen), tried, train
+    seen = len(rows) if snapshot.split == BATCH else 0
+    whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen, seen)
+    parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, len(tried) if seen else 0)
+    return whole, parts, tried, train

@@ -122,7 +122,9 @@ def _size(run: EvaluatedRun) -> str:
     record = next(iter(run.tasks.values()), None)
     if record is None:
         return ""
-    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "")
+    seen = record.details.get("trained_on", 0)
+    told = f", {seen:,} of them trained on" if seen else ""
+    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told
 
 
 def _heading(chart: EvaluationChart, task: str) -> str:
