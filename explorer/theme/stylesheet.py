@@ -243,4 +243,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #palette QLineEdit { border: none; background: transparent; font-size: 15px; min-height: 40px; padding: 0 8px; }
 #palette QListView { background: transparent; }
 #palette QListView::item { min-height: 32px; border-radius: ${radius}px; }
+#finder { background: $raised; border: 1px solid $outline; border-radius: ${radius}px; }
+#finder QLineEdit { background: $surface; border: 1px solid $outline; padding: 0 8px; min-height: ${control}px; }
+#finder QListView { background: transparent; border: none; padding: 0; }
 """

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
 from explorer import theme
+from explorer.widgets.finder import Choice, Choices, Finder
 
+__all__ = ["Badge", "Choice", "Picker"]
 
-@dataclass(frozen=True)
-class Choice:
-    """One entry: what it stands for, its words, and a hint for the tool tip."""
-
-    key: Any
-    words: str
-    hint: str = ""
+MANY: Final = 24
+"""Entries; a longer list is not scrolled through but searched."""
 
 
 class Picker(QComboBox):
-    """A combo box of `Choice`s that keeps its choice when the list changes.
+    """A combo box of `Choice`s that keeps its choice when the list changes; a long list is searched by typing.
 
     Signals:
         picked: The key that the person chose; not sent when a program did.
@@ -43,18 +39,17 @@ class Picker(QComboBox):
         self.setMaxVisibleItems(16)
         self._choices: tuple[Choice, ...] = ()
         self._words = words
+        self._offered = Choices(self)
+        self.setModel(self._offered)
+        self._finder: Finder | None = None
         self.activated.connect(self._announce)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
         """Offers exactly these and shows `key` as chosen; a picker with nothing to choose is greyed out."""
-        wanted = tuple(choices)
-        if wanted != self._choices:
+        wanted = tuple(choices)  # the same one, if it is a tuple
+        if wanted is not self._choices and wanted != self._choices:
             self._choices = wanted
-            self.clear()
-            for place, choice in enumerate(wanted):
-                self.addItem(choice.words)
-                if choice.hint:
-                    self.setItemData(place, choice.hint, Qt.ItemDataRole.ToolTipRole)
+            self._offered.show(wanted)
         place = next((i for i, choice in enumerate(wanted) if choice.key == key), -1)
         if place != self.currentIndex():
             self.setCurrentIndex(place)
@@ -66,6 +61,34 @@ class Picker(QComboBox):
         """What is chosen, None if nothing is."""
         place = self.currentIndex()
         return self._choices[place].key if 0 <= place < len(self._choices) else None
+
+    def showPopup(self) -> None:
+        """Opens the list; a long one with a line to type in."""
+        if len(self._choices) > MANY:
+            self.find("")
+        else:
+            super().showPopup()
+
+    def find(self, typed: str) -> None:
+        """Opens the line to type in, with these letters in it."""
+        if self._finder is None:
+            self._finder = Finder(self, self._words)
+            self._finder.picked.connect(self._found)
+        self._finder.ask(self._choices, self.key, typed)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Closes its list too: an open one would outlive the window."""
+        if self._finder is not None:
+            self._finder.close()
+        super().hideEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """As Qt does; a letter of a long list begins the search."""
+        letter = event.text()
+        if len(self._choices) > MANY and letter.strip() and letter.isprintable():
+            self.find(letter)
+        else:
+            super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """As Qt paints it, but words that do not fit end in an ellipsis instead of half a letter."""
@@ -84,6 +107,12 @@ class Picker(QComboBox):
     def wheelEvent(self, event: Any) -> None:
         """Scrolling over the bar must not look at another run."""
         event.ignore()
+
+    def _found(self, choice: Choice) -> None:
+        place = next((i for i, one in enumerate(self._choices) if one.key == choice.key), -1)
+        if place >= 0:  # it may have gone from the list meanwhile
+            self.setCurrentIndex(place)
+            self.activated.emit(place)
 
     def _announce(self, place: int) -> None:
         self.picked.emit(self._choices[place].key)

@@ -46,7 +46,7 @@ class Bar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(HEIGHT)
         self._selection = selection
-        self._runs: tuple[RunRow, ...] = ()
+        self._runs: tuple[Choice, ...] = ()
         self._facts = Facts()
         self.run_a = Picker(name="runA", words="Run A", width=88)
         self.run_b = Picker(name="runB", words="Run B", width=88)
@@ -64,7 +64,11 @@ class Bar(QWidget):
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Offers these runs."""
-        self._runs = tuple(runs)
+        words = [
+            Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}") for run in runs
+        ]
+        # Made once for both pickers and for all that is chosen until the next list: there may be thousands.
+        self._runs = (Choice(None, "No run"), *words) if words else ()
         self._show()
 
     def show_facts(self, facts: Facts) -> None:
@@ -87,10 +91,8 @@ class Bar(QWidget):
             signal.connect(self._show)
 
     def _show(self) -> None:
-        none = Choice(None, "No run")
-        runs = [Choice(run.id, run.name, f"{run.objective.upper()}, {run.data}, {run.status}") for run in self._runs]
-        self.run_a.show_choices([none, *runs] if runs else [], self._selection.run_a)
-        self.run_b.show_choices([none, *runs] if runs else [], self._selection.run_b)
+        self.run_a.show_choices(self._runs, self._selection.run_a)
+        self.run_b.show_choices(self._runs, self._selection.run_b)
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
@@ -131,6 +133,10 @@ class Bar(QWidget):
         row.addWidget(self.search)
         for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 150), (self.dataset, 280)):
             picker.setMaximumWidth(widest)
+
+
+def _choice(run: RunRow) -> Choice:
+    return Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}")
 
 
 def dataset_words(key: str) -> str:

@@ -1,0 +1,150 @@
+"""A list under a picker that is too long to scroll: what is typed leaves the entries that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+
+from explorer import theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+ROWS_SHOWN: Final = 12
+_LEAST_PX: Final = 260
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One entry: what it stands for, its words, and a hint for the tool tip."""
+
+    key: Any
+    words: str
+    hint: str = ""
+
+
+class Choices(QAbstractListModel):
+    """Entries as Qt asks for them, one when it is seen: a list of thousands is shown as fast as one of two."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.choices: Sequence[Choice] = ()
+
+    def show(self, choices: Sequence[Choice]) -> None:
+        """Offers exactly these."""
+        self.beginResetModel()
+        self.choices = choices
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.choices)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not 0 <= index.row() < len(self.choices):
+            return None
+        choice = self.choices[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return choice.words
+        return choice.hint or None if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    """The entries whose words or hint hold every typed word, in their order; those that begin so come first."""
+    wanted = typed.casefold().split()
+    if not wanted:
+        return list(choices)
+    begin, others = [], []
+    for choice in choices:
+        words = choice.words.casefold()
+        if all(word in words or word in choice.hint.casefold() for word in wanted):
+            (begin if words.startswith(wanted[0]) else others).append(choice)
+    return begin + others
+
+
+class Finder(QFrame):
+    """A line to type in and the entries that hold what is typed; arrows choose, Enter picks, Esc leaves.
+
+    Signals:
+        picked: The `Choice` that the person picked.
+    """
+
+    picked = Signal(object)
+
+    def __init__(self, parent: QWidget, words: str) -> None:
+        """Builds a hidden one; `words` says what is looked for."""
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("finder")
+        self._all: Sequence[Choice] = ()
+        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{words}: what to look for")
+        self.line.setPlaceholderText("Type a part of its name")
+        self._model = Choices(self)
+        self.list = QListView(objectName="finderList", accessibleName=f"{words}: what matches")
+        self.list.setModel(self._model)
+        self.list.setUniformItemSizes(True)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setFixedHeight(ROWS_SHOWN * theme.ROW_PX)
+        self.none = QLabel("Nothing matches. Type fewer letters.")
+        theme.set_role(self.none, "secondary")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.SPACE, theme.SPACE, theme.SPACE, theme.SPACE)
+        for widget in (self.line, self.none, self.list):
+            column.addWidget(widget)
+        self.line.textChanged.connect(self._filter)
+        self.line.installEventFilter(self)
+        self.list.clicked.connect(lambda _index: self._pick())
+
+    def ask(self, choices: Sequence[Choice], current: Any, typed: str = "") -> None:
+        """Opens under its parent with these entries, `current` chosen if nothing is typed yet."""
+        self._all = choices
+        self.line.setText(typed)
+        self._filter(typed)
+        if not typed:
+            self._choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
+        above = self.parentWidget()
+        self.setFixedWidth(max(above.width(), _LEAST_PX))
+        self.adjustSize()
+        room = above.screen().availableGeometry()
+        place = above.mapToGlobal(QPoint(0, above.height()))
+        if place.y() + self.height() > room.bottom():
+            place.setY(max(room.top(), place.y() - above.height() - self.height()))
+        place.setX(max(room.left(), min(place.x(), room.right() - self.width())))
+        self.move(place)
+        self.show()
+        self.line.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            return self._key(event)
+        return super().eventFilter(watched, event)
+
+    def _key(self, event: QKeyEvent) -> bool:
+        steps = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 10, Qt.Key.Key_PageUp: -10}
+        if event.key() in steps:
+            self._choose(self.list.currentIndex().row() + steps[Qt.Key(event.key())])
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._pick()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.close()
+        else:
+            return False
+        return True
+
+    def _filter(self, typed: str) -> None:
+        self._model.show(holding(typed, self._all))
+        self.none.setVisible(not self._model.choices)
+        self._choose(0)
+
+    def _choose(self, row: int) -> None:
+        if count := len(self._model.choices):
+            self.list.setCurrentIndex(self._model.index(max(0, min(count - 1, row))))
+
+    def _pick(self) -> None:
+        row = self.list.currentIndex().row()
+        if 0 <= row < len(self._model.choices):
+            self.close()
+            self.picked.emit(self._model.choices[row])
