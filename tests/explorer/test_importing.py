@@ -493,6 +493,71 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     assert "a held-out part of their own" in note
 
 
+def test_one_class_is_a_question_before_anything_trains(
+    open_sheet, qtbot: QtBot, tmp_path: Path, asker: FakeAsker, capsys
+) -> None:
+    from PIL import Image
+
+    from trainer.__main__ import main
+
+    root = tmp_path / "holiday" / "Images"
+    root.mkdir(parents=True)
+    for number in range(8):
+        Image.new("RGB", (16, 16), (number, 0, 0)).save(root / f"red_fox-{number}.png")
+    sheet = open_sheet(root.parent)
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    assert "one folder, 'Images': one single class" in _words(sheet)
+    assert sheet.about.text() == "1 class."
+    assert not sheet.start.isEnabled()
+    assert len(asker.asked) == 1, "no picture is opened before it is known how the data are meant"
+    sheet.options.form.editor("template").setText("a picture of {}")
+    qtbot.waitUntil(lambda: len(asker.asked) == 2 and sheet._question is None)
+    assert not sheet.start.isEnabled(), "an option is no answer"
+    state = sheet.findChild(EmptyState)
+    assert (state.button.text(), state.other.text()) == (
+        "Take the file names as captions",
+        "Train on these classes all the same",
+    )
+    qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+    assert sheet.reading.data == config.Folder(path=str(root.parent), captions="names")
+    assert {example.caption for example in sheet.reading.examples} == {"red fox"}
+    assert sheet.start.isEnabled()
+    assert main(sheet.command()) == 0
+    assert "8 pairs found: 8 used" in capsys.readouterr().out
+    sheet.read_path()
+    qtbot.waitUntil(lambda: sheet.reading is not None)
+    qtbot.waitUntil(lambda: "one single class" in _words(sheet))
+    assert not sheet.start.isEnabled()
+    qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+    assert sheet.reading.data == config.ClassFolder(path=str(root.parent))
+    assert sheet.start.isEnabled()
+    assert main(sheet.command()) == 0
+
+
+def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: QtBot, tmp_path: Path) -> None:
+    from PIL import Image
+
+    root = tmp_path / "flickr8k"
+    (root / "Images").mkdir(parents=True)
+    rows = ["image,caption"]
+    for number in range(8):
+        Image.new("RGB", (16, 16), (number, 0, 0)).save(root / "Images" / f"{number}.jpg")
+        rows += [f'{number}.jpg,"caption {k} of {number}, here"' for k in range(5)]
+    (root / "captions.txt").write_text("\n".join(rows), encoding="utf-8")
+    _drop(window, root)
+    sheet = _sheet(window)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.reading.data.path == str(root / "captions.txt")
+    assert sheet.note.text() == "40 pairs found: 40 used, 0 not used."
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    form = window.findChild(NewRun)
+    assert form.run().name == "clip-flickr8k"
+    qtbot.keyClick(form, Qt.Key.Key_Escape)
+
+
 def test_too_little_room_is_said(open_sheet, qtbot: QtBot, folder: Path, monkeypatch) -> None:
     from trainer.answer import importing
 

@@ -23,6 +23,7 @@ from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
 from trainer.messages import Example, ReadData
 from trainer.pictures import SUFFIXES, Location, Member, location
+from trainer.proposal import columns_of, propose
 
 EXAMPLES: Final = 10
 PICTURES: Final = 1_000
@@ -156,7 +157,7 @@ def as_json(survey: Survey) -> dict[str, Any]:
     for name in ("data", "problems", "remarks", "examples", "pictures"):
         del kept[name]
     return {
-        "recognised": {"kind": survey.data.kind, "label": survey.data.label, **dataclasses.asdict(survey.data)},
+        "recognised": _options(survey.data),
         "found": survey.found,
         **kept,
         "examples": [dataclasses.asdict(example) for example in survey.examples],
@@ -176,7 +177,8 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
         ConfigError: There is nothing there, nothing of a known kind, or an option does not fit.
     """
     chosen = question.data
-    data = config.from_dict({"data": chosen}, source="data").data if chosen else config.recognise(question.path)
+    proposal = None if chosen else propose(question.path)
+    data = proposal.data if proposal else config.from_dict({"data": chosen}, source="data").data
     about = {"image_size": question.image_size, "opened": question.opened}
     found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
     scratch = workspace_folder / "scratch"
@@ -185,7 +187,12 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     with report.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in report_lines(found))
     counts = {"not_used": len(found.problems), "odd": len(found.remarks)}
-    return as_json(found) | counts | {"pictures": found.pictures, "report": str(report)}
+    ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
+    return as_json(found) | counts | ways | {"pictures": found.pictures, "report": str(report)}
+
+
+def _options(data: config.Data) -> dict[str, Any]:
+    return {"kind": data.kind, "label": data.label, **dataclasses.asdict(data)}
 
 
 def _examples(sources: Sequence[Source]) -> list[Example]:
@@ -216,7 +223,7 @@ def _spread(n: int) -> list[int]:
 def _beside(data: config.Data, progress: Progress) -> tuple[dict[str, Any], Lines]:
     """What a folder or table shows before its pairs are listed; and (folder, reason) of those that cannot be read."""
     if isinstance(data, config.Table):
-        return {"columns": config.table_columns(Path(data.path), data.separator)}, []
+        return {"columns": columns_of(Path(data.path), data.separator)}, []
     root = Path(getattr(data, "path", ""))
     if not isinstance(data, config.Folder | config.ClassFolder) or not root.is_dir():
         return {}, []

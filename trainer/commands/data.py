@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainer import config
 from trainer.foreign import expanded, spelled
+from trainer.proposal import open_question, propose
 
 if TYPE_CHECKING:
     from trainer.answer.importing import Survey
@@ -83,8 +84,9 @@ def _show(args: argparse.Namespace) -> int:
     from trainer.answer.importing import as_json, report_lines, survey
     from trainer.data import DataError
 
+    data, question = _chosen(args)
     found = survey(
-        _chosen(args),
+        data,
         image_size=args.image_size,
         workspace_folder=args.workspace.folder,
         opened=not args.quick,
@@ -97,17 +99,20 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         problems = [{"path": path, "reason": reason} for path, reason in found.problems]
         remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
-        print(json.dumps(as_json(found) | {"problems": problems, "remarks": remarks}, indent=2))
+        print(json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2))
     else:
         _print_survey(found)
     if found.trouble:
         raise DataError(found.trouble)
+    if question:
+        raise config.ConfigError(question)
     return 1 if found.problems else 0
 
 
-def _chosen(args: argparse.Namespace) -> config.Data:
-    """The data that the arguments name, with the fields that they change."""
-    data = _named(args)
+def _chosen(args: argparse.Namespace) -> tuple[config.Data, str]:
+    """The data that the arguments name, with the fields that they change; and what is to be decided about them."""
+    proposal = propose(args.data) if args.data else None
+    data = proposal.data if proposal else _named(args)
     changes = list(args.set)
     for name in ("image_column", "caption_column"):
         if (value := getattr(args, name)) is not None:
@@ -118,7 +123,7 @@ def _chosen(args: argparse.Namespace) -> config.Data:
         if not equals or not field.strip().startswith("data"):
             raise config.ConfigError(f"--set {change}: write data.FIELD=VALUE, e.g. data.separator=tab.")
         made = config.replace(made, field.strip(), value.strip())
-    return made.data
+    return made.data, open_question(proposal, args.set) if proposal else ""
 
 
 def _named(args: argparse.Namespace) -> config.Data:
@@ -128,8 +133,6 @@ def _named(args: argparse.Namespace) -> config.Data:
         return preset(args.preset).data
     if args.config:
         return config.read(args.config).data
-    if args.data:
-        return config.recognise(args.data)
     if args.folder:
         return config.Folder(path=str(expanded(args.folder).absolute()))
     return config.Table(path=str(expanded(args.table).absolute()))
@@ -140,7 +143,7 @@ def _print_survey(found: Survey) -> None:
     for split, pairs in found.pairs.items():
         print(f"{split:<14}{pairs:>9,} pairs")
     if found.classes:
-        print(f"{found.classes:,} classes")
+        print(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
     if found.columns:
         print(f"Columns: {spelled(', '.join(found.columns))}")
     if found.examples:

@@ -76,10 +76,11 @@ def configured(args: argparse.Namespace) -> config.Run:
     from dataclasses import replace
 
     from trainer import catalog, config
+    from trainer.proposal import answered
 
     run = catalog.preset(args.preset) if args.preset else config.read(args.config)
     if args.data:
-        run = replace(run, data=config.recognise(args.data))
+        run = replace(run, data=answered(args.data, args.set))
     if args.folder:
         run = replace(run, data=config.Folder(path=args.folder))
     if args.table:

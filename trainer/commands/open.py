@@ -69,10 +69,11 @@ def _configured(args: argparse.Namespace) -> config.Run:
 
     from trainer import catalog, config
     from trainer.pretrained import model_of, run_of
+    from trainer.proposal import answered
 
     data: config.Data = config.Scenes()
     if args.data:
-        data = config.recognise(args.data)
+        data = answered(args.data, args.set)
     elif args.like:
         data = args.workspace.config_of(args.workspace.run(args.like).id).data
     elif args.preset and args.preset != "scenes":

@@ -24,7 +24,6 @@ from trainer.config.model import Model, OpenClip, TinyTowers
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
-from trainer.config.recognition import recognise, table_columns
 from trainer.config.run import SECTIONS, Optimiser, Run, Watching, choices
 
 __all__ = [
@@ -56,9 +55,7 @@ __all__ = [
     "from_toml",
     "problems",
     "read",
-    "recognise",
     "replace",
-    "table_columns",
     "to_toml",
     *_objectives,
 ]

@@ -51,6 +51,9 @@ def _check_data(data: Data) -> None:
     for name in ("path", "name"):
         if not getattr(data, name, "given").strip():
             raise ConfigError(f"data.{name} is empty: choose the {_NOUNS[type(data)]} to train on.")
+    separator = getattr(data, "separator", "auto")
+    if separator not in ("auto", "tab") and (len(separator) != 1 or separator in '"\r\n'):
+        raise ConfigError(f"data.separator {separator!r}: write auto, tab, or the one sign that parts the columns.")
     template = getattr(data, "template", "{}")
     if template.count("{}") != 1:
         raise ConfigError(f"data.template {template!r} needs one {{}} where the name of the class goes.")

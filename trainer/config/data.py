@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final, Literal
@@ -41,6 +42,12 @@ class Folder:
     label: ClassVar[str] = "Folder of images and captions"
 
     path: str = option("", "Folder", "Images at any depth; beside each, a .txt with its caption.")
+    captions: Literal["txt", "names"] = option(
+        "txt",
+        "Captions",
+        "txt: of the .txt beside each image. names: the names of the images, without numbers at their end.",
+        advanced=True,
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",
@@ -52,18 +59,29 @@ class Folder:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A CSV, TSV, JSONL or Parquet file with a column of images and one of captions."""
+    """A CSV, TSV, JSON, JSONL or Parquet table with a column of images and one of captions.
+
+    Also the captions of COCO (`captions_train2017.json`) and of Flickr (`name.jpg#0`, a tab, a caption).
+    """
 
     kind: ClassVar[str] = "table"
     label: ClassVar[str] = "Table of images and captions"
 
-    path: str = option("", "Table", "CSV, TSV, JSONL or Parquet; relative image paths begin at the table's folder.")
+    path: str = option(
+        "", "Table", "CSV, TSV, JSON, JSONL, a folder of Parquet or a pattern of it such as data/train-*.parquet."
+    )
     image_column: str = option(
         "filepath", "Image column", "Column with the image paths; in Parquet it may hold the images themselves."
     )
     caption_column: str = option("title", "Caption column", "Column with the captions.")
-    separator: Literal["auto", ",", "tab", ";"] = option(
-        "auto", "Separator", "What stands between two columns of a CSV.", advanced=True
+    separator: str = option(
+        "auto", "Separator", "The sign between two columns of a CSV: auto, tab, or any one sign.", advanced=True
+    )
+    image_folder: str = option(
+        "",
+        "Image folder",
+        "Where relative image paths begin; empty: at the table's folder, or at one beside or below it that has them.",
+        advanced=True,
     )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
@@ -82,6 +100,12 @@ class ClassFolder:
     label: ClassVar[str] = "Folder per class"
 
     path: str = option("", "Folder", "One folder a class, its images at any depth; or folders train and test of those.")
+    class_from: Literal["folders", "names"] = option(
+        "folders",
+        "Class",
+        "folders: an image's class is its folder. names: its name without the number at its end, as in Birman_12.jpg.",
+        advanced=True,
+    )
     template: str = option("a photo of a {}.", "Caption", "{} stands for the name of the class.")
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
@@ -174,7 +198,22 @@ def data_name(data: Data) -> str:
     name = dataset_name(Path(first))
     if isinstance(data, Shards) and "{" in name:
         name = Path(first).parent.name
-    return (Path(name).stem if isinstance(data, Table | Shards) else name) or data.label
+    if isinstance(data, Table | ClassFolder) and _says_nothing(name):
+        above = [part for part in Path(first).parts[-2:0:-1] if not _says_nothing(part)]
+        if above:
+            return above[0]
+    return (Path(name).stem.removesuffix(".token") if isinstance(data, Table | Shards) else name) or data.label
+
+
+_COMMON: Final = re.compile(
+    r"metadata|captions?([_-].*)?|results|annotations?|images?|imgs?|data|(train|test|val|validation)([_-].*)?|.*\*.*",
+    re.IGNORECASE,
+)
+"""Names of files and folders that many data sets have."""
+
+
+def _says_nothing(name: str) -> bool:
+    return bool(_COMMON.fullmatch(Path(name).stem))
 
 
 def absolute(data: Data) -> Data:

@@ -83,10 +83,17 @@ def replace(run: Run, name: str, value: str) -> Run:
     value = as_meant(name, dotted, value)
     section, _, field = dotted.partition(".")
     if section in SECTIONS and not field:
-        return dataclasses.replace(run, **{section: _section(section, {"kind": value}, dotted)})
+        return dataclasses.replace(run, **{section: _of_kind(getattr(run, section), section, value, dotted)})
     if section in SECTIONS:
         return dataclasses.replace(run, **{section: _replace_field(getattr(run, section), field, value, dotted)})
     return _replace_field(run, section, value, dotted)
+
+
+def _of_kind(now: Any, section: str, kind: str, dotted: str) -> Any:
+    """A section of another kind, its fields the usual ones; data stay where they lie."""
+    made = _section(section, {"kind": kind}, dotted)
+    lies_at = getattr(now, "path", "") if section == "data" else ""
+    return dataclasses.replace(made, path=lies_at) if lies_at and hasattr(made, "path") else made
 
 
 def difference(a: Run, b: Run) -> list[tuple[str, Any, Any]]:

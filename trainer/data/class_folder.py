@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,14 @@ from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source
 from trainer.pictures import SUFFIXES
+from trainer.proposal.places import NAMED
 
 Progress = Callable[[float, str], None]
+
+_NO_CLASS: Final = {
+    "folders": "It lies beside the folders of the classes, in none of them.",
+    "names": "Its name is no class and a number, such as Birman_12.",
+}
 
 HELDOUT: Final = ("test", "val", "validation")
 """Folders beside `train` that hold the pairs to validate on."""
@@ -58,8 +64,6 @@ def _of_folder(
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
-    classes = sorted(part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
-    names = class_names(classes, config.dataset_name(root))
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
     files = images_below(root, SUFFIXES | videos.SUFFIXES, progress=progress)
@@ -68,16 +72,30 @@ def _of_folder(
     if films:
         frames, problems = videos.middle_frames(films, root, workspace_folder / "data" / "kept", progress)
     unread = {name for name, _ in problems}
-    for file in files:
-        relative = file.relative_to(root).as_posix()
-        folder = relative.split("/")[0]
+    relatives = [file.relative_to(root).as_posix() for file in files]
+    kinds = _kinds(root, relatives, data)
+    for file, relative in zip(files, relatives, strict=True):
         if not foreign.is_text(relative):
             problems.append((foreign.spelled(relative), NO_NAME))
-        elif "/" not in relative:
-            problems.append((relative, "It lies beside the folders of the classes, in none of them."))
+        elif relative not in kinds:
+            problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:
             place = frames[relative].path if relative in frames else file
-            found.append(Source(place, relative, data.template.replace("{}", names[folder]), names[folder]))
+            name = kinds[relative]
+            found.append(Source(place, relative, data.template.replace("{}", name), name))
     if not found:
         raise DataError(f"{root} has no folder with images. Each class needs a folder of its name with its images.")
     return found, problems
+
+
+def _kinds(root: Path, relatives: Sequence[str], data: config.ClassFolder) -> dict[str, str]:
+    """Image -> what its class is called, of those that have one."""
+    if data.class_from == "names":
+        stems = {relative: Path(relative).stem for relative in relatives}
+        folders = {relative: found["name"] for relative, stem in stems.items() if (found := NAMED.fullmatch(stem))}
+    else:
+        folders = {relative: relative.split("/")[0] for relative in relatives if "/" in relative}
+    there = (part.name for part in root.iterdir() if part.is_dir() and not part.name.startswith("."))
+    classes = set(folders.values()) if data.class_from == "names" else set(there)
+    names = class_names(sorted(classes), config.dataset_name(root))
+    return {relative: names[folder] for relative, folder in folders.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from trainer import foreign
 from trainer.data.pairs import DataError, Source
@@ -17,6 +18,9 @@ _LONGEST_CAPTION: Final = 100_000
 TOLD_EVERY: Final = 500
 """Items after which it is told how many there are."""
 
+_WORDNET: Final = re.compile(r"^n\d{8}\b\s*")
+_NUMBER: Final = re.compile(r"(?<=\D)\s+\d+$")
+
 Progress = Callable[[float, str], None]
 
 NO_NAME: Final = "Its name is no UTF-8 text; rename it."
@@ -27,7 +31,9 @@ def silent(_share: float, _note: str) -> None:
     """Tells nobody how far it is."""
 
 
-def folder_sources(path: str, progress: Progress = silent) -> tuple[list[Source], list[tuple[str, str]]]:
+def folder_sources(
+    path: str, progress: Progress = silent, *, captions: Literal["txt", "names"] = "txt"
+) -> tuple[list[Source], list[tuple[str, str]]]:
     """The pairs at any depth of a folder, sorted by path; and (path, reason) for each image without a usable caption.
 
     Hidden files and folders are passed over.
@@ -35,6 +41,7 @@ def folder_sources(path: str, progress: Progress = silent) -> tuple[list[Source]
     Args:
         path: Of the folder.
         progress: Told how many images there are, then how many captions have been read; may raise to stop.
+        captions: As `config.Folder.captions`.
 
     Raises:
         DataError: There is no such folder, or no image in it.
@@ -53,12 +60,26 @@ def folder_sources(path: str, progress: Progress = silent) -> tuple[list[Source]
             problems.append((foreign.spelled(relative), NO_NAME))
             continue
         try:
-            found.append(Source(image, relative, _caption(image.with_suffix(".txt"))))
+            words = named_in(image.stem) if captions == "names" else _caption(image.with_suffix(".txt"))
+            found.append(Source(image, relative, words))
         except ValueError as reason:
             problems.append((relative, str(reason)))
     if not found and not problems:
         raise DataError(f"There is no image in {root}. Files named {', '.join(sorted(SUFFIXES))} are looked for.")
     return found, problems
+
+
+def named_in(stem: str) -> str:
+    """What the name of a file says: its words, without a number of WordNet before or a number after them.
+
+    Raises:
+        ValueError: There is no word in it.
+    """
+    words = _WORDNET.sub("", " ".join(re.split(r"[\s_\-]+", stem)).strip())
+    named = _NUMBER.sub("", words).strip() or words
+    if not any(letter.isalpha() for letter in named):
+        raise ValueError("Its name holds no word that could be its caption.")
+    return named
 
 
 def images_below(root: Path, endings: frozenset[str] = SUFFIXES, *, progress: Progress = silent) -> list[Path]:

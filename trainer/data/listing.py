@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from trainer import config
@@ -72,7 +73,7 @@ def _found(
     if isinstance(data, config.HubDataset):
         return hub_sources(data, workspace_folder, progress)
     if isinstance(data, config.Folder):
-        read = folder_sources
+        read = partial(folder_sources, captions=data.captions)
     else:
         read = _table_at(data)
     found, problems = read(data.path, progress)

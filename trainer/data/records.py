@@ -1,17 +1,21 @@
-"""Tables that are no text of cells: JSONL, one object a line, and Parquet, whose images may lie in the table itself."""
+"""Tables that are no text of cells: JSON, Flickr's tokens, and Parquet, whose images may lie in the table itself."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from trainer import config, foreign
+from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
 from trainer.data.pairs import DataError, Source
 from trainer.pictures import Cell
+from trainer.proposal import form_of, image_root, parquet_files, token_parts
+from trainer.proposal.tables import Form
 
 LABEL: Final = "label"
 """A column of this name, if there is one, gives each pair its class."""
@@ -29,7 +33,7 @@ Problems = list[tuple[str, str]]
 
 
 def record_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], Problems]:
-    """The pairs of a JSONL or Parquet file in its order, other plain columns as metadata; and (row, reason).
+    """The pairs of a table in its order, other plain columns as metadata; and (row, reason).
 
     `progress` is told how many rows have been read; it may raise to stop.
 
@@ -37,10 +41,10 @@ def record_sources(table: config.Table, progress: Progress = silent) -> tuple[li
         DataError: The file cannot be read, lacks a column, or has no usable row.
     """
     path = foreign.expanded(table.path)
-    rows = _parquet_rows(path, table) if path.suffix.lower() == ".parquet" else _json_rows(path)
+    form = "parquet" if "*" in path.name else form_of(path)
     found: list[Source] = []
     problems: Problems = []
-    for number, (where, row) in enumerate(rows):
+    for number, (where, row) in enumerate(_rows(path, form, table)):
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
@@ -50,7 +54,24 @@ def record_sources(table: config.Table, progress: Progress = silent) -> tuple[li
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
-    return found, problems
+    return at_root(found, path, table), problems
+
+
+def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
+    """The pairs with their relative images below the folder in which these lie."""
+    named = [source.relative for source in found[:1_000_000] if isinstance(source.path, Path)]
+    root = image_root(path, named, table.image_folder) if named else path.parent
+    if root == path.parent:
+        return found
+    return [replace(one, path=root / one.relative) if isinstance(one.path, Path) else one for one in found]
+
+
+def _rows(path: Path, form: Form, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    if form == "parquet":
+        return _all_parquet_rows(path, table)
+    if form == "json":
+        return document_rows(path)
+    return _line_rows(path, _object if form == "jsonl" else _token)
 
 
 def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
@@ -80,7 +101,7 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         if isinstance(text, str) and not foreign.is_text(text):
             raise ValueError(f"Its {foreign.spelled(what)} holds half of a letter (a lone surrogate).")
     if isinstance(image, Cell):
-        return Source(image, f"{path.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
+        return Source(image, f"{image.file.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
@@ -98,7 +119,7 @@ def _missing(column: str) -> str:
     return f"It has no {column!r}."
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """(line, object) or (line, reason); blank lines are passed over."""
     try:
         with foreign.open_ordinary(path) as file:
@@ -106,9 +127,17 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
                 if isinstance(raw, str):
                     yield f"line {number}", raw
                 elif raw.strip():
-                    yield f"line {number}", _object(raw)
+                    yield f"line {number}", read(raw)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Choose a JSONL file.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
+
+
+def _token(raw: bytes) -> dict[str, Any] | str:
+    try:
+        parts = token_parts(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return f"It is not UTF-8 text (byte {error.start})."
+    return {"image": parts[0], "caption": parts[1]} if parts else "It is no name#number, a tab and a caption."
 
 
 def _object(raw: bytes) -> dict[str, Any] | str:
@@ -117,6 +146,19 @@ def _object(raw: bytes) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"It is no JSON: {error}."
     return document if isinstance(document, dict) else "It is no JSON object."
+
+
+def _all_parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Those of each file in turn; of several files, the name of the file stands before the row."""
+    try:
+        files = parquet_files(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
+    if not files:
+        raise DataError(f"There is no Parquet file at {path}. Choose a folder of .parquet files, or one of them.")
+    for file in files:
+        before = f"{file.name}, " if len(files) > 1 else ""
+        yield from ((f"{before}{where}", row) for where, row in _parquet_rows(file, table))
 
 
 def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
@@ -130,7 +172,7 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         _check_rows(path, file.metadata.num_rows)
         _check_columns(path, schema.names, table)
         kind = schema.field(table.image_column).type
-        inside = not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        inside = not _is_words(kind)
         plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == table.caption_column)]
         columns = [name for name in plain if not (inside and name == table.image_column)]
         row = 0
@@ -157,9 +199,17 @@ def _is_plain(kind: Any, caption: bool) -> bool:
     """Whether a column holds words or numbers; captions may come as lists."""
     import pyarrow.types as types
 
-    words = types.is_string(kind) or types.is_large_string(kind)
-    listed = caption and types.is_list(kind) and types.is_string(kind.value_type)
-    return words or types.is_integer(kind) or types.is_floating(kind) or listed
+    listed = caption and (types.is_list(kind) or types.is_large_list(kind)) and _is_words(kind.value_type)
+    return _is_words(kind) or listed or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _is_words(kind: Any) -> bool:
+    """Whether values are texts, also those that are kept once in a dictionary (categories)."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return _is_words(kind.value_type)
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _check_columns(path: Path, names: list[str], table: config.Table) -> None:

@@ -1,19 +1,15 @@
-"""A table with a column of images and one of captions: CSV and TSV here, JSONL and Parquet in `records`."""
+"""A table with a column of images and one of captions: CSV and TSV here, JSON and Parquet in `records`."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Final
 
 from trainer import config, foreign
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source
-from trainer.data.records import pair, record_sources
-
-_SEPARATORS: Final = (",", "\t", ";")
-_RECORDS: Final = (".jsonl", ".ndjson", ".parquet")
+from trainer.data.records import at_root, pair, record_sources
+from trainer.proposal import form_of, separator_of
 
 
 def table_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], list[tuple[str, str]]]:
@@ -25,9 +21,9 @@ def table_sources(table: config.Table, progress: Progress = silent) -> tuple[lis
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
     """
     path = foreign.expanded(table.path)
-    if path.suffix.lower() in _RECORDS:
-        return record_sources(table, progress)
     try:
+        if "*" in path.name or form_of(path) != "cells":
+            return record_sources(table, progress)
         lines = read_lines(path, _separator(_first_line(path), table))
         header = next(lines, Line(1))
         _check_header(path, header, table)
@@ -45,7 +41,7 @@ def table_sources(table: config.Table, progress: Progress = silent) -> tuple[lis
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable line below its header.{first}", problems)
-    return found, problems
+    return at_root(found, path, table), problems
 
 
 def _first_line(path: Path) -> str:
@@ -60,12 +56,7 @@ def _separator(header: str, table: config.Table) -> str:
     """As configured; else what parts the two named columns in the header, or is most frequent in it."""
     if table.separator != "auto":
         return "\t" if table.separator == "tab" else table.separator
-
-    def fitness(separator: str) -> tuple[int, int]:
-        cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
-        return (table.image_column in cells) + (table.caption_column in cells), len(cells)
-
-    return max(_SEPARATORS, key=fitness)
+    return separator_of(header, (table.image_column, table.caption_column))
 
 
 def _check_header(path: Path, header: Line, table: config.Table) -> None:

@@ -19,6 +19,7 @@ from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
 from trainer.data.scenes import folder_of
 from trainer.data.splits import fingerprint, parts_of
+from trainer.proposal import recognise
 
 if TYPE_CHECKING:
     from trainer.store import Snapshot
@@ -227,7 +228,7 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
         place, pointed = place.parent, place.name
     if not folders:
         try:
-            found = listing(config.recognise(str(place)), workspace_folder, progress)
+            found = listing(recognise(str(place)), workspace_folder, progress)
         except config.ConfigError as error:
             raise DataError(str(error)) from error
         return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)

@@ -48,6 +48,10 @@ class Reading:
     image_size: int
     report: str
     trouble: str
+    question: str = ""
+    """What the person must decide before anything is trained on it; empty if nothing is open."""
+    others: tuple[config.Data, ...] = ()
+    """Other ways to read it, the likeliest first."""
 
     @property
     def is_small(self) -> bool:
@@ -70,15 +74,20 @@ class Reading:
 
 def reading(answer: Mapping[str, Any]) -> Reading:
     """The answer to the question `read_data`."""
-    recognised = {name: value for name, value in answer["recognised"].items() if name != "label"}
     plain = {f.name: answer[f.name] for f in dataclasses.fields(Reading) if f.name in answer}
     plain |= {
-        "data": config.from_dict({"data": recognised}, source="data").data,
+        "data": _data(answer["recognised"]),
+        "others": tuple(map(_data, answer.get("others", ()))),
         "examples": tuple(Example(**example) for example in answer["examples"]),
         "columns": tuple(answer["columns"]),
         "pictures": tuple(answer["pictures"]),
     }
     return Reading(**plain)
+
+
+def _data(options: Mapping[str, Any]) -> config.Data:
+    plain = {name: value for name, value in options.items() if name != "label"}
+    return config.from_dict({"data": plain}, source="data").data
 
 
 def with_report(reading: Reading, before: Reading | None) -> tuple[Reading, list[tuple[str, str, str]]]:
@@ -111,13 +120,15 @@ def path_field(kind: type) -> str:
     return "name" if kind is config.HubDataset else "path"
 
 
-def show_command(path: str, recognised: config.Data | None, chosen: config.Data | None, size: int) -> list[str]:
-    """What to write after `trainer` to read the same."""
+def show_command(
+    path: str, recognised: config.Data | None, chosen: config.Data | None, size: int, *, decided: bool = False
+) -> list[str]:
+    """What to write after `trainer` to read the same; `decided` where a question had to be answered."""
     words = ["data", "show", "--data", path, "--image-size", f"{size}"]
     if chosen is None:
         return words
     now = recognised
-    if type(chosen) is not type(now):
+    if decided or type(chosen) is not type(now):
         words += ["--set", f"data={chosen.kind}"]
         now = type(chosen)()
     for field in dataclasses.fields(chosen):

@@ -65,12 +65,15 @@ class ImportData(QDialog):
         self._question: int | None = None
         self._lines: list[Line] = []
         self._read_path = ""
+        self._undecided, self._decided, self._others = "", False, ()
         self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
         self._actions = {
             "folder": self._action("Choose a folder…", lambda: self.path.choose("folder")),
             "file": self._action("Choose a table or tar…", lambda: self.path.choose("file")),
             "again": self._action("Read again", self.read_again),
             "classify": self._action("Classify these pictures", self._classify),
+            "other": self._action("", self._read_other),
+            "as_it_is": self._action("Train on these classes all the same", self._keep_as_it_is),
         }
         self._build()
         room = (parent or self).size() if parent else None
@@ -126,7 +129,7 @@ class ImportData(QDialog):
         if self._recognised is not None:
             # Absolute: the command may be given in another folder.
             path = getattr(self._recognised, read.path_field(type(self._recognised)))
-        return read.show_command(path, self._recognised, self.chosen(), self.image_size)
+        return read.show_command(path, self._recognised, self.chosen(), self.image_size, decided=self._decided)
 
     def accept(self) -> None:
         """Trains on what is shown; what was opened so far is not opened again."""
@@ -199,6 +202,9 @@ class ImportData(QDialog):
             self._recognised = reading.data
         if not question.data:
             self.options.show_data(reading.data)
+            self._undecided, self._others = reading.question, reading.others
+            for other in self._others[:1]:
+                self._actions["other"].setText(words.way(other))
         self._background.run(
             self, read.with_report, reading, self.reading, done=lambda both: self._take_report(*both), key="report"
         )
@@ -210,7 +216,7 @@ class ImportData(QDialog):
             self.options.tell_own_split(reading.has_own_split)
         self._show()
         self.shown.emit()
-        if not reading.opened and not reading.trouble and reading.is_small:
+        if not reading.opened and not reading.trouble and reading.is_small and not self._undecided:
             self.open_pictures()
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
@@ -231,14 +237,30 @@ class ImportData(QDialog):
     def _forget(self) -> None:
         self._stop()
         self.reading, self._recognised, self._lines = None, None, []
+        self._undecided, self._decided, self._others = "", False, ()
 
     # -- options -----------------------------------------------------------------------------------------------
 
     def _kind_chosen(self) -> None:
-        """Another kind: its own options, read from the same place."""
+        """Another kind: its own options, read from the same place. It answers what was open."""
+        self._undecided = ""
         self.options.show_data(read.at_path(self.options.kind, self._read_path))
         self.reading, self._lines = None, []
         self.read_again()
+
+    def _read_other(self) -> None:
+        """Reads the data in the other way that was offered."""
+        self._undecided, self._decided = "", bool(self._undecided)
+        self.options.show_data(self._others[0])
+        self.reading, self._lines = None, []
+        self.read_again()
+
+    def _keep_as_it_is(self) -> None:
+        """Takes the data as they were recognised."""
+        self._undecided, self._decided = "", True
+        self._show()
+        if self.reading is not None and not self.reading.opened and self.reading.is_small:
+            self.open_pictures()
 
     def _option_changed(self) -> None:
         self._stop()
@@ -266,15 +288,17 @@ class ImportData(QDialog):
         chosen = self.chosen()
         same = bool(reading and chosen and config.absolute(chosen) == reading.data)
         usable = same and reading is not None and not reading.trouble and reading.used > 0
-        self.start.setEnabled(usable and (not stale or opening))
+        self.start.setEnabled(usable and not self._undecided and (not stale or opening))
         self.copy.setEnabled(bool(self.path.text().strip()))
         self._show_counts(reading)
         self._show_cost(reading, asked)
         self.foot.offer_classify(reading)
         self._actions["classify"].setText(classify_words(len(reading.pictures) if reading else 0))
         self.tabs.show_reading(reading, self._lines)
-        if reading is not None and not reading.examples:
-            self.tabs.explain(words.of_trouble(reading, self._lines))
+        if reading is not None and self._undecided:
+            self.tabs.explain(words.of_question(self._undecided, "other" if self._others else ""))
+        elif reading is not None and not reading.examples:
+            self.tabs.explain(words.of_trouble(reading, self._lines, bool(self._others)))
         elif reading is None and (asked or not self._read_path):
             self.tabs.explain(words.LOOKING if asked else words.WELCOME)
 

@@ -52,21 +52,36 @@ def unreadable(name: str, sentences: str) -> Explanation:
     return "triangle-alert", f"{name} cannot be read", sentences, "again", ""
 
 
-def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]]) -> Explanation:
-    """Why there is nothing to train on, and what can be done."""
+def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]], offers: bool = False) -> Explanation:
+    """Why there is nothing to train on, and what can be done; with `offers` there is another way to read it."""
     if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
         first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
         text = (
             "A run learns from pairs: each picture needs a .txt of the same name beside it, folders named after "
             f"classes, or a table. Without captions they can be classified.{first}"
         )
-        return "image", "Pictures without captions", text, "classify", "again"
+        return "image", "Pictures without captions", text, "classify", "other" if offers else "again"
     if reading.columns and lacks_column(reading):
         name = Path(getattr(reading.data, "path", "")).name
         columns = ", ".join(repr(column) for column in reading.columns[:20])
         text = f"{name} has {columns}. Choose above which holds the pictures and which the captions."
         return "list", "Which columns?", text, "", ""
     return "triangle-alert", "Nothing to train on", in_labels(reading.trouble, reading.data), "again", ""
+
+
+def of_question(question: str, other: str) -> Explanation:
+    """What the person must decide; `other` is the name of the action that reads it in another way, or empty."""
+    text = f"{question} Choose here how it is meant, or above what it is read as."
+    return "list", "What are the captions?", text, other or "as_it_is", "as_it_is" if other else ""
+
+
+def way(other: config.Data) -> str:
+    """What a button says that reads the data in another way."""
+    if isinstance(other, config.Folder):
+        return "Take the file names as captions"
+    if isinstance(other, config.ClassFolder):
+        return "Take the file names as classes"
+    return f"Read {Path(getattr(other, 'path', '')).name}"
 
 
 def lacks_column(reading: Reading) -> bool:

@@ -17,8 +17,8 @@ from PIL import Image
 from trainer import config
 from trainer.__main__ import main
 from trainer.answer.importing import answer_read_data, report_lines, survey
-from trainer.config import recognise
 from trainer.messages import ReadData
+from trainer.proposal import columns_of, recognise
 
 
 def _png(place: Path, number: int = 0) -> Path:
@@ -126,7 +126,7 @@ def test_a_table_says_its_columns_also_when_the_wrong_ones_are_chosen(folder: Pa
     right = _read(config.Table(path=str(table), image_column="bild", caption_column="satz"), tmp_path, opened=True)
     assert (right.trouble, right.used, right.found) == ("", 24, 25)
     assert right.problems[0][1] == "Its caption is empty."
-    assert config.table_columns(table, ",") == ["bild;satz"]
+    assert columns_of(table, ",") == ["bild;satz"]
 
 
 def test_a_tar_is_read_in_place(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from PIL import Image
 
 from trainer import config
 from trainer.catalog import prompt_suites
-from trainer.config.recognition import recognise
 from trainer.data import DataError, DataSplits, load
 from trainer.data.class_names import class_names, suite_of
+from trainer.proposal import recognise
 
 SIZE = 32
 

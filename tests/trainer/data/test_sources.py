@@ -19,9 +19,9 @@ import pytest
 from PIL import Image
 
 from trainer import config
-from trainer.config.recognition import recognise
 from trainer.data import DataError, DataSplits, load
 from trainer.data.shards import expand
+from trainer.proposal import recognise
 
 SIZE = 32
 

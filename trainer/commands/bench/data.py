@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
     from trainer import catalog, config
     from trainer.bench.data import measure
+    from trainer.proposal import recognise
 
     rows = []
     if not args.json:
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     for path in args.data or [""]:
         chosen = config.replace(catalog.preset(args.preset), "optimiser.batch_size", str(args.batch_size))
         if path:
-            chosen = replace(chosen, data=config.recognise(path))
+            chosen = replace(chosen, data=recognise(path))
         speed = measure(chosen, args.workspace.folder, workers=args.workers, seconds=args.seconds)
         rows.append(asdict(speed) | {"ratio": speed.ratio})
         if not args.json:

@@ -1,0 +1,343 @@
+"""The layouts that data of others have: each gives exactly its pairs, or a question; never nonsense."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.data.listing import listing
+from trainer.proposal import propose, recognise
+
+Pairs = list[tuple[str, str]]
+
+
+def png(number: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16), (10 * number, 99, 200)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def pictures(folder: Path, names: Sequence[str]) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(png(number))
+
+
+def write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def pairs(data: config.Data, root: Path, split: str = "train") -> Pairs:
+    """(file below the root, caption) of a split, as a run would read them."""
+    found = listing(config.absolute(data), root.parent / "workspace", lambda share, note: None)
+    return [(_below(str(source.path), root), source.caption) for source in found.splits[split]]
+
+
+def _below(place: str, root: Path) -> str:
+    return Path(place).relative_to(root).as_posix() if place.startswith(str(root)) else place
+
+
+def said(names: Sequence[str], each: int = 1) -> Pairs:
+    """Captions that differ from picture to picture and from one to the next of a picture."""
+    return [(name, f"caption {k} of {number}, here") for number, name in enumerate(names) for k in range(each)]
+
+
+def coco(root: Path) -> dict[str, Pairs]:
+    made = {}
+    for split, first in (("train", 0), ("val", 50)):
+        names = [f"{split}2017/{first + number:012}.jpg" for number in range(4)]
+        pictures(root, names)
+        made[split] = said(names, 5)
+        images = [{"id": first + n, "file_name": Path(name).name, "width": 16} for n, name in enumerate(names)]
+        notes = [
+            {"id": 900 + row, "image_id": first + names.index(name), "caption": caption}
+            for row, (name, caption) in enumerate(made[split])
+        ]
+        document = {"info": {"year": 2017}, "licenses": [{"id": 1}], "images": images[::-1], "annotations": notes}
+        write(root / "annotations" / f"captions_{split}2017.json", json.dumps(document))
+    write(root / "annotations" / "instances_train2017.json", json.dumps({"images": [], "annotations": []}))
+    return {"train": made["train"], "heldout": made["val"]}
+
+
+def flickr8k_of_kaggle(root: Path) -> dict[str, Pairs]:
+    names = [f"Images/{number}_ab.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    rows = "".join(f'{Path(name).name},"{caption}"\n' for name, caption in made)
+    write(root / "captions.txt", f"image,caption\n{rows}")
+    return {"train": made}
+
+
+def flickr8k_of_its_makers(root: Path) -> dict[str, Pairs]:
+    names = [f"Flickr8k_Dataset/Flicker8k_Dataset/{number}_ab.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    lines = [f"{Path(name).name}#{row % 5}\t{caption}" for row, (name, caption) in enumerate(made)]
+    write(root / "Flickr8k_text" / "Flickr8k.token.txt", "\n".join(lines))
+    write(root / "Flickr8k_text" / "readme.txt", "Flickr 8k")
+    return {"train": made}
+
+
+def flickr30k(root: Path) -> dict[str, Pairs]:
+    names = [f"flickr30k_images/{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    rows = [f"{Path(name).name}| {row % 5}| {caption} ." for row, (name, caption) in enumerate(made)]
+    write(root / "results.csv", "image_name| comment_number| comment\n" + "\n".join(rows))
+    return {"train": [(name, f"{caption} .") for name, caption in made]}
+
+
+def imagefolder(ending: str, parts: bool) -> Callable[[Path], dict[str, Pairs]]:
+    def make(root: Path) -> dict[str, Pairs]:
+        made = {}
+        for split in ("train", "test") if parts else ("",):
+            names = [f"{split}/{number:04}.png".lstrip("/") for number in range(6)]
+            pictures(root, names)
+            told = said(names)
+            rows = [{"file_name": Path(name).name, "text": caption} for name, caption in told]
+            if ending == "jsonl":
+                write(root / split / "metadata.jsonl", "\n".join(map(json.dumps, rows)))
+            else:
+                lines = [f'{row["file_name"]},"{row["text"]}"' for row in rows]
+                write(root / split / "metadata.csv", "\n".join(["file_name,text", *lines]))
+            made["heldout" if split == "test" else "train"] = told
+        return made
+
+    return make
+
+
+def list_of_records(root: Path) -> dict[str, Pairs]:
+    names = [f"images/{number}.png" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    records = [{"id": n, "image": name, "caption": words, "deep": {"x": 1}} for n, (name, words) in enumerate(made)]
+    write(root / "all.json", json.dumps(records, indent=1))
+    return {"train": made}
+
+
+def in_a_lone_folder(root: Path) -> dict[str, Pairs]:
+    return {
+        split: [(f"archive/deep/{name}", caption) for name, caption in told]
+        for split, told in flickr8k_of_kaggle(root / "archive" / "deep").items()
+    }
+
+
+def caltech101(root: Path) -> dict[str, Pairs]:
+    kinds = {"airplanes": "airplanes", "BACKGROUND_Google": "BACKGROUND Google", "ibis": "ibis"}
+    names = [f"101_ObjectCategories/{kind}/image_{n:04}.jpg" for kind in sorted(kinds) for n in range(3)]
+    pictures(root, names)
+    for kind in kinds:
+        (root / "Annotations" / kind).mkdir(parents=True)
+        (root / "Annotations" / kind / "annotation_0001.mat").write_bytes(b"MATLAB")
+    (root / "101_ObjectCategories.tar.gz").write_bytes(b"what was unpacked")
+    return {"train": [(name, f"a photo of a {kinds[name.split('/')[1]]}.") for name in names]}
+
+
+def oxford_pets(root: Path) -> dict[str, Pairs]:
+    names = [
+        f"images/{kind}_{n}.jpg" for kind in ("Birman", "great_pyrenees", "yorkshire_terrier") for n in (1, 12, 200)
+    ]
+    pictures(root, names)
+    (root / "images" / "Abyssinian_100.mat").write_bytes(b"MATLAB")
+    pictures(root / "annotations" / "trimaps", [f"{Path(name).stem}.png" for name in names])
+    listed = "\n".join(f"{Path(name).stem} 1 1 1" for name in names)
+    write(root / "annotations" / "trainval.txt", listed)
+    kinds = {name: Path(name).stem.rpartition("_")[0].replace("_", " ") for name in names}
+    return {"train": [(name, f"a photo of a {kinds[name]}.") for name in sorted(names)]}
+
+
+LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
+    "COCO captions": coco,
+    "Flickr8k, captions.txt": flickr8k_of_kaggle,
+    "Flickr8k, token.txt": flickr8k_of_its_makers,
+    "Flickr30k, results.csv": flickr30k,
+    "imagefolder with metadata.jsonl": imagefolder("jsonl", parts=False),
+    "imagefolder with metadata.csv": imagefolder("csv", parts=False),
+    "imagefolder with train and test": imagefolder("jsonl", parts=True),
+    "a list of records": list_of_records,
+    "a lone folder in a lone folder": in_a_lone_folder,
+    "Caltech101": caltech101,
+    "Oxford pets": oxford_pets,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Path) -> None:
+    root = tmp_path / "field"
+    made = LAYOUTS[layout](root)
+    found = propose(root)
+    assert not found.question
+    for split, told in made.items():
+        got = pairs(found.data, root, split)
+        assert sorted(got) == sorted(told)
+        # Every path leads to a picture.
+        assert all((root / name).is_file() for name, _ in got)
+    assert config.data_name(found.data) in ("field", "101_ObjectCategories", "deep", "all", "Flickr8k")
+
+
+def parquet(file: Path, names: Sequence[str], *, categories: bool = False) -> Pairs:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    told = said(names)
+    images = [{"bytes": png(number), "path": name} for number, name in enumerate(names)]
+    captions = pa.array([caption for _, caption in told])
+    columns = {"image": images, "text": captions.dictionary_encode() if categories else captions}
+    pq.write_table(pa.table(columns), file)
+    return told
+
+
+def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
+    root = tmp_path / "hub"
+    shards = [parquet(root / "data" / f"train-{n:05}-of-00002.parquet", [f"{n}{k}.png" for k in "abc"]) for n in (0, 1)]
+    held = parquet(root / "data" / "validation-00000-of-00001.parquet", ["x.png", "y.png"])
+    write(root / "README.md", "a data set card")
+    data = recognise(root)
+    assert (data.image_column, data.caption_column, config.data_name(data)) == ("image", "text", "hub")
+    names = [f"train-0000{n}-of-00002.parquet::image[{row}]" for n in (0, 1) for row in range(3)]
+    expected = [(f"data/{name}", caption) for name, (_, caption) in zip(names, shards[0] + shards[1], strict=True)]
+    assert pairs(data, root) == expected
+    assert [caption for _, caption in pairs(data, root, "heldout")] == [caption for _, caption in held]
+    for file in (root / "data").iterdir():
+        file.rename(root / file.name.replace("train-", "part-").replace("validation-", "rest-"))
+    (root / "data").rmdir()
+    every = [caption for told in (*shards, held) for _, caption in told]
+    assert [caption for _, caption in pairs(recognise(root), root)] == every
+
+
+def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(6)]
+    told = parquet(tmp_path / "a.parquet", names, categories=True)
+    data = recognise(tmp_path / "a.parquet")
+    assert [caption for _, caption in pairs(data, tmp_path)] == [caption for _, caption in told]
+    pictures(tmp_path, names)
+    paths = pa.array(names).dictionary_encode()
+    pq.write_table(
+        pa.table({"image": paths, "text": pa.array(["x", "y", "z"] * 2).dictionary_encode()}), tmp_path / "b.parquet"
+    )
+    assert pairs(recognise(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
+
+
+def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
+    coco(tmp_path / "field")
+    file = tmp_path / "field" / "annotations" / "captions_train2017.json"
+    document = json.loads(file.read_text())
+    document["images"].append({"id": 77, "file_name": "bare.jpg"})
+    document["annotations"] += [{"image_id": 12345, "caption": "of nothing"}, [], {"image_id": 0, "caption": " "}]
+    write(file, json.dumps(document))
+    found = listing(recognise(file), tmp_path / "workspace", lambda share, note: None)
+    assert len(found.splits["train"]) == 20
+    assert found.problems == [
+        ("annotation 21", "It belongs to the image 12345, which the document does not have."),
+        ("annotation 22", "It is no JSON object."),
+        ("annotation 23", "Its caption is empty."),
+        ("bare.jpg", "It has no caption."),
+    ]
+
+
+@pytest.mark.parametrize("separator", ["|", ";", "\t", ",", "~"])
+def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(6)]
+    pictures(tmp_path, names)
+    rows = [f"{name}{separator}number {number}" for number, name in enumerate(names)]
+    table = write(tmp_path / "pairs.csv", "\n".join([f"image{separator}caption", *rows]))
+    data = config.Table(path=str(table), image_column="image", caption_column="caption", separator=separator)
+    if separator != "~":
+        data = recognise(table)
+        assert data.separator == "auto"
+    assert pairs(data, tmp_path) == [(name, f"number {number}") for number, name in enumerate(names)]
+    with pytest.raises(config.ConfigError, match="one sign"):
+        config.check(config.Run(data=config.Table(path="x", separator="::")))
+
+
+def test_an_image_folder_that_is_chosen_is_the_one(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(4)]
+    for folder in ("big", "small"):
+        pictures(tmp_path / folder, names)
+    table = write(tmp_path / "pairs.csv", "filepath,title\n" + "".join(f"{name},x{name}\n" for name in names))
+    data = config.Table(path=str(table), image_folder="small")
+    assert pairs(data, tmp_path) == [(f"small/{name}", f"x{name}") for name in names]
+
+
+# -- questions -----------------------------------------------------------------------------------------------------
+
+
+def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "holiday"
+    pictures(root, [f"Images/red_fox-{number}.png" for number in range(6)])
+    found = propose(root)
+    assert "one folder, 'Images': one single class" in found.question
+    assert found.others == (config.Folder(path=str(root), captions="names"),)
+    command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    assert "1 class\n" in told.out
+    assert "file names as captions by --set data=folder --set data.captions=names" in told.err
+    assert "these folders as classes by --set data=classes" in told.err
+    assert main([*command, "--set", "data=classes"]) == 0
+    assert main([*command, "--set", "data=folder", "--set", "data.captions=names"]) == 0
+    assert "red fox" in capsys.readouterr().out
+    fit = ["fit", "--preset", "clip-folder", "--data", str(root), "--workspace", str(tmp_path / "workspace")]
+    assert main(fit) == 2
+    assert "one single class" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kinds", [("images", "sprites", "thumbnails"), ("train", "jpg"), ("data", "Thumbs", "cats")])
+def test_folders_that_are_no_classes_are_a_question(kinds: Sequence[str], tmp_path: Path) -> None:
+    root = tmp_path / "monsters"
+    pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
+    assert "tell how pictures are kept" in propose(root).question
+
+
+@pytest.mark.parametrize("kinds", [("car", "bus", "train"), ("0", "1"), ("cat", "dog")])
+def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
+    root = tmp_path / "kinds"
+    pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
+    assert propose(root).question == ""
+    assert isinstance(recognise(root), config.ClassFolder)
+
+
+def test_file_names_are_offered_and_not_chosen(tmp_path: Path) -> None:
+    root = tmp_path / "sample"
+    pictures(root, ["n01440764_tench.png", "n02102040_english_springer.png", "grey-cat 12.png", "007.png"])
+    found = propose(root)
+    assert found.data == config.Folder(path=str(root))
+    (names,) = found.others
+    assert pairs(names, root) == [
+        ("grey-cat 12.png", "grey cat"),
+        ("n01440764_tench.png", "tench"),
+        ("n02102040_english_springer.png", "english springer"),
+    ]
+    classes = tmp_path / "flat"
+    pictures(classes, [f"{kind}_{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    by_names, _ = propose(classes).others
+    assert set(pairs(by_names, classes)) == {
+        (f"{kind}_{number}.png", f"a photo of a {kind}.") for kind in ("cat", "dog") for number in range(4)
+    }
+
+
+def test_captions_beside_pictures_stay_the_first_choice(tmp_path: Path) -> None:
+    root = tmp_path / "both"
+    names = [f"{number}.png" for number in range(4)]
+    pictures(root, names)
+    for name in names:
+        write((root / name).with_suffix(".txt"), f"beside {name}")
+    write(root / "metadata.csv", "file_name,text\n" + "".join(f"{name},in the table\n" for name in names))
+    assert pairs(recognise(root), root) == [(name, f"beside {name}") for name in names]
+
+
+def test_a_table_of_other_pictures_is_passed_by(tmp_path: Path) -> None:
+    root = tmp_path / "animals"
+    pictures(root, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    write(root / "captions.csv", "image,caption\nelsewhere.png,a thing\n")
+    write(root / "labels.csv", "image,label\ncat/0.png,7\n")
+    assert recognise(root) == config.ClassFolder(path=str(root))

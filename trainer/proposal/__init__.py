@@ -1,0 +1,18 @@
+"""What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
+
+from trainer.proposal.places import Proposal, answered, open_question, propose, recognise
+from trainer.proposal.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
+
+__all__ = [
+    "Proposal",
+    "answered",
+    "columns_of",
+    "form_of",
+    "image_root",
+    "open_question",
+    "parquet_files",
+    "propose",
+    "recognise",
+    "separator_of",
+    "token_parts",
+]

@@ -1,0 +1,296 @@
+"""Tables of captions by their beginning: which form they have, which columns, and where their pictures lie."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from trainer import foreign
+
+TABLES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+IMAGES: Final = (
+    *("filepath", "image", "image_path", "img", "path", "file", "file_name", "filename", "image_name", "image_file"),
+    *("image_filename", "img_path", "url"),
+)
+"""Names of a column of images, the likeliest first."""
+CAPTIONS: Final = (
+    *("title", "caption", "text", "captions", "description", "sentence", "comment", "raw", "prompt", "alt_text"),
+    "label",
+)
+"""Names of a column of captions, the likeliest first."""
+
+SEPARATORS: Final = (",", "\t", ";", "|")
+"""What may part the columns where nothing else is said, the likeliest first."""
+
+Form = Literal["cells", "tokens", "jsonl", "json", "parquet"]
+"""CSV and the like; Flickr's `name#0<TAB>caption`; an object a line; one document; Parquet."""
+
+_HEAD: Final = 1 << 20
+"""Bytes of a file from which its form and columns are told."""
+_ASKED: Final = 20
+"""Pictures that are looked for, to know the folder of them all."""
+_MOST_FOLDERS: Final = 300
+"""Folders in which they are looked for."""
+_TOKEN: Final = re.compile(r"([^\t]+)#\d+\t(.*)", re.DOTALL)
+_COCO_IMAGES: Final = re.compile(rb'"images"\s*:\s*\[')
+_COCO_CAPTION: Final = re.compile(rb'"caption"\s*:\s*"')
+_COCO_NAME: Final = re.compile(rb'"file_name"\s*:\s*"([^"\\]+)"')
+_RECORDS: Final = re.compile(r'"[^"\\]{1,200}"\s*:\s*\[\s*(?=\{)')
+_TEXT_FOLDER: Final = re.compile(r"annotation|text|caption|label|meta|split|anns|list", re.IGNORECASE)
+"""A folder of captions beside that of the pictures."""
+
+
+def form_of(path: Path) -> Form:
+    """How a table is written: by its ending, and where this leaves a choice by its beginning.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    ending = path.suffix.lower()
+    if ending == ".parquet" or path.is_dir():
+        return "parquet"
+    if ending in (".jsonl", ".ndjson"):
+        return "jsonl"
+    if ending == ".json":
+        return "jsonl" if _is_lines(_head(path)) else "json"
+    return "tokens" if _TOKEN.fullmatch(_first_line(_head(path, 1 << 16))) else "cells"
+
+
+def token_parts(line: str) -> tuple[str, str] | None:
+    """Image and caption of a line such as `1000268201.jpg#0<TAB>A child`, or None where it is no such line."""
+    found = _TOKEN.fullmatch(line)
+    return (found[1].strip(), found[2].strip()) if found else None
+
+
+def columns_of(path: Path, separator: str = "auto") -> list[str]:
+    """Names of a table's columns; none if the file cannot be read, which the import then says in its own words.
+
+    Args:
+        path: A table of any form, or a folder or pattern of Parquet files.
+        separator: As `config.Table.separator`.
+    """
+    try:
+        return [name.strip() for name in _columns(path, separator)]
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
+        return []
+
+
+def separator_of(header: str, wanted: Sequence[str] = ()) -> str:
+    """What parts the wanted columns in a header, or else is most frequent in it."""
+
+    def fitness(separator: str) -> tuple[int, int]:
+        cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
+        return sum(name in cells for name in wanted), len(cells)
+
+    return max(SEPARATORS, key=fitness)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The files that a Parquet table consists of: the file itself, those of the pattern, or those of the folder.
+
+    Raises:
+        OSError: There is no such folder.
+    """
+    if "*" in path.name:
+        return sorted(path.parent.glob(path.name))
+    return sorted(file for file in path.iterdir() if file.suffix.lower() == ".parquet") if path.is_dir() else [path]
+
+
+def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
+    """The folder at which the image paths of a table begin: its own, unless the images lie in one beside or below.
+
+    Args:
+        table: The file; its folder comes first.
+        names: Some of its image paths.
+        folder: That was chosen; nothing else is looked at then.
+    """
+    base = table.parent
+    if folder.strip():
+        return base / foreign.expanded(folder)
+    step = max(1, len(names) // _ASKED)
+    asked = [name for name in names[::step][:_ASKED] if not os.path.isabs(name) and "\0" not in name]
+    if not asked or _present(base, asked):
+        return base
+    fits = {place: _present(place, asked) for place in itertools.islice(_folders_near(base), _MOST_FOLDERS)}
+    best = max(fits, key=lambda place: fits[place], default=base)
+    return best if fits.get(best) else base
+
+
+def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
+    """Some of the first image paths of a table, to see whether they are there; none where they lie in the table."""
+    try:
+        if form_of(path) == "json" and _is_coco(path):
+            return [name.decode("utf-8", "replace") for name in _COCO_NAME.findall(_head(path))[:_ASKED]]
+        rows = itertools.islice(_rows(path, separator), _ASKED)
+        return [name for row in rows if isinstance(name := row.get(column), str) and name.strip()]
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
+        return []
+
+
+def _present(folder: Path, names: Sequence[str]) -> int:
+    """How many of the files are there."""
+    found = 0
+    for name in names:
+        try:
+            found += os.path.isfile(folder / name)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _folders_near(base: Path) -> Iterator[Path]:
+    """Folders in which a table's pictures may lie: below it, or, where it lies in one for texts, beside that."""
+    roots = [base, base.parent] if _TEXT_FOLDER.search(base.name) else [base]
+    for root in roots:
+        if root != base:
+            yield root
+        below = _subfolders(root)
+        yield from below
+        for folder in below:
+            yield from _subfolders(folder)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            few = itertools.islice((e for e in entries if not e.name.startswith(".") and e.is_dir()), _MOST_FOLDERS)
+            return sorted(Path(entry.path) for entry in few)
+    except OSError:
+        return []
+
+
+def _head(path: Path, most: int = _HEAD) -> bytes:
+    with foreign.open_ordinary(path) as file:
+        return file.read(most)
+
+
+def _first_line(head: bytes) -> str:
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = head.decode("utf-16" if wide else "utf-8-sig", "replace")
+    return next(iter(re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)), "")
+
+
+def _is_lines(head: bytes) -> bool:
+    """Whether a .json holds an object a line: its first line is one, and another follows."""
+    first, _, rest = head.strip().partition(b"\n")
+    try:
+        return isinstance(json.loads(first), dict) and rest.lstrip().startswith(b"{")
+    except (ValueError, RecursionError):
+        return False
+
+
+def _columns(path: Path, separator: str) -> list[str]:
+    form = form_of(path) if "*" not in path.name else "parquet"
+    if form == "parquet":
+        return _parquet_columns(path)
+    if form == "tokens":
+        return ["image", "caption"]
+    if form == "json" and _is_coco(path):
+        return ["file_name", "caption"]
+    if form in ("json", "jsonl"):
+        return list(next(iter(_rows(path, separator)), {}))
+    first = _first_line(_head(path))
+    return next(csv.reader([first], delimiter=_delimiter(first, separator)), [])
+
+
+def _delimiter(header: str, separator: str) -> str:
+    return {"tab": "\t", "auto": ""}.get(separator, separator) or max(SEPARATORS, key=header.count)
+
+
+def _parquet_columns(path: Path) -> list[str]:
+    import pyarrow
+    import pyarrow.parquet
+
+    file = parquet_files(path)[:1]
+    try:
+        for each in file:
+            foreign.check_ordinary(each)
+            return list(pyarrow.parquet.read_schema(each).names)
+    except pyarrow.ArrowException:
+        pass
+    return []
+
+
+def _is_coco(path: Path) -> bool:
+    """Whether a document has `images` and captions of them, by its two ends."""
+    with foreign.open_ordinary(path) as file:
+        head = file.read(_HEAD)
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _HEAD))
+        ends = head + b"\n" + file.read(_HEAD)
+    return head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{") and bool(
+        _COCO_CAPTION.search(ends) and (_COCO_IMAGES.search(ends) or b'"image_id"' in ends)
+    )
+
+
+def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
+    """The first rows, as far as the beginning of the file goes."""
+    form = form_of(path)
+    text = _head(path).decode("utf-8-sig", "replace") if form != "parquet" else ""
+    if form == "tokens":
+        parts = filter(None, map(token_parts, text.splitlines()))
+        yield from ({"image": image, "caption": caption} for image, caption in parts)
+    elif form == "jsonl":
+        yield from (row for line in text.splitlines() if line.strip() and isinstance(row := json.loads(line), dict))
+    elif form == "json":
+        yield from map(flat, _records(text))
+    elif form == "cells":
+        lines = csv.reader(text.splitlines(), delimiter=_delimiter(_first_line(_head(path)), separator))
+        names = [name.strip() for name in next(lines, [])]
+        yield from ({name: cell.strip() for name, cell in zip(names, cells)} for cells in lines)
+    else:
+        yield from _parquet_rows(path)
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        for file in parquet_files(path)[:1]:
+            foreign.check_ordinary(file)
+            opened = pyarrow.parquet.ParquetFile(file)
+            schema = opened.schema_arrow
+            words = [name for name in schema.names if pyarrow.types.is_string(schema.field(name).type)]
+            for batch in opened.iter_batches(_ASKED, columns=words):
+                yield from batch.to_pylist()
+                return
+    except pyarrow.ArrowException:
+        return
+
+
+def _records(text: str) -> Iterator[dict[str, Any]]:
+    """The first objects of a list of them, or of the first such list in a document."""
+    start = text.lstrip()
+    if start.startswith("["):
+        place = len(text) - len(start) + 1
+    else:
+        listed = _RECORDS.search(text)
+        place = listed.end() if listed else len(text)
+    decoder = json.JSONDecoder()
+    while True:
+        while place < len(text) and text[place] in " \t\r\n,":
+            place += 1
+        if not text.startswith("{", place):
+            return
+        try:
+            record, place = decoder.raw_decode(text, place)
+        except ValueError:  # the beginning of the file ends in it
+            return
+        yield record
+
+
+def flat(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with what lies one level down under names with a dot: `name.english`."""
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": deep for inner, deep in value.items()}
+        else:
+            found[name] = value
+    return found
