@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -132,6 +132,7 @@ class RunsModel(QAbstractTableModel):
         self._swatches: dict[int, tuple[str, ...]] = {}
         self._turns: dict[int, int] = {}
         self._expected: Mapping[int, Expected] = {}
+        self._keys: dict[tuple[int, int], Any] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
     @property
@@ -149,19 +150,21 @@ class RunsModel(QAbstractTableModel):
         turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
         news = turns != self._turns or dict(expected or {}) != dict(self._expected)
         self._turns, self._expected = turns, expected or {}
+        if news:
+            self._keys.clear()
         kept = {run.id for run in runs}
-        for row in range(len(self._runs) - 1, -1, -1):
-            if self._runs[row].id not in kept:
-                self.beginRemoveRows(QModelIndex(), row, row)
-                del self._runs[row]
-                self.endRemoveRows()
+        # Stretches, from behind: each is told once, and a list of thousands is sorted and laid out once.
+        for first, last in reversed(_stretches([row for row, run in enumerate(self._runs) if run.id not in kept])):
+            self.beginRemoveRows(QModelIndex(), first, last)
+            del self._runs[first : last + 1]
+            self.endRemoveRows()
+        known = {run.id for run in self._runs}
+        for first, last in _stretches([row for row, run in enumerate(runs) if run.id not in known]):
+            self.beginInsertRows(QModelIndex(), first, last)
+            self._runs[first:first] = runs[first : last + 1]
+            self.endInsertRows()
         for row, run in enumerate(runs):
-            if row < len(self._runs) and self._runs[row].id == run.id:
-                self._replace(row, run)
-            else:
-                self.beginInsertRows(QModelIndex(), row, row)
-                self._runs.insert(row, run)
-                self.endInsertRows()
+            self._replace(row, run)
         if news:
             self._changed(Column.STATUS, Column.STARTED)
         self._start_or_stop_clock()
@@ -169,6 +172,13 @@ class RunsModel(QAbstractTableModel):
     def turn_of(self, run: int) -> int | None:
         """Place of a queued run: 1 is the next."""
         return self._turns.get(run)
+
+    def sort_key(self, row: int, column: int) -> Any:
+        """What `SORT_ROLE` answers there; kept until the row changes, for a sort asks thousands of times."""
+        run = self._runs[row]
+        if (run.id, column) not in self._keys:
+            self._keys[run.id, column] = self._sort_value(run, Column(column))
+        return self._keys[run.id, column]
 
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
         """Puts coloured dots beside the names: run id -> colours."""
@@ -248,7 +258,7 @@ class RunsModel(QAbstractTableModel):
         if turn is not None and column is Column.STARTED:
             # Newest first is the table's own order: above all that have started, the next one on top.
             return _NEVER - turn
-        return _sort_value(run, column)
+        return _SORTS[column](run)
 
     def _queue_hint(self, run: RunRow) -> str:
         span, after = self._expected.get(run.id), ""
@@ -286,6 +296,8 @@ class RunsModel(QAbstractTableModel):
     def _replace(self, row: int, run: RunRow) -> None:
         if self._runs[row] != run:
             self._runs[row] = run
+            for column in Column:
+                self._keys.pop((run.id, int(column)), None)
             self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
 
     def _start_or_stop_clock(self) -> None:
@@ -295,6 +307,8 @@ class RunsModel(QAbstractTableModel):
             self._clock.stop()
 
     def _tick(self) -> None:
+        for run in self._runs:
+            self._keys.pop((run.id, int(Column.DURATION)), None)
         self._changed(Column.DURATION, Column.DURATION)
 
     def _changed(self, first: Column, last: Column) -> None:
@@ -308,6 +322,7 @@ class RunsFilter(QSortFilterProxyModel):
     def __init__(self, source: RunsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._words: tuple[str, ...] = ()
+        self._source = source
         self.setSourceModel(source)
         self.setSortRole(SORT_ROLE)
         # Sorting by a value that a poll changes must not need a click on the header.
@@ -328,7 +343,9 @@ class RunsFilter(QSortFilterProxyModel):
         return all(word in text for word in self._words)
 
     def lessThan(self, left: Index, right: Index) -> bool:
-        a, b = left.data(SORT_ROLE), right.data(SORT_ROLE)
+        # Not by `data`: a sort of thousands of rows would ask Qt, and Qt us, for each of tens of thousands of looks.
+        a = self._source.sort_key(left.row(), left.column())
+        b = self._source.sort_key(right.row(), right.column())
         if a is None or b is None:
             # A missing value is neither small nor large: last, whichever way the column is sorted.
             descending = self.sortOrder() is Qt.SortOrder.DescendingOrder
@@ -342,6 +359,17 @@ class RunsFilter(QSortFilterProxyModel):
     def run_at(self, row: int) -> RunRow:
         """The run shown in `row`."""
         return self.index(row, 0).data(RUN_ROLE)
+
+
+def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, last) of each stretch of rows that follow each other; `rows` ascend."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and found[-1][1] == row - 1:
+            found[-1] = (found[-1][0], row)
+        else:
+            found.append((row, row))
+    return found
 
 
 def gravest(run: RunRow) -> str:
@@ -384,25 +412,24 @@ def _quantity_text(run: RunRow, column: Column) -> str:
     return "" if value is None else metric(run.metric).text(value)
 
 
-def _sort_value(run: RunRow, column: Column) -> Any:
-    values = {
-        Column.NAME: run.name.casefold(),
-        Column.STATUS: look_of(run.status).rank,
-        Column.OBJECTIVE: run.objective,
-        Column.DATA: run.data.casefold(),
-        Column.PROGRESS: run.step / run.total_steps if run.total_steps else None,
-        Column.ETA: run.eta_s if working(run) else None,
-        Column.BEST: _finite(run.best),
-        Column.LAST: _finite(run.last),
-        Column.DURATION: run.duration_s,
-        # A run that has not started yet is the newest of all.
-        Column.STARTED: run.started_at or run.created_at,
-    }
-    return values[column]
-
-
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+_SORTS: Final[dict[Column, Callable[[RunRow], Any]]] = {
+    Column.NAME: lambda run: run.name.casefold(),
+    Column.STATUS: lambda run: look_of(run.status).rank,
+    Column.OBJECTIVE: lambda run: run.objective,
+    Column.DATA: lambda run: run.data.casefold(),
+    Column.PROGRESS: lambda run: run.step / run.total_steps if run.total_steps else None,
+    Column.ETA: lambda run: run.eta_s if working(run) else None,
+    Column.BEST: lambda run: _finite(run.best),
+    Column.LAST: lambda run: _finite(run.last),
+    Column.DURATION: lambda run: run.duration_s,
+    # A run that has not started yet is the newest of all.
+    Column.STARTED: lambda run: run.started_at or run.created_at,
+}
+assert set(_SORTS) == set(Column), "a column without an order"
 
 
 def _alignment(column: Column) -> int:

@@ -1,0 +1,92 @@
+"""The table of thousands of runs: told in one piece, sorted by keys that are made once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from explorer.models import runs as rooms
+from explorer.models.runs import RUN_ROLE, Column, RunsFilter, RunsModel
+from trainer.store import RunRow
+
+_NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "sitting_at", "ended_at"))
+
+
+def row(number: int, **more: object) -> RunRow:
+    known = {"id": number, "name": f"run {number}", "folder": Path(f"runs/{number}"), "objective": "clip"}
+    known |= {"data": "scenes", "preset": "", "status": "finished", "asked": "", "step": 1, "total_steps": 10}
+    known |= {"phase": "", "beats": 0, "created_at": float(number), "deleted_at": None, "trained_s": 1.0}
+    known |= {"reason": "", "note": "", "metric": "i2t_r1", "last": None, "best": None, "facts": {}}
+    return RunRow(**known | _NOTHING | more)
+
+
+@pytest.fixture
+def model(qapp: QApplication) -> RunsModel:
+    return RunsModel()
+
+
+def test_thousands_are_told_in_one_piece(model: RunsModel):
+    told: list[tuple[int, int]] = []
+    model.rowsInserted.connect(lambda _parent, first, last: told.append((first, last)))
+    runs = [row(number) for number in range(1, 2_001)]
+    model.show(runs)
+    assert told == [(0, 1_999)]
+    gone: list[tuple[int, int]] = []
+    model.rowsRemoved.connect(lambda _parent, first, last: gone.append((first, last)))
+    model.show([run for run in runs if not 500 < run.id <= 1_500])
+    assert gone == [(500, 1_499)]
+    model.show(runs)
+    assert told == [(0, 1_999), (500, 1_499)]
+    assert model.runs == tuple(runs)
+
+
+def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.MonkeyPatch):
+    made: Counter[int] = Counter()
+    best = rooms._SORTS[Column.BEST]
+    monkeypatch.setitem(rooms._SORTS, Column.BEST, lambda run: (made.update([run.id]), best(run))[1])
+    rng = random.Random(0)
+    values = [rng.choice([None, rng.random()]) for _ in range(500)]
+    runs = [row(number, best=value) for number, value in enumerate(values, start=1)]
+    shown = RunsFilter(model)
+    shown.sort(Column.BEST, Qt.SortOrder.DescendingOrder)
+    model.show(runs)
+    order = [shown.index(place, 0).data(RUN_ROLE).best for place in range(500)]
+    there = sorted((value for value in values if value is not None), reverse=True)
+    assert order == there + [None] * (500 - len(there))
+    assert set(made.values()) == {1}
+    model.show([replace(run, best=2.0) if run.id == 77 else run for run in runs])
+    assert shown.index(0, 0).data(RUN_ROLE).id == 77
+    assert made.pop(77) == 2
+    assert set(made.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_change_ends_in_exactly_what_was_told(model: RunsModel, seed: int):
+    shown = RunsFilter(model)
+    shown.sort(Column.LAST, Qt.SortOrder.AscendingOrder)
+    rng = random.Random(seed)
+    for _ in range(12):
+        numbers = sorted(rng.sample(range(1, 60), rng.randrange(0, 50)))
+        runs = [row(number, last=rng.random(), status=rng.choice(["queued", "finished"])) for number in numbers]
+        model.show(runs)
+        assert model.runs == tuple(runs)
+        assert [run.id for run in shown.runs()] == [run.id for run in sorted(runs, key=lambda run: run.last)]
+
+
+def test_durations_that_grow_are_sorted_anew_each_second(model: RunsModel, monkeypatch: pytest.MonkeyPatch):
+    clock = 1_000.0
+    monkeypatch.setattr("trainer.store.rows.time.time", lambda: clock)
+    shown = RunsFilter(model)
+    shown.sort(Column.DURATION, Qt.SortOrder.DescendingOrder)
+    running = row(1, status="running", trained_s=0.0, started_at=990.0, sitting_at=990.0, pid=7)
+    model.show([running, row(2, trained_s=15.0, started_at=900.0)])
+    assert [run.id for run in shown.runs()] == [2, 1]
+    clock = 1_010.0
+    model._tick()
+    assert [run.id for run in shown.runs()] == [1, 2]
