@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Final
 
 import trainer.commands
-from trainer.foreign import spelled
+from trainer.foreign import guard_downloads, spelled
 from trainer.problem import Problem
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     from trainer.store import Workspace
 
     args.workspace = Workspace(args.workspace or default_workspace())
+    guard_downloads(lambda: args.workspace.refusal)
     try:
         return _chosen(modules, args).run(args)
     except Problem as problem:

@@ -5,11 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
 MOST_SETTINGS: Final = 4 << 20
 """Bytes of a file of settings; a longer one is a mistake or an attack."""
+
+
+_refusal_of_downloads: Callable[[], str] = str
+
+
+def guard_downloads(refusal: Callable[[], str]) -> None:
+    """From here on this process downloads only while `refusal` has no words; the words are said instead."""
+    global _refusal_of_downloads
+    _refusal_of_downloads = refusal
+
+
+def refusal_of_downloads() -> str:
+    """Why nothing may be downloaded now, a sentence; empty when it may."""
+    return _refusal_of_downloads()
 
 
 def check_ordinary(path: Path) -> None:

@@ -174,7 +174,12 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
 
 
 def start_due(workspace: Workspace) -> list[int]:
-    """Starts every queued run whose turn it is, and returns them; none while another process decides."""
+    """Starts every queued run whose turn it is, and returns them; none while another process decides.
+
+    None in a workspace that is look only, either.
+    """
+    if workspace.look_only:
+        return []
     with _lock(workspace, _DECIDING) as mine:
         if not mine:
             return []
@@ -195,7 +200,9 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
 
     Raises:
         QueueError: Another process does that already.
+        LookOnly: The workspace is not this user's own.
     """
+    workspace.check_mine()
     # Who looks whether the queue is kept going holds the lock for an instant.
     with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
         if not mine:
@@ -218,6 +225,7 @@ def is_kept_going(workspace: Workspace) -> bool:
 
 def keep_going_detached(workspace: Workspace) -> int:
     """The number of a new process that runs the queue and ends with it; its words go to `queue.txt`."""
+    workspace.check_mine()
     command = [sys.executable, "-m", "trainer", "queue", "run", "--workspace", str(workspace.folder)]
     return launch.detach(command, workspace.folder / "queue.txt")
 

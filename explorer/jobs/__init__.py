@@ -59,6 +59,8 @@ class Jobs(QObject):
         went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         deleted: The runs just deleted, so that a banner can offer to undo.
+        look_only_changed: Why nothing may train in this workspace; empty once it is the user's own.
+        adopted: It has just been made the user's own; how many runs wait in its queue, which is then held.
         failed: A sentence: what could not be done, why, and what to do next.
     """
 
@@ -71,6 +73,8 @@ class Jobs(QObject):
     deleted = Signal(list)
     alerted = Signal(object, str)
     failed = Signal(str)
+    look_only_changed = Signal(str)
+    adopted = Signal(int)
 
     def __init__(
         self, workspace: Workspace, background: Background, undo: QUndoStack, parent: QObject | None = None
@@ -94,6 +98,7 @@ class Jobs(QObject):
         self._patience.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
+        self._look_only = ""
         self._alarms = Alarms()
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
 
@@ -105,6 +110,15 @@ class Jobs(QObject):
     def run(self, run: int) -> RunRow | None:
         """The row of `run` as of the last poll; None if there is none (any more)."""
         return next((row for row in self._runs if row.id == run), None)
+
+    @property
+    def look_only(self) -> str:
+        """Why nothing may train in this workspace, as of the last poll; empty when it is the user's own."""
+        return self._look_only
+
+    def adopt(self) -> None:
+        """Makes a workspace that is look only the user's own."""
+        self._write(self._workspace.adopt, self.adopted.emit)
 
     # -- what a person asks for --------------------------------------------------------------------------------
 
@@ -360,6 +374,9 @@ class Jobs(QObject):
         self._quiet_polls = 0 if found.runs is not None or found.scalars else self._quiet_polls + 1
         self._seen = found.seen
         self._slots = found.slots or self._slots
+        if found.look_only != self._look_only:
+            self._look_only = found.look_only
+            self.look_only_changed.emit(found.look_only)
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and found.runs != self._runs:
             self._runs = found.runs
@@ -371,7 +388,8 @@ class Jobs(QObject):
             self.snapshots_changed.emit(run)
         for row in ended:
             self.run_ended.emit(row)
-        for run, kind in self._alarms.new(self._runs, STALLED_S):
+        # What trains on another computer gives its signs of life there.
+        for run, kind in self._alarms.new(() if self._look_only else self._runs, STALLED_S):
             self.alerted.emit(run, kind)
         self._poll_later()
 

@@ -24,13 +24,19 @@ class Seen:
 
 @dataclass(frozen=True)
 class News:
-    """What one poll found. `runs` is None when nothing in the store has changed since `Seen`."""
+    """What one poll found.
+
+    Attributes:
+        runs: None when nothing in the store has changed since `Seen`.
+        look_only: Why nothing may train in this workspace; empty when it is the user's own.
+    """
 
     seen: Seen
     runs: tuple[RunRow, ...] | None = None
     scalars: tuple[ScalarRow, ...] = ()
     snapshots: tuple[int, ...] = ()
     slots: queue.Slots | None = None
+    look_only: str = ""
 
 
 def working(run: RunRow) -> bool:
@@ -47,6 +53,7 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
         active: Runs whose snapshots may have grown.
         reconcile: Whether to compare the rows with the locks of their processes, too.
     """
+    look_only = workspace.look_only
     if reconcile:
         workspace.reconcile()
     if reconcile and seen.waiting:
@@ -54,7 +61,7 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
         queue.start_due(workspace)
     changes = workspace.changes()
     if changes == seen.changes:
-        return News(seen)
+        return News(seen, look_only=look_only)
     runs = tuple(workspace.runs())
     if any(run.status == "queued" for run in runs) and queue.start_due(workspace):
         runs = tuple(workspace.runs())
@@ -68,4 +75,4 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     counts = {run: len(workspace.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = Seen(changes, newest, waiting, seen.snapshots | counts)
-    return News(after, runs, scalars, grown, queue.slots(workspace))
+    return News(after, runs, scalars, grown, queue.slots(workspace), look_only)

@@ -75,7 +75,7 @@ def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object
 
     training = [run.id for run in jobs.runs if working(run)]
     waiting = [run.id for run in jobs.runs if run.status == "queued"]
-    if not training and not waiting:
+    if jobs.look_only or (not training and not waiting):
         go()
         return
     remembered = settings.value(KEY)

@@ -51,7 +51,10 @@ class News(QObject):
         status.load_clicked.connect(self._show_devices)
         jobs.deleted.connect(self._tell_deleted)
         jobs.alerted.connect(self._tell_alert)
-        jobs.failed.connect(lambda words: banner.tell(words))
+        jobs.failed.connect(self._tell_failure)
+        jobs.look_only_changed.connect(self._take_look_only)
+        jobs.adopted.connect(self._tell_adopted)
+        status.look_only_clicked.connect(self._tell_look_only)
         rooms.asker.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
 
@@ -62,7 +65,7 @@ class News(QObject):
 
     def _take_facts(self, facts: Facts) -> None:
         self._bar.show_facts(facts)
-        if facts.askable and self._warm:
+        if facts.askable and self._warm and not self._rooms.context.workspace.look_only:
             # So that the first dropped image is answered at once.
             self._rooms.asker.warm_up(facts.askable)
 
@@ -79,6 +82,8 @@ class News(QObject):
     def _tell_meanwhile(self, runs: list[RunRow]) -> None:
         """At the first news: what ended while no window was open. Then remembers what is under way for the next."""
         before, self._before = self._before, None
+        if self._rooms.jobs.look_only:
+            return
         ended = [run for run in runs if before and run.id in before and not run.active]
         if ended:
             grave = [run for run in ended if run.status in ("failed", "interrupted")]
@@ -95,6 +100,32 @@ class News(QObject):
         if active != self._working or before is not None:
             self._working = active
             self._settings.set(WORKING_KEY, active)
+
+    def _take_look_only(self, why: str) -> None:
+        self._status.show_look_only(why)
+        # What the window said at its start, a crash, comes first; the status line stays.
+        if why and not self._banner.isVisible():
+            self._tell_look_only()
+
+    def _tell_look_only(self) -> None:
+        jobs = self._rooms.jobs
+        self._banner.tell(
+            f"This workspace is look only: {jobs.look_only}.",
+            "Nothing in it trains, is queued, downloaded or deleted. Make it yours if you trust who made it.",
+            tone="warn",
+            action=("Make it mine", jobs.adopt),
+        )
+
+    def _tell_adopted(self, waiting: int) -> None:
+        words = f"{waiting} {'run waits' if waiting == 1 else 'runs wait'} in its queue, which is held: see Runs."
+        self._banner.tell("This workspace is yours.", words if waiting else "Its runs can be resumed.", tone="good")
+        self.read_facts()
+
+    def _tell_failure(self, words: str) -> None:
+        if words == self._rooms.context.workspace.refusal:
+            self._tell_look_only()
+        else:
+            self._banner.tell(words)
 
     def _show_devices(self, widget: QWidget) -> None:
         from explorer.window.device_monitor import DeviceMonitor

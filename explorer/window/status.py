@@ -33,10 +33,12 @@ class Status(QStatusBar):
     Signals:
         jobs_clicked: The person wants to see the runs.
         load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
+        look_only_clicked: The person wants to know why the workspace is look only.
     """
 
     jobs_clicked = Signal()
     load_clicked = Signal(object)
+    look_only_clicked = Signal()
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,6 +49,9 @@ class Status(QStatusBar):
         self._load = QToolButton(objectName="statusLoad", accessibleName="Show what keeps this computer busy")
         self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
         self._load.clicked.connect(lambda: self.load_clicked.emit(self._load))
+        self._look_only = QToolButton(objectName="statusLookOnly", accessibleName="Say why nothing trains here")
+        self._look_only.setText("Look only")
+        self._look_only.clicked.connect(self.look_only_clicked)
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
@@ -56,6 +61,7 @@ class Status(QStatusBar):
         self._lay_out()
         self.show_runs(())
         self.show_exports(0)
+        self.show_look_only("")
         self.show_model("cold")
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
 
@@ -82,6 +88,11 @@ class Status(QStatusBar):
         """Says how many exports are being drawn."""
         self._exports.setVisible(count > 0)
         self._exports.setText("Drawing an export…" if count == 1 else f"Drawing {count} exports…")
+
+    def show_look_only(self, why: str) -> None:
+        """Says that nothing may train here; an empty `why` takes that back."""
+        self._look_only.setVisible(bool(why))
+        self._look_only.setToolTip(f"This workspace is look only: {why}; click to make it yours")
 
     def show_model(self, state: str) -> None:
         """Shows the state of the model process."""
@@ -116,7 +127,7 @@ class Status(QStatusBar):
         row.setSpacing(6)
         row.addWidget(self._dot)
         row.addWidget(self._model)
-        for widget in (self._load, model, self._folder):
+        for widget in (self._look_only, self._load, model, self._folder):
             self.addPermanentWidget(widget)
             widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
         self.setFixedHeight(30)

@@ -94,7 +94,12 @@ def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tu
     Run A separates its pairs well, run B badly; images are real files.
     """
     folder, runs = _two_runs_once
+    from trainer.store import Workspace
+
     shutil.copytree(folder, tmp_path / "workspace", dirs_exist_ok=True)
+    copy = Workspace(tmp_path / "workspace")
+    copy.adopt()
+    copy.close()
     return runs
 
 

@@ -63,17 +63,23 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the one repair, and the one check that takes long."""
+    """Adds what mends a workspace, and the one check that takes long."""
     parser.add_argument("--check", action="store_true", help="compare every checkpoint and snapshot with its manifest")
+    parser.add_argument("--adopt", action="store_true", help="make a workspace that is look only your own")
     parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the report; 1 when something is broken."""
+    adopted = args.workspace.adopt() if args.adopt else None
     rebuilt = args.workspace.rebuild() if args.rebuild else None
     findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
     if args.check:
         findings += _files(args.workspace)
+    if adopted is not None:
+        held = f"{adopted} runs wait in its queue, which is held" if adopted else ""
+        go = "See them with trainer queue; trainer queue go lets them start." if adopted else ""
+        findings.append(Finding("Workspace", "adopted", held or "it is yours", "note" if adopted else "ok", go))
     if rebuilt is not None:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
     if args.json:
@@ -148,6 +154,9 @@ def _workspace(workspace: Workspace) -> Iterator[Finding]:
         yield Finding(group, "writable", "no", "broken", "Allow writing there, or choose another with --workspace.")
         return
     yield Finding(group, "writable", "yes")
+    if why := workspace.look_only:
+        hint = "Nothing trains, is queued, downloaded or deleted in it. Make it yours: trainer doctor --adopt."
+        yield Finding(group, "look only", why, "note", hint)
     free_gib = shutil.disk_usage(_existing(folder)).free / 2**30
     low = free_gib < _LOW_DISK_GIB
     hint = "Free some space: checkpoints and snapshots need it." if low else ""

@@ -10,6 +10,7 @@ from typing import Any
 from trainer import config
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
+from trainer.foreign import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
 Problems = list[tuple[str, str]]
@@ -44,6 +45,8 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
             "Hugging Face data sets need the library `datasets`: install it with "
             "`uv sync --extra huggingface`, or `pip install datasets`."
         ) from None
+    if (words := refusal_of_downloads()) and not Path(data.name).expanduser().is_dir():
+        raise DataError(words)
     progress(0.0, f"Opening {data.name}")
     bars = _Bars(progress, data.name)
     try:

@@ -18,6 +18,7 @@ from trainer import config
 from trainer.catalog import prompt_suites
 from trainer.data.kept import Picture, kept
 from trainer.data.pairs import DataError, Source
+from trainer.foreign import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
 
@@ -68,13 +69,16 @@ def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, pro
 def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
     import torchvision
 
+    refusal = refusal_of_downloads()
     switch = {"train": training} if name in _ARRAYS else {"split": "train" if training else "test"}
     known = getattr(torchvision.datasets, name)
     try:
         with downloads_shown(progress, name):
             # StanfordCars has no address any more, and says so when it is asked to download what is there.
-            return known(root=str(root), download=name != "StanfordCars", **switch)
+            return known(root=str(root), download=name != "StanfordCars" and not refusal, **switch)
     except _TROUBLE as error:
+        if refusal:
+            raise DataError(f"{name} is not in {root}. {refusal}") from error
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise DataError(
             f"{name} is not in {root} and could not be downloaded: {reason}. "

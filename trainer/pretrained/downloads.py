@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from trainer.foreign import refusal_of_downloads
 from trainer.pretrained.problem import PretrainedError
 
 Progress = Callable[[float, str], None]
@@ -78,6 +79,8 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         return file
     if not url.startswith(("http://", "https://")):
         raise PretrainedError(f"{url} is no address on the web.")
+    if words := refusal_of_downloads():
+        raise PretrainedError(words)
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:

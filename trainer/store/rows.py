@@ -23,6 +23,10 @@ class StoreError(Problem):
     """The workspace cannot do what was asked; the message says why and what to do."""
 
 
+class LookOnly(StoreError):
+    """The workspace is not this user's own, so nothing trains or changes in it; see `trainer.store.ownership`."""
+
+
 class DatabaseBusy(StoreError):
     """Another process held the database for longer than the caller could wait; trying again may help."""
 

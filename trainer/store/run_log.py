@@ -79,8 +79,9 @@ class RunLog:
         """The log of a run that no other living process holds, now marked running by this one.
 
         Raises:
-            StoreError: Another process trains the run, or it was deleted.
+            StoreError: Another process trains the run, it was deleted, or its workspace is look only.
         """
+        workspace.check_mine()
         row = workspace.run(run)
         if row.deleted_at is not None:
             raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")

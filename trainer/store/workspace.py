@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trainer import config
+from trainer.store import ownership
 from trainer.store.life import is_held
-from trainer.store.rows import CheckpointRow, EvaluationRow, RunRow, ScalarRow, SnapshotRow, StoreError
+from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +31,9 @@ Asked = Literal["", "stop", "stop-epoch", "pause", "save", "evaluate"]
 class Workspace:
     """A folder of runs. Cheap to make; the database is opened, and brought up to date, at the first use.
 
+    One that another computer or user made, or that was copied, is look only until `adopt`: what trains, queues, deletes
+    or changes runs raises `LookOnly`.
+
     Safe to use from several threads; several processes may have the same workspace open.
 
     Args:
@@ -44,6 +49,7 @@ class Workspace:
         self._wait_ms = wait_ms
         self._lock = threading.RLock()
         self._tables: tuple[Database, RunTable, Facts] | None = None
+        self._is_mine = False
 
     @property
     def runs_folder(self) -> Path:
@@ -54,6 +60,46 @@ class Workspace:
     def database_file(self) -> Path:
         """The SQLite file."""
         return self.folder / "explorer.db"
+
+    # -- whose it is ---------------------------------------------------------------------------------------
+
+    @property
+    def look_only(self) -> str:
+        """Why nothing may train or change here, as half a sentence; empty in a workspace of this user."""
+        if self._is_mine:
+            return ""
+        state = ownership.state_of(self.folder, self.database_file)
+        self._is_mine = state in ("mine", "moved")
+        return ownership.why_look_only(state)
+
+    @property
+    def refusal(self) -> str:
+        """What is said instead of training, downloading or deleting here; empty in a workspace of this user."""
+        if not (why := self.look_only):
+            return ""
+        return (
+            f"The workspace {self.folder} is look only, because {why}: nothing trains, is queued, downloaded or "
+            f"deleted there. Make it yours first: trainer doctor --adopt --workspace {shlex.quote(str(self.folder))}"
+        )
+
+    def check_mine(self) -> None:
+        """Passes where runs may train and change.
+
+        Raises:
+            LookOnly: Where they may not.
+        """
+        if words := self.refusal:
+            raise LookOnly(words)
+
+    def adopt(self) -> int:
+        """Makes a workspace that is look only this user's own; how many runs wait in its queue, which is then held."""
+        waiting = sum(run.status == "queued" for run in self.runs())
+        if self.look_only and waiting:
+            # Who makes it theirs wants to look at what waits before it trains.
+            kept = self.setting("queue", {})
+            self._runs.set_setting("queue", json.dumps({**(kept if isinstance(kept, dict) else {}), "held": True}))
+        ownership.sign(self.folder)
+        return waiting
 
     # -- runs ----------------------------------------------------------------------------------------------
 
@@ -80,6 +126,7 @@ class Workspace:
         Raises:
             ConfigError: The run cannot be trained as configured.
         """
+        self.check_mine()
         config.check(run)
         return self._runs.create(run, status=status, parent=parent, preset=preset, priority=priority, after=after)
 
@@ -109,11 +156,11 @@ class Workspace:
         Raises:
             StoreError: The name is taken, or cannot be a name.
         """
-        self._runs.rename(run, name)
+        self._mine.rename(run, name)
 
     def set_note(self, run: int, note: str) -> None:
         """Keeps the person's words about the run."""
-        self._runs.change(run, note=note)
+        self._mine.change(run, note=note)
 
     def delete(self, run: int) -> None:
         """Hides the run until `restore`; its files stay.
@@ -121,12 +168,13 @@ class Workspace:
         Raises:
             StoreError: It is being trained.
         """
+        self.check_mine()
         self._refuse_alive(run, "delete")
         self._runs.mark_deleted(run)
 
     def restore(self, run: int) -> None:
         """Shows a deleted run again."""
-        self._runs.change(run, deleted_at=None)
+        self._mine.change(run, deleted_at=None)
 
     def purge(self, run: int) -> None:
         """Removes the run and its files for good.
@@ -134,6 +182,7 @@ class Workspace:
         Raises:
             StoreError: It is being trained.
         """
+        self.check_mine()
         row = self._refuse_alive(run, "purge")
         self._runs.remove(run)
         if row.folder.is_dir() and row.folder.parent == self.runs_folder:
@@ -141,11 +190,11 @@ class Workspace:
 
     def ask(self, run: int, what: Asked) -> None:
         """Asks the run's trainer for something; it looks each step. The empty word takes a wish back."""
-        self._runs.ask(run, what)
+        self._mine.ask(run, what)
 
     def change_run(self, run: int, *, durable: bool = True, **values: Any) -> None:
         """Sets columns of the run's row and refreshes its `run.json`. For the trainer and the launcher."""
-        self._runs.change(run, durable=durable, **values)
+        self._mine.change(run, durable=durable, **values)
 
     def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
         """Marks the run as starting for the one who starts it; False when it starts or trains already.
@@ -155,7 +204,7 @@ class Workspace:
             slot: Where the queue puts it: `cpu`, `gpu:0`; empty when it is started by hand.
             queued_only: Also False when it has left the queue by now.
         """
-        return self._runs.begin_launch(run, slot=slot, queued_only=queued_only)
+        return self._mine.begin_launch(run, slot=slot, queued_only=queued_only)
 
     def branch(self, run: int, step: int, name: str) -> int:
         """The number of a new, stopped run that goes on from a kept checkpoint of `run`; that one is not touched.
@@ -165,15 +214,16 @@ class Workspace:
         """
         from trainer.store.branch import branch
 
+        self.check_mine()
         return branch(self, run, step, name)
 
     def enqueue(self, run: int, *, after: int | None = None) -> bool:
         """Puts a run that has ended back into the queue, to wait for `after` or nothing; False when it is active."""
-        return self._runs.enqueue(run, after=after)
+        return self._mine.enqueue(run, after=after)
 
     def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
         """Gives queued runs their places, first to last, and some of them another priority."""
-        self._runs.arrange(order, priorities or {})
+        self._mine.arrange(order, priorities or {})
 
     def raise_alert(self, run: int, kind: str, words: str, *, step: int) -> None:
         """Keeps with the run that something is wrong with it; an alert of the same kind is replaced."""
@@ -190,11 +240,11 @@ class Workspace:
 
     def set_setting(self, name: str, value: Any) -> None:
         """Remembers a plain JSON value for every window and command of this workspace."""
-        self._runs.set_setting(name, json.dumps(value))
+        self._mine.set_setting(name, json.dumps(value))
 
     def unqueue(self, run: int) -> bool:
         """Takes a run out of the queue, as stopped; False when it does not wait there."""
-        return self._runs.unqueue(run)
+        return self._mine.unqueue(run)
 
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Adds to what the run says of itself."""
@@ -268,6 +318,7 @@ class Workspace:
 
     def drop_checkpoint(self, run: int, step: int) -> None:
         """Forgets a checkpoint; its folder is the caller's to remove."""
+        self.check_mine()
         self._facts.drop_checkpoint(run, step)
 
     def add_evaluation(self, run: int, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
@@ -276,6 +327,7 @@ class Workspace:
 
     def rewind(self, run: int, step: int) -> list[Path]:
         """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""
+        self.check_mine()
         return self._facts.rewind(run, step)
 
     # -- named selections ----------------------------------------------------------------------------------
@@ -333,7 +385,12 @@ class Workspace:
         return self._runs.launched(run)
 
     def reconcile(self) -> list[RunRow]:
-        """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s."""
+        """Marks runs as interrupted whose process is gone, with a reason; returns those. Cheap; call every 2 s.
+
+        In a workspace that is look only a process may live on another computer: nothing is marked.
+        """
+        if self.look_only:
+            return []
         from trainer.store.repair import reconcile
 
         return reconcile(self, self._runs)
@@ -399,9 +456,31 @@ class Workspace:
                 from trainer.store.facts import Facts
                 from trainer.store.run_table import RunTable
 
+                state = ownership.state_of(self.folder, self.database_file)
+                is_there = self.database_file.exists()
+                if not is_there:
+                    # Before there is a database: one without a word is of somebody else.
+                    self._sign(state)
                 database = Database(self.database_file, wait_ms=self._wait_ms)
+                if is_there:
+                    self._sign(state)
                 self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
             return self._tables
+
+    def _sign(self, state: ownership.State) -> None:
+        """Says whose a new workspace is, and where one of this user lies now."""
+        from trainer.store.database import sentences
+
+        if state in ("new", "moved"):
+            with sentences(self.folder / ownership.NAME):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                ownership.sign(self.folder)
+        self._is_mine = not ownership.why_look_only(state)
+
+    @property
+    def _mine(self) -> RunTable:
+        self.check_mine()
+        return self._runs
 
     @property
     def _database(self) -> Database:

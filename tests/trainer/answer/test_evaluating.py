@@ -29,7 +29,9 @@ from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_t
 def bare(asked: Workspace, tmp_path: Path) -> Workspace:
     """A copy that may be written to, with nothing evaluated."""
     shutil.copytree(asked.folder, tmp_path / "workspace")
-    return Workspace(tmp_path / "workspace")
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.adopt()
+    return workspace
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,7 @@ def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace
     folder = tmp_path_factory.mktemp("evaluated") / "workspace"
     shutil.copytree(asked.folder, folder)
     workspace = Workspace(folder)
+    workspace.adopt()
     wanted = Wanted(split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
     evaluate_runs(OpenModels(workspace), [1, 2], wanted, lambda _share, _note: None)
     return workspace

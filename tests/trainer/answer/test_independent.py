@@ -21,7 +21,9 @@ def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A copy of two short runs; independent Scenes are few."""
     shutil.copytree(asked.folder, tmp_path / "copy")
     monkeypatch.setattr(independent, "INDEPENDENT_SCENES", config.Scenes(seed=77, train_pairs=80, heldout_pairs=40))
-    return Workspace(tmp_path / "copy")
+    workspace = Workspace(tmp_path / "copy")
+    workspace.adopt()
+    return workspace
 
 
 def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:

@@ -104,6 +104,7 @@ def test_a_run_against_itself_has_not_changed(charted: Workspace):
 def test_only_items_of_both_are_compared_by_their_ids(charted: Workspace, tmp_path: Path):
     shutil.copytree(charted.folder, tmp_path / "w")
     workspace = Workspace(tmp_path / "w")
+    workspace.adopt()
     whole = snapshot(workspace, 2)
     rows = np.random.default_rng(0).permutation(N)[:100]
     items = whole.items

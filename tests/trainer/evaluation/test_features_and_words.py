@@ -34,7 +34,9 @@ def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspa
     """A copy that may be written to."""
     folder = tmp_path_factory.mktemp("features") / "workspace"
     shutil.copytree(keeping.folder, folder)
-    return Workspace(folder)
+    workspace = Workspace(folder)
+    workspace.adopt()
+    return workspace
 
 
 def last_snapshot(workspace: Workspace, run: int) -> Path:

@@ -29,7 +29,9 @@ def silent(_share: float, _note: str) -> None:
 def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     folder = tmp_path_factory.mktemp("shared") / "workspace"
     shutil.copytree(keeping.folder, folder)
-    return Workspace(folder)
+    workspace = Workspace(folder)
+    workspace.adopt()
+    return workspace
 
 
 def measured(own: Workspace, data: Path, **wanted: Any) -> dict[str, Evaluated]:

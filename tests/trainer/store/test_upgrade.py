@@ -127,6 +127,7 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     (row,) = workspace.runs()
     assert (row.name, row.device, row.priority, row.place, row.alerts) == ("old", "", 0, None, {})
     assert workspace.setting("queue", "unset") == "unset"
+    workspace.adopt()  # from before there was a word of whose it is
     workspace.set_setting("queue", {"cpu": 2})
     assert workspace.setting("queue") == {"cpu": 2}
     workspace.close()

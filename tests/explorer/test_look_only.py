@@ -1,0 +1,93 @@
+"""The window of a workspace that is not this user's own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+from explorer.hooks import Hooks
+from explorer.views import VIEWS
+from explorer.window import Window
+from trainer import config, launch, queue
+from trainer.store import RunLog, Workspace
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[Workspace]:
+    """The copy of a workspace with a run that says it trains, and one that waits."""
+    original = Workspace(tmp_path / "original")
+    with RunLog.claim(original, original.create_run(config.Run(name="elsewhere"))) as log:
+        log.scalars(1, {"train/loss": 1.0})
+        log.status("stopped")
+    original.change_run(1, status="running")
+    original.create_run(config.Run(name="waits"), status="queued")
+    original.close()
+    shutil.copytree(original.folder, tmp_path / "copy")
+    opened = Workspace(tmp_path / "copy")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def window(
+    dressed: QApplication, qtbot: QtBot, foreign: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Window]:
+    monkeypatch.setattr(launch, "_spawn", lambda *_, **__: pytest.fail("a trainer was started"))
+    hooks = Hooks(foreign.folder)
+    made = Window(foreign.folder, hooks, places=[place for place in VIEWS if place.name == "runs"])
+    with qtbot.waitSignal(made.ready, timeout=60_000):
+        made.show()
+    qtbot.waitUntil(lambda: bool(made.rooms.jobs.runs), timeout=20_000)
+    yield made
+    made.close()
+    hooks.remove()
+
+
+def statuses(workspace: Workspace) -> list[str]:
+    return [run.status for run in workspace.runs()]
+
+
+def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
+    qtbot: QtBot, window: Window, foreign: Workspace
+):
+    jobs, banner = window.rooms.jobs, window.banner
+    status = window.findChild(QToolButton, "statusLookOnly")
+    qtbot.waitUntil(banner.isVisible, timeout=20_000)
+    assert banner.message.text() == "This workspace is look only: it is a copy of another workspace."
+    assert status.isVisible()
+    assert "copy" in status.toolTip()
+    assert [run.name for run in jobs.runs] == ["elsewhere", "waits"]
+    # What a person asks for all the same is answered by the same banner, and does nothing.
+    banner.hide()
+    jobs.start_demo()
+    qtbot.waitUntil(banner.isVisible, timeout=20_000)
+    with qtbot.waitSignal(jobs.failed, timeout=20_000):
+        jobs.resume([1])
+    jobs._reconciled_at = float("-inf")
+    with qtbot.waitSignal(jobs._timer.timeout, timeout=20_000):
+        jobs.poll()
+    assert statuses(foreign) == ["running", "queued"]
+    banner.hide()
+    qtbot.mouseClick(status, Qt.MouseButton.LeftButton)
+    assert banner.isVisible()
+
+    qtbot.mouseClick(banner.findChild(QPushButton, "bannerAction"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: banner.message.text() == "This workspace is yours.", timeout=20_000)
+    assert "1 run waits in its queue, which is held" in banner.next.text()
+    qtbot.waitUntil(lambda: not status.isVisible(), timeout=20_000)
+    jobs._reconciled_at = float("-inf")
+    jobs.poll()
+    # Its trainer is none of this computer's; the queue waits for the person.
+    qtbot.waitUntil(lambda: statuses(foreign) == ["interrupted", "queued"], timeout=20_000)
+    assert queue.slots(foreign).held
+
+
+def test_a_look_only_window_closes_without_a_question(qtbot: QtBot, window: Window):
+    window.leave()
+    qtbot.waitUntil(lambda: not window.isVisible(), timeout=20_000)

@@ -1,0 +1,216 @@
+"""A workspace that this computer and user did not make is look only until it is adopted."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from trainer import launch, queue
+from trainer.__main__ import main
+from trainer.store import LookOnly, RunLog, Workspace, ownership
+from trainer.store.ownership import NAME, state_of
+
+
+def state(workspace: Workspace) -> str:
+    return state_of(workspace.folder, workspace.database_file)
+
+
+def copied(workspace: Workspace, to: Path) -> Workspace:
+    workspace.close()
+    shutil.copytree(workspace.folder, to)
+    return Workspace(to)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.endswith(("-shm", "-wal", ".lock"))
+    }
+
+
+@pytest.fixture
+def filled(workspace, tiny) -> Workspace:
+    """A run that stopped, with a checkpoint's row, and one that waits."""
+    with RunLog.claim(workspace, workspace.create_run(tiny)) as log:
+        log.scalars(1, {"train/loss": 1.0})
+        log.status("stopped")
+    workspace.create_run(tiny, status="queued")
+    return workspace
+
+
+def test_a_new_workspace_is_its_makers_before_it_has_a_database(tmp_path: Path):
+    workspace = Workspace(tmp_path / "space")
+    assert (workspace.look_only, workspace.folder.exists()) == ("", False)
+    assert workspace.runs() == []
+    assert state(workspace) == "mine"
+    words = (workspace.folder / NAME).read_text()
+    assert str(tmp_path) not in words
+    assert ownership._computer() not in words
+    workspace.close()
+
+
+def test_a_renamed_workspace_stays_mine_and_a_copy_does_not(filled, tmp_path):
+    copy = copied(filled, tmp_path / "copy")
+    assert state(copy) == "copy"
+    moved = Workspace(filled.folder.rename(tmp_path / "moved"))
+    assert (state(moved), moved.look_only) == ("moved", "")
+    assert len(moved.runs()) == 2
+    assert state(moved) == "mine"
+    # The old place is free again: what is copied there is no original.
+    again = copied(moved, filled.folder)
+    assert state(again) == "copy"
+
+
+def test_a_workspace_put_back_at_its_place_is_mine(filled, tmp_path):
+    copy = copied(filled, tmp_path / "backup")
+    filled.folder.rename(tmp_path / "damaged")
+    copy.folder.rename(filled.folder)
+    assert Workspace(filled.folder).look_only == ""
+
+
+def test_another_computer_or_user_is_told(filled, monkeypatch):
+    filled.close()
+    monkeypatch.setattr(ownership, "_computer", lambda: "another")
+    assert Workspace(filled.folder).look_only == "it was made on another computer"
+    monkeypatch.undo()
+    monkeypatch.setattr(ownership, "_user", lambda: "another")
+    assert Workspace(filled.folder).look_only == "another user of this computer made it"
+    monkeypatch.undo()
+    assert Workspace(filled.folder).look_only == ""
+
+
+@pytest.mark.parametrize("words", ["", "[]", "{}", '{"computer": 1}', "[" * 50_000, "\0", "9" * 70_000])
+def test_a_word_that_cannot_be_read_is_no_word_of_mine(filled, words):
+    filled.close()
+    (filled.folder / NAME).write_text(words)
+    assert "cannot be read" in Workspace(filled.folder).look_only
+
+
+def test_without_a_word_a_workspace_with_a_run_is_look_only_and_one_without_is_mine(filled, tmp_path):
+    filled.close()
+    (filled.folder / NAME).unlink()
+    assert "does not say" in Workspace(filled.folder).look_only
+    empty = Workspace(tmp_path / "empty")
+    assert empty.runs() == []
+    empty.close()
+    (empty.folder / NAME).unlink()
+    again = Workspace(empty.folder)
+    assert again.look_only == ""
+    assert again.runs() == []
+    assert (empty.folder / NAME).is_file()
+    again.close()
+    # A lost database, and a link that leads nowhere, are no way round it.
+    for path in filled.folder.glob("explorer.db*"):
+        path.unlink()
+    assert "does not say" in Workspace(filled.folder).look_only
+    (empty.folder / NAME).unlink()
+    (empty.folder / NAME).symlink_to(tmp_path / "nowhere")
+    assert "does not say" in Workspace(empty.folder).look_only
+
+
+def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path, tiny):
+    copy = copied(filled, tmp_path / "copy")
+    before = content(copy.folder)
+    assert [run.status for run in copy.runs()] == ["stopped", "queued"]
+    assert copy.last_values(1) == {"train/loss": 1.0}
+    refused = [
+        lambda: copy.create_run(tiny),
+        lambda: copy.begin_launch(2),
+        lambda: copy.enqueue(1),
+        lambda: copy.unqueue(2),
+        lambda: copy.branch(1, 1, "b"),
+        lambda: copy.arrange([2]),
+        lambda: copy.rename(1, "other"),
+        lambda: copy.set_note(1, "words"),
+        lambda: copy.delete(1),
+        lambda: copy.restore(1),
+        lambda: copy.purge(1),
+        lambda: copy.ask(1, "stop"),
+        lambda: copy.change_run(1, status="queued"),
+        lambda: copy.set_setting("queue", {}),
+        lambda: copy.drop_checkpoint(1, 1),
+        lambda: copy.rewind(1, 0),
+        lambda: RunLog.claim(copy, 1),
+        lambda: launch.start_detached(copy, 1),
+        lambda: queue.choose_slots(copy, held=False),
+        lambda: queue.keep_going(copy),
+        lambda: queue.keep_going_detached(copy),
+    ]
+    for act in refused:
+        with pytest.raises(LookOnly, match=r"is a copy .*doctor --adopt --workspace"):
+            act()
+    assert queue.start_due(copy) == []
+    assert copy.reconcile() == []
+    copy.close()
+    assert content(copy.folder) == before
+
+
+def test_a_row_that_trains_elsewhere_is_not_marked_as_interrupted(filled, tmp_path):
+    filled.change_run(1, status="running", pid=1, start_ticks=1, boot_id="another")
+    copy = copied(filled, tmp_path / "copy")
+    assert copy.reconcile() == []
+    assert copy.run(1).status == "running"
+    copy.adopt()
+    assert [run.id for run in copy.reconcile()] == [1]
+
+
+def test_adopting_holds_a_queue_in_which_runs_wait(filled, tmp_path, tiny):
+    filled.set_setting("queue", {"cpu": 3})
+    copy = copied(filled, tmp_path / "copy")
+    assert copy.adopt() == 1
+    assert copy.look_only == ""
+    assert (queue.slots(copy).held, queue.slots(copy).cpu) == (True, 3)
+    assert queue.due(copy.runs(), queue.slots(copy)) == []
+    assert copy.create_run(tiny) == 3
+    assert Workspace(copy.folder).look_only == ""
+    copy.close()
+    # What is mine already is not held anew.
+    queue.choose_slots(filled, held=False)
+    assert filled.adopt() == 1
+    assert queue.slots(filled).held is False
+
+
+def test_commands_answer_with_one_sentence_and_the_doctor_adopts(filled, tmp_path, capsys):
+    copy = copied(filled, tmp_path / "a copy")
+    space = ["--workspace", str(copy.folder)]
+    commands = (
+        ["fit", "1"],
+        ["fit", "1", "--detach"],
+        ["fit", "--preset", "clip-scenes"],
+        ["resume", "1"],
+        ["queue", "go"],
+        ["queue", "run"],
+        ["queue", "add", "--preset", "clip-scenes"],
+        ["runs", "delete", "1"],
+        ["runs", "purge", "1"],
+        ["stop", "2"],
+    )
+    for command in commands:
+        assert main([*command, *space]) == 2, command
+        said = capsys.readouterr().err
+        assert "is look only, because it is a copy" in said
+        assert f"trainer doctor --adopt --workspace '{copy.folder}'" in said
+        assert said.count("\n") == 1
+    assert main(["runs", *space]) == 0
+    capsys.readouterr()
+    main(["doctor", *space])
+    assert "look only" in capsys.readouterr().out
+    main(["doctor", "--adopt", *space])
+    said = capsys.readouterr().out
+    assert "1 runs wait in its queue, which is held" in said
+    assert "look only" not in said
+    assert main(["runs", "delete", "1", *space]) == 0
+
+
+def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
+    from trainer import foreign
+    from trainer.pretrained import downloads
+    from trainer.pretrained.problem import PretrainedError
+
+    copy = copied(filled, tmp_path / "copy")
+    monkeypatch.setattr(foreign, "_refusal_of_downloads", str)
+    monkeypatch.setattr(downloads, "_download", lambda *_: pytest.fail("it was downloaded"))
+    assert main(["runs", "--workspace", str(copy.folder)]) == 0
+    with pytest.raises(PretrainedError, match="is look only"):
+        downloads.fetch("https://example.org/x", tmp_path / "x", lambda share, note: None)
