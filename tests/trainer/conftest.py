@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -27,15 +29,29 @@ def charted(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return workspace
 
 
-def fill(workspace: Workspace, *, pairs: int) -> None:
-    """Writes the two runs; the numbers come from the analyses, applied to made-up embeddings."""
-    for name, objective, gap in (("clip-scenes", config.Clip(), 1.1), ("cloob-scenes", config.Cloob(), 0.5)):
+@pytest.fixture(scope="session")
+def fill_runs() -> Callable[..., None]:
+    """`fill`, for workspaces of a test's own."""
+    return fill
+
+
+def fill(
+    workspace: Workspace,
+    *,
+    pairs: int,
+    names: tuple[str, ...] = ("clip-scenes", "cloob-scenes"),
+    steps: tuple[int, ...] = STEPS,
+    splits: tuple[str, ...] = ("renderings", "combinations"),
+) -> None:
+    """Writes the runs, CLIP and CLOOB by turns; the numbers come from the analyses, applied to made-up embeddings."""
+    objectives = itertools.cycle(((config.Clip(), 1.1), (config.Cloob(), 0.5)))
+    for name, (objective, gap) in zip(names, objectives):
         run = dataclasses.replace(config.Run(), name=name, objective=objective)
         with RunLog.claim(workspace, workspace.create_run(run, preset=name)) as log:
             rng = np.random.default_rng(len(name))
             _train(log, rng, objective.kind)
-            for step in STEPS:
-                for split in ("renderings", "combinations"):
+            for step in steps:
+                for split in splits:
                     _evaluate(log, rng, pairs, step, split, gap)
             log.progress(step=STEPS[-1], total_steps=STEPS[-1], phase="done", eta_s=0)
             log.status("finished")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @in_style
 def draw(chart: CalibrationChart) -> Figure:
     """Confidence against accuracy on the left, negative log-likelihood against tau on the right."""
-    figure = new_figure(PAGE_IN, 3.9)
+    figure = new_figure(PAGE_IN, 3.5 + 0.2 * len(chart.runs))
     left, right = figure.subplots(1, 2)
     _draw_reliability(left, chart)
     _draw_likelihood(right, chart)
@@ -78,7 +78,12 @@ def _rows(chart: CalibrationChart) -> Iterator[tuple[Any, ...]]:
 
 
 def _draw_reliability(axes: Axes, chart: CalibrationChart) -> None:
-    heading(axes, "Does confidence mean accuracy?", "Dot area: images in the bin. On the line: yes.", above_pt=26)
+    heading(
+        axes,
+        "Does confidence mean accuracy?",
+        "Dot area: images in the bin. On the line: yes.",
+        above_pt=2 + 12 * len(chart.runs),
+    )
     axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     for run, shown in zip(chart.runs, chart.chosen, strict=True):
         found, colour = shown.reliability, run_colour(run.index)
@@ -94,7 +99,12 @@ def _draw_reliability(axes: Axes, chart: CalibrationChart) -> None:
 
 
 def _draw_likelihood(axes: Axes, chart: CalibrationChart) -> None:
-    heading(axes, "Which temperature fits?", "Filled: as shown. Ring: trained with. Cross: best.", above_pt=26)
+    heading(
+        axes,
+        "Which temperature fits?",
+        "Filled: as shown. Ring: trained with. Cross: best.",
+        above_pt=2 + 12 * len(chart.runs),
+    )
     for run, shown in zip(chart.runs, chart.chosen, strict=True):
         colour = run_colour(run.index)
         label = f"{run.name}, {objective_label(run.objective)}, accuracy {100 * run.accuracy:.1f} %"

@@ -29,7 +29,8 @@ def draw(chart: Changes, found: Mispairs | None) -> Figure:
     if found is not None:
         _draw_ranks(grid[0], chart, found)
     _draw_overlap(grid[-1], chart)
-    footnote(figure, f"{chart.note}. Computed in the embedding spaces.")
+    compared = f"A: {words(chart.a)}.\nB: {words(chart.b)}."
+    footnote(figure, f"{compared}\n{chart.note}. Computed in the embedding spaces.")
     return figure
 
 
@@ -94,8 +95,8 @@ def _draw_ranks(axes: Axes, chart: Changes, found: Mispairs) -> None:
     axes.set_xlim(0.9, top)
     axes.set_ylim(0.9, top)
     axes.set_aspect("equal")
-    axes.set_xlabel(f"Rank in A: {chart.a.name}, step {chart.a.step:,}")
-    axes.set_ylabel(f"Rank in B: {chart.b.name}, step {chart.b.step:,}")
+    axes.set_xlabel("Rank in A")
+    axes.set_ylabel("Rank in B")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), ncols=3, columnspacing=1.0)
     by_chance = f"worst {100 * found.share:g} % of each; both by chance: {found.expected:.1f}"
     heading(axes, "Pairs that do not find each other", by_chance, above_pt=14)
@@ -107,4 +108,4 @@ def _draw_overlap(axes: Axes, chart: Changes) -> None:
     axes.axvline(float(np.mean(overlap)), color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_xlabel(f"Jaccard overlap of the {chart.k} nearest {chart.modality}s")
     axes.set_ylabel("Pairs")
-    heading(axes, "Neighbours kept", f"mean {np.mean(overlap):.3f}", f"{words(chart.a)} → {words(chart.b)}")
+    heading(axes, "Neighbours kept", f"mean {np.mean(overlap):.3f}")

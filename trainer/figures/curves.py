@@ -10,7 +10,7 @@ import numpy as np
 from trainer.analysis.curves import thin
 from trainer.charts.curves import CurvesChart, Panel, Series
 from trainer.figures.files import Rows
-from trainer.figures.style import COLUMN_IN, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
+from trainer.figures.style import COLUMN_IN, PAGE_IN, columns_of, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,4 +103,4 @@ def _legend(figure: Figure, chart: CurvesChart) -> None:
     order = sorted(runs)
     handles = [Line2D([], [], color=run_colour(index), linewidth=1.6) for index in order]
     names = [runs[index] for index in order]
-    figure.legend(handles, names, loc="outside upper left", ncols=min(len(order), 4), borderaxespad=0.7)
+    figure.legend(handles, names, loc="outside upper left", ncols=columns_of(names), borderaxespad=0.7)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts.groups import GroupLine, GroupTable
 from trainer.figures.files import Rows
-from trainer.figures.style import footnote, heading, in_style, new_figure, run_colour
+from trainer.figures.style import columns_of, footnote, heading, in_style, new_figure, run_colour
 from trainer.inert import markdown
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def as_latex(table: GroupTable) -> str:
 def draw(table: GroupTable) -> Figure:
     """Every share of the table on one axis: a dot a run, mean and deviation of a group, a star where it is better."""
     shown = [line for line in table.lines if line.metric.percent]
-    figure = new_figure(6.4, 1.2 + 0.3 * max(len(shown), 1))
+    names = [f"{g.pattern} (n = {len(g.runs)})" for g in table.groups]
+    columns = columns_of(names)
+    of_lines = max(0.3, 0.12 * len(names)) * max(len(shown), 1)
+    figure = new_figure(6.4, 1.5 + of_lines + 0.17 * -(-len(names) // columns))
     axes = figure.subplots()
     gap = 0.5 / len(table.groups)
     for place, line in enumerate(reversed(shown)):
@@ -95,16 +98,14 @@ def draw(table: GroupTable) -> Figure:
             if number in line.better:
                 axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
     several = len({(line.dataset, line.split) for line in shown}) > 1
-    names = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
-    axes.set_yticks(range(len(shown)), names[::-1])
+    lines = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
+    axes.set_yticks(range(len(shown)), lines[::-1])
     axes.set_xlabel("%")
     axes.grid(axis="x")
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=run_colour(i), marker="D", markersize=3.2) for i in range(len(table.groups))]
-    figure.legend(
-        handles, [f"{g.pattern} (n = {len(g.runs)})" for g in table.groups], loc="outside upper left", ncols=4
-    )
+    figure.legend(handles, names, loc="outside upper left", ncols=columns, borderaxespad=0.7)
     if shown and not several:
         heading(axes, f"{shown[0].dataset} {shown[0].split}", "mean ± deviation over runs, dots: runs")
     footnote(figure, f"*: Welch's t-test over runs, adjusted for {_ADJUSTED[table.family]} (Holm), has p < 0.05.")

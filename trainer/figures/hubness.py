@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 @in_style
 def draw(charts: Sequence[Hubness]) -> Figure:
     """One panel a run: cosine filled, CSLS outlined."""
-    figure = new_figure(PAGE_IN if len(charts) > 1 else PAGE_IN / 2, 3.2)
-    for place, (axes, chart) in enumerate(zip(figure.subplots(1, len(charts), squeeze=False)[0], charts)):
+    across = min(len(charts), 2)
+    lines = -(-len(charts) // across)
+    figure = new_figure(PAGE_IN / 2 * across, 3.0 * lines + 0.2)
+    grid = list(figure.subplots(lines, across, squeeze=False).flat)
+    for axes in grid[len(charts) :]:
+        axes.set_axis_off()
+    for place, (axes, chart) in enumerate(zip(grid, charts)):
         top = int(max(chart.occurrences.max(initial=1), chart.occurrences_csls.max(initial=1)))
         edges = np.linspace(-0.5, top + 0.5, min(top + 2, 60))
         for counts, fill, label in (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.likeness import LIKENESSES, Likeness
 from trainer.figures.files import Rows
 from trainer.figures.style import PAGE_IN, footnote, heading, in_style, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+
+_COLUMNS: Final = 2
+"""Of the names, which stand below the matrices; their rows and columns are numbered."""
 
 
 @in_style
@@ -19,19 +22,36 @@ def draw(chart: Likeness, measures: Sequence[str]) -> Figure:
     from matplotlib.colors import Normalize
 
     names = [space.words for space in chart.spaces]
-    high = 0.16 * len(names) + 1.9
-    figure = new_figure(PAGE_IN, max(high, 2.6) * len(measures))
-    for axes, measure in zip(figure.subplots(len(measures), 1, squeeze=False)[:, 0], measures):
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    across = min(len(measures), 3)
+    lines = -(-len(measures) // across)
+    listed = -(-len(names) // _COLUMNS)
+    high = PAGE_IN / max(across, 2) + 0.1
+    figure = new_figure(PAGE_IN, high * lines + 0.13 * listed + 0.5)
+    parts = figure.subfigures(2, 1, height_ratios=(high * lines, 0.13 * listed + 0.5))
+    grid = list(parts[0].subplots(lines, across, squeeze=False).flat)
+    for axes in grid[len(measures) :]:
+        axes.set_axis_off()
+    for axes, measure in zip(grid, measures):
         image = axes.imshow(chart.matrices[measure], cmap="viridis", norm=Normalize(0, 1))
-        axes.set_xticks(range(len(names)), names, rotation=90)
-        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(range(len(names)), numbers, rotation=90)
+        axes.set_yticks(range(len(names)), numbers)
         axes.tick_params(length=0, labelsize=6)
         for side in axes.spines.values():
             side.set_visible(False)
-        figure.colorbar(image, ax=axes, shrink=0.6, aspect=30)
+        parts[0].colorbar(image, ax=axes, shrink=0.7, aspect=30)
         heading(axes, LIKENESSES[measure])
+    _list(parts[1], [f"{number}  {name}" for number, name in zip(numbers, names)])
     footnote(figure, chart.note)
     return figure
+
+
+def _list(part: SubFigure, names: Sequence[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], linestyle="") for _ in names]
+    style = {"handlelength": 0, "handletextpad": 0, "labelspacing": 0.2, "fontsize": 6}
+    part.legend(handles, names, loc="upper left", ncols=_COLUMNS, **style)
 
 
 def rows(chart: Likeness) -> Rows:

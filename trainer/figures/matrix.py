@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.charts.matrix import MatrixChart
 from trainer.figures.files import Rows
-from trainer.figures.style import COLUMN_IN, PAGE_IN, footnote, in_style, new_figure
+from trainer.figures.style import COLUMN_IN, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def draw(chart: MatrixChart) -> Figure:
             interpolation="nearest",
         )
         figure.colorbar(picture, ax=axes, label="Cosine" if run.tile.single else "Mean cosine", shrink=0.8)
-        axes.set_title(f"{run.name}, step {run.step:,}, n = {run.n:,}")
+        heading(axes, run.name, f"step {run.step:,}, n = {run.n:,}", swatch=run_colour(run.index))
         axes.set_xlabel("Texts, in order")
         axes.set_ylabel("Images, in order")
         if named:

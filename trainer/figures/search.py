@@ -24,16 +24,18 @@ def draw(charts: Sequence[Hits], question: str) -> Figure:
     across, lines = DRAWN // 2, 2
     figure = new_figure(PAGE_IN, 0.4 + 2.75 * len(charts))
     for place, (part, chart) in enumerate(zip(figure.subfigures(len(charts), 1, squeeze=False)[:, 0], charts)):
-        grid = part.subplots(lines, across, squeeze=False)
-        for axes in grid.flat:
+        names = [["head"] * across, *([f"{line} {place}" for place in range(across)] for line in range(lines))]
+        panels = part.subplot_mosaic(names, height_ratios=(0.02, *[1] * lines))
+        for axes in panels.values():
             axes.set_axis_off()
-        for number, (axes, row) in enumerate(zip(grid.flat, chart.rows.tolist())):
+        head = panels.pop("head")
+        for number, (axes, row) in enumerate(zip(panels.values(), chart.rows.tolist())):
             _draw_hit(axes, chart, row, float(chart.cosines[number]))
         way = "CSLS" if chart.csls else "cosine"
         facts = (
             f"step {chart.step:,}, {chart.dataset} {chart.split}, {way}, first {DRAWN} of {chart.n:,} {chart.target}s"
         )
-        heading(grid[0, 0], chart.name, facts, f"“{question}”", swatch=run_colour(place), above_pt=2)
+        heading(head, chart.name, facts, f"“{question}”", swatch=run_colour(place), above_pt=2)
     footnote(figure, "Cosines of two runs are not on one scale: compare the order of the hits.")
     return figure
 

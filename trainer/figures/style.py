@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from trainer.catalog import assets_dir
+from trainer.figures.room import fit_words, mark_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,10 +115,27 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """An empty figure that no window and no global list knows, laid out so that nothing overlaps."""
+    """An empty figure that no window and no global list knows, laid out so that nothing overlaps or is cut."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width_in, height_in), layout="constrained")
+    class Fitted(Figure):
+        """Fits its words to its cells before it is laid out, however it is written."""
+
+        fitted = False
+
+        def draw(self, renderer: Any) -> None:
+            if not self.fitted:
+                self.fitted = True
+                fit_words(self)
+            super().draw(renderer)
+
+    return Fitted(figsize=(width_in, height_in), layout="constrained")
+
+
+def columns_of(names: Sequence[str], most: int = 4) -> int:
+    """How many columns a legend of these names takes on a page: long names take fewer."""
+    longest = max(map(len, names), default=0)
+    return max(1, min(len(names), most, 4 if longest <= 24 else 3 if longest <= 34 else 2))
 
 
 def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, above_pt: float = 0) -> None:
@@ -132,10 +150,14 @@ def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, ab
     """
     lines = [line for line in details if line]
     style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
-    for place, line in enumerate(reversed(lines)):
+    words = [
         axes.annotate(line, (0, 1), (0, above_pt + 7 + 11 * place), fontsize=7.5, color=QUIET, **style)
+        for place, line in enumerate(reversed(lines))
+    ]
     height = above_pt + 7 + 11 * len(lines)
-    axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style)
+    words.append(axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style))
+    for text in words:
+        mark_heading(text, axes)
     if swatch:
         axes.annotate("■", (0, 1), (0, height), fontsize=8.5, color=swatch, family="DejaVu Sans", **style)
 

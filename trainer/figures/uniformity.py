@@ -20,7 +20,7 @@ from trainer.charts.uniformity import (
     with_own_course,
 )
 from trainer.figures.files import Rows
-from trainer.figures.style import INK, PAGE_IN, footnote, in_style, new_figure, run_colour
+from trainer.figures.style import INK, PAGE_IN, columns_of, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,9 @@ MODALITIES = {"image": "Images", "text": "Texts"}
 @in_style
 def draw(chart: UniformityChart) -> Figure:
     """Above the angles of images and of texts, below the mean angle and the uniformity over the steps."""
-    figure = new_figure(PAGE_IN, 5.4)
+    figure = new_figure(PAGE_IN, 5.4 + 0.15 * len(chart.runs))
     grid = figure.subplots(2, 2)
+    _legend(figure, chart)
     for axes, modality in zip(grid[0], MODALITIES):
         _draw_angles(axes, chart, modality)
     for axes, (field, words) in zip(
@@ -78,18 +79,28 @@ def _rows(chart: UniformityChart) -> Iterator[tuple[Any, ...]]:
 
 def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
     degrees, widths = np.arange(180) + 0.5, []
-    for run, name in zip(chart.runs, labels(chart.runs), strict=True):
+    for run in chart.runs:
         spread = run.spreads.get(modality)
         if spread is not None:
-            label = f"{name}, n = {spread.n:,}, mean {spread.mean_angle:.2f}°"
+            label = f"mean {spread.mean_angle:.2f}°, n = {spread.n:,}"
             axes.plot(degrees, 100 * spread.angle_density, color=run_colour(run.index), label=label)
             widths.append(spread)
     for d in sorted({spread.d for spread in widths}):
         axes.plot(degrees, 100 * sphere_density(d), color=INK, linewidth=0.9, linestyle="--", label=f"uniform, d = {d}")
-    axes.set_title(f"{MODALITIES[modality]}: angles of all pairs")
     axes.set_xlabel("Angle (°)")
     axes.set_ylabel("Share of pairs per degree (%)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.1))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
+    heading(
+        axes, f"{MODALITIES[modality]}: angles of all pairs", above_pt=4 + 11.5 * len(axes.get_legend().get_texts())
+    )
+
+
+def _legend(figure: Figure, chart: UniformityChart) -> None:
+    from matplotlib.lines import Line2D
+
+    names = labels(chart.runs)
+    handles = [Line2D([], [], color=run_colour(run.index)) for run in chart.runs]
+    figure.legend(handles, names, loc="outside upper left", ncols=columns_of(names), borderaxespad=0.7)
 
 
 def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> None:
@@ -101,15 +112,12 @@ def _draw_course(axes: Axes, chart: UniformityChart, field: str, words: str) -> 
             course = run.course[modality]
             if course and place in own:
                 values = [getattr(at, field) for at in course]
-                label = f"{run.name}, {MODALITIES[modality].lower()}"
                 colour = run_colour(run.index)
-                axes.plot(
-                    [at.step for at in course], values, style, color=colour, marker="o", markersize=2.5, label=label
-                )
+                axes.plot([at.step for at in course], values, style, color=colour, marker="o", markersize=2.5)
     axes.set_xlabel("Step")
     axes.set_ylabel(words)
     axes.grid(axis="y")
-    axes.legend()
+    heading(axes, f"{words.partition(' (')[0]} over training", "images: lines; texts: dashes")
 
 
 def _references() -> str:

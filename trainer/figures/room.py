@@ -1,0 +1,157 @@
+"""Words of a figure keep to the room they have: names are shortened in their middle, sentences are wrapped.
+
+Matplotlib's constrained layout gives way to words: a long name narrows its axes, at last to nothing, and what is wider
+than the page is cut. So words are fitted to the cells of the grid before the layout begins; the rows of the exported
+table have every name whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+BESIDE_PT: Final = 50.0
+"""Left of the axes of a cell: the axis label, its numbers and some air."""
+AROUND_PT: Final = 10.0
+LEAST_PT: Final = 60.0
+
+
+def shortened(text: str, fits: Callable[[str], bool]) -> str:
+    """`text`, or the longest form of it that fits, with `…` in its middle: names differ at their ends."""
+    if not text or fits(text):
+        return text
+    low, high = 2, len(text) - 1
+    while low < high:
+        kept = (low + high + 1) // 2
+        low, high = (kept, high) if fits(_without_middle(text, kept)) else (low, kept - 1)
+    return _without_middle(text, low)
+
+
+def wrapped(text: str, fits: Callable[[str], bool]) -> str:
+    """`text` with lines broken at spaces so that each fits; a word that does not is shortened."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        words, held = line.split(" "), ""
+        for word in words:
+            longer = f"{held} {word}" if held else word
+            if held and not fits(longer):
+                lines.append(shortened(held, fits))
+                longer = word
+            held = longer
+        lines.append(shortened(held, fits))
+    return "\n".join(lines)
+
+
+def mark_heading(text: Text, axes: Axes) -> None:
+    """Has `fit_words` fit this text to its cell, and the layout give it height, but not take width from the axes."""
+    from matplotlib.transforms import Bbox
+
+    whole = text.get_tightbbox
+
+    def over_axes(renderer: Any = None) -> Bbox:
+        box = whole(renderer)
+        right = max(min(box.x1, axes.bbox.x1), box.x0)
+        return Bbox.from_extents(box.x0, box.y0, right, box.y1)
+
+    text.get_tightbbox = over_axes
+    text.is_heading = True
+
+
+def fit_words(figure: Figure) -> None:
+    """Shortens and wraps what is longer than its cell: headings, titles, axis labels, legends and notes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import FigureBase
+    from matplotlib.legend import Legend
+
+    measure = _Measure(FigureCanvasAgg(figure).get_renderer(), figure.dpi)
+    page = figure.get_figwidth() * 72 - 2 * AROUND_PT
+    for axes in figure.axes:
+        _fit_axes(axes, measure)
+    for part in figure.findobj(FigureBase):
+        for text in (part._suptitle, part._supxlabel):  # matplotlib offers no other way to them
+            if text is not None:
+                text.set_text(wrapped(text.get_text(), lambda line, text=text: measure(text, line) <= page))
+    for legend in figure.findobj(Legend):
+        room = page if legend.axes is None else _cell_pt(legend.axes)[0] - BESIDE_PT
+        _fit_legend(legend, room, measure)
+
+
+class _Measure:
+    """How wide a line is in the font of a text, in points."""
+
+    def __init__(self, renderer: Any, dpi: float) -> None:
+        self._renderer, self._dpi = renderer, dpi
+
+    def __call__(self, text: Text, line: str) -> float:
+        width, _, _ = self._renderer.get_text_width_height_descent(line, text.get_fontproperties(), ismath=False)
+        return width * 72 / self._dpi
+
+
+def _fit_axes(axes: Axes, measure: _Measure) -> None:
+    width, height = _cell_pt(axes)
+    width -= max([BESIDE_PT, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in axes.get_yticklabels())])
+    for text in _headings(axes):
+        room = width - (text.get_position()[0] if hasattr(text, "xyann") else 0)
+        text.set_text(shortened(text.get_text(), lambda line, text=text, room=room: measure(text, line) <= room))
+    for label, room in ((axes.xaxis.label, width), (axes.yaxis.label, height - 4 * AROUND_PT)):
+        label.set_text(wrapped(label.get_text(), lambda line, label=label, room=room: measure(label, line) <= room))
+
+
+def _headings(axes: Axes) -> Iterator[Text]:
+    yield from (text for text in axes.texts if getattr(text, "is_heading", False))
+    yield from (text for text in (axes._left_title, axes.title, axes._right_title) if text.get_text().strip())
+
+
+def _fit_legend(legend: Legend, room_pt: float, measure: _Measure) -> None:
+    texts = legend.get_texts()
+    if not texts:
+        return
+    size = texts[0].get_fontsize()
+    share = -(-len(texts) // legend._ncols)  # matplotlib offers no other way to the number of columns
+    columns = [texts[start : start + share] for start in range(0, len(texts), share)]
+    widths = [max(measure(text, text.get_text()) for text in column) for column in columns]
+    handles = len(columns) * (legend.handlelength + legend.handletextpad) * size
+    room = _widest(widths, room_pt - handles - (len(columns) - 1) * legend.columnspacing * size)
+    for text in texts:
+        text.set_text(shortened(text.get_text(), lambda line, text=text: measure(text, line) <= room))
+
+
+def _widest(widths: Sequence[float], room: float) -> float:
+    """The width that no column may pass so that all of them take `room`: narrow ones leave theirs to the others."""
+    left, wide = room, sorted(widths)
+    for place, width in enumerate(wide):
+        if width > left / (len(wide) - place):
+            return max(left / (len(wide) - place), LEAST_PT)
+        left -= width
+    return room
+
+
+def _cell_pt(axes: Axes) -> tuple[float, float]:
+    """Width and height of the cell of the grid that holds `axes`, in points; of the whole part without a grid."""
+    part = axes.get_figure(root=False)
+    assert part is not None
+    box = part.bbox
+    width, height = box.width * 72 / part.dpi, box.height * 72 / part.dpi
+    spec = axes.get_subplotspec()
+    if spec is None:
+        return width, height
+    grid = spec.get_gridspec()
+    return width * _share(grid.get_width_ratios(), spec.colspan), height * _share(
+        grid.get_height_ratios(), spec.rowspan
+    )
+
+
+def _share(ratios: Sequence[float], span: range) -> float:
+    return sum(ratios[place] for place in span) / sum(ratios)
+
+
+def _without_middle(text: str, kept: int) -> str:
+    head = (kept + 1) // 2
+    tail = kept - head
+    return f"{text[:head].rstrip()}…{text[-tail:].lstrip() if tail else ''}"
