@@ -13,7 +13,7 @@ from trainer.data import DataSplits
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
-from trainer.models import has_batch_norm
+from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.problem import Problem
 from trainer.room import Room, StoppedWaiting
@@ -72,6 +72,7 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
             workspace_folder=workspace.folder,
             progress=progress,
             loading=run.loading,
+            preprocessing=preprocessing_of(sizes),
         )
         tokenizer = found.tokenizer if found else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:

@@ -14,7 +14,8 @@ from jaxtyping import Float, UInt8
 from trainer import checkpoint, device
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.embedding import embed_images, embed_tokens
-from trainer.models import TwoTowers, build
+from trainer.models import TwoTowers, build, preprocessing_of
+from trainer.pictures import Preprocessing
 from trainer.pretrained import read_architecture
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class OpenModel:
         image_size: Side of the images it takes, in pixels.
         context_length: Tokens of the longest text; longer ones are cut at the end.
         step: Updates the model has seen.
+        preprocessing: How a published model reads pictures; None for towers of our own.
     """
 
     model: TwoTowers
@@ -38,9 +40,10 @@ class OpenModel:
     context_length: int
     step: int
     device: torch.device
+    preprocessing: Preprocessing | None = None
 
     def embed_images(self, images: UInt8[np.ndarray, "n s s 3"]) -> Float[np.ndarray, "n d"]:
-        """Unit float32 embeddings of images as `trainer.data.read_image` returns them."""
+        """Unit float32 embeddings of images as `trainer.data.read_image` returns them for this `preprocessing`."""
         return embed_images(self.model, images, self.device)
 
     def embed_texts(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:
@@ -71,7 +74,9 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
     checkpoint.load_weights(found, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))
-    return OpenModel(model, tokenizer, sizes.image_size, sizes.context_length, found.step, where)
+    return OpenModel(
+        model, tokenizer, sizes.image_size, sizes.context_length, found.step, where, preprocessing_of(sizes)
+    )
 
 
 def _checkpoint(folder: Path, *, name: str, step: int | None) -> checkpoint.Checkpoint:

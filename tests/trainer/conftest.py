@@ -1,13 +1,15 @@
-"""A workspace with two trained-looking runs, made through the store alone: what charts and figures are tested on."""
+"""A workspace with two trained-looking runs, made through the store alone; and pictures of every odd kind."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from trainer import config
 from trainer.analysis.geometry import modality_gap
@@ -110,3 +112,43 @@ def _embeddings(rng: np.random.Generator, items: Items, noise: float, gap: float
     text = meaning - offset
     unit = [m / np.linalg.norm(m, axis=1, keepdims=True) for m in (image, text)]
     return unit[0].astype(np.float32), unit[1].astype(np.float32)
+
+
+SIZES = ((97, 61), (61, 97), (224, 224), (33, 200), (301, 17), (32, 31), (7, 5), (1, 1), (64, 640), (255, 254))
+
+
+@pytest.fixture(scope="session")
+def odd_pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """42 JPEGs and PNGs: in colour, grey, for print, turned by the camera, of a palette, transparent."""
+    return write_odd_pictures(tmp_path_factory.mktemp("odd"), SIZES)
+
+
+def write_odd_pictures(folder: Path, sizes: tuple[tuple[int, int], ...]) -> list[Path]:
+    """Four pictures of each size, and two more."""
+    rng, paths = np.random.default_rng(0), []
+
+    def save(image: Image.Image, suffix: str, **how: object) -> None:
+        paths.append(folder / f"{len(paths)}.{suffix}")
+        image.save(paths[-1], **how)
+
+    for place, (width, height) in enumerate(sizes):
+        colour = Image.fromarray(_blobs(rng, width, height, 3))
+        turned = Image.Exif()
+        turned[0x0112] = 2 + place % 7
+        save(colour, "png")
+        save(colour, "jpg", quality=90)
+        save(colour.convert("L"), ("jpg", "png")[place % 2])
+        if place % 2:
+            save(colour, "jpg", exif=turned, quality=80, subsampling=0)
+        else:
+            save(Image.fromarray(_blobs(rng, width, height, 4), mode="CMYK"), "jpg", quality=95)
+    save(Image.fromarray(_blobs(rng, 90, 50, 4), mode="RGBA"), "png")
+    save(Image.fromarray(_blobs(rng, 50, 91, 3)).quantize(16), "png")
+    return paths
+
+
+def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> np.ndarray:
+    """Blobs and noise: edges that ring and flat parts that do not."""
+    small = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
+    values = np.asarray(small).astype(int) + rng.integers(-20, 20, (height, width, 3))
+    return np.concatenate((values, values), axis=2)[..., :channels].clip(0, 255).astype(np.uint8)

@@ -175,11 +175,13 @@ def _of_images(
         trained = trained_places(own.data, workspace.folder, stage)
 
     def load(data: Any) -> TaskData:
-        key = (repr(data), kept.opened.image_size, learn, repr(own.data) if trained else "")
+        seen = kept.opened.image_size, kept.opened.preprocessing
+        key = (repr(data), *seen, learn, repr(own.data) if trained else "")
         if key not in loaded:
             loaded[key] = load_task_data(
                 data,
                 image_size=kept.opened.image_size,
+                preprocessing=kept.opened.preprocessing,
                 workspace_folder=workspace.folder,
                 split=wanted.split if data != wanted.shift else None,
                 suite=wanted.suite,
@@ -280,7 +282,13 @@ def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Sta
     if not isinstance(run.objective, config.OneVsAll | config.Multiclass):
         return None
     opened = kept.opened
-    splits = data.load(run.data, image_size=opened.image_size, workspace_folder=workspace.folder, progress=stage)
+    splits = data.load(
+        run.data,
+        image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
+        workspace_folder=workspace.folder,
+        progress=stage,
+    )
     material = methods.Material(run, splits.train, opened.tokenizer, opened.model)
     method = methods.build(run.objective, material)
     found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)

@@ -65,6 +65,7 @@ def _embed(
     splits = data.load(
         INDEPENDENT_SCENES,
         image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
         workspace_folder=workspace.folder,
         progress=lambda share, note: tell(0.8 * share, note),
     )

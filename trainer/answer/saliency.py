@@ -26,7 +26,7 @@ class SaliencyMaps:
 
     Attributes:
         maps: Of each run, how much each cell adds to the cosine of image and caption.
-        image: As the first run sees it: the middle square.
+        image: As the first run sees it: the middle square, or what its model was published with.
         cosines: Of the whole image with the caption, one a run.
         steps: Of each run's checkpoint.
     """
@@ -70,7 +70,7 @@ def saliency_of(
 
         tell(0.0, "opening the model")
         kept = models.get(run, steps[place] if steps else step)
-        (pixels,), (read,) = read_pictures([image], kept.opened.image_size)
+        (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.preprocessing)
         if read.reason:
             raise AnswerError("unreadable", read.reason)
         cells, cosine = _map(kept, pixels, caption, method, grid, tell)

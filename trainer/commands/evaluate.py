@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainer.answer.evaluating import Evaluated
     from trainer.answer.open_models import KeptModel
     from trainer.data import DataSplits
+    from trainer.open_model import OpenModel
     from trainer.store import RunRow, Workspace
     from trainer.store.evaluation_files import TaskRecord
 
@@ -145,9 +146,9 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         choice = config.Folder(path=str(folder), heldout_path=str(folder))
         _refuse_trained(workspace, run, choice, row.name)
     opened = kept.opened
-    splits = _loaded(workspace, choice, opened.image_size)
+    splits = _loaded(workspace, choice, opened)
     # Neighbours are sought among what the run was trained on.
-    own = splits if choice is run.data else _loaded(workspace, run.data, opened.image_size)
+    own = splits if choice is run.data else _loaded(workspace, run.data, opened)
     reference = Reference(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
     task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
@@ -183,10 +184,16 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
         )
 
 
-def _loaded(workspace: Workspace, choice: config.Data, image_size: int) -> DataSplits:
+def _loaded(workspace: Workspace, choice: config.Data, opened: OpenModel) -> DataSplits:
     from trainer import data
 
-    return data.load(choice, image_size=image_size, workspace_folder=workspace.folder, progress=_tell)
+    return data.load(
+        choice,
+        image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
+        workspace_folder=workspace.folder,
+        progress=_tell,
+    )
 
 
 def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:

@@ -28,7 +28,7 @@ from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
-from trainer.pictures import Decoder, Location, borrowed, file_of
+from trainer.pictures import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
 
 _VERSION: Final = 2
@@ -60,7 +60,13 @@ class Prepared:
 
 
 def prepare(
-    sources: Sequence[Source], *, size: int, cache: Path, progress: Progress, loading: Loading = "auto"
+    sources: Sequence[Source],
+    *,
+    size: int,
+    cache: Path,
+    progress: Progress,
+    loading: Loading = "auto",
+    preprocessing: Preprocessing | None = None,
 ) -> Prepared:
     """The images of `sources` at `size`, from the cache if the same files were decoded before.
 
@@ -74,17 +80,18 @@ def prepare(
         progress: Told the share that is done.
         loading: "prepared": from the cache. "streamed": decoded anew each time. "auto": streamed if the cache would
             take most of the free space.
+        preprocessing: Of the published model that they are for; None for towers of our own.
 
     Raises:
         DataError: The cache cannot be written, or there is no room for it.
     """
-    folder = cache / f"{_fingerprint(sources)}-{size}"
+    folder = cache / f"{_fingerprint(sources)}-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
     why = _why_streamed(loading, folder, bytes_needed(len(sources), size))
     if why and not folder.is_dir():
         folder = folder.with_name(f"{folder.name}-streamed")
     written_once(
         folder,
-        lambda unfinished: _decode_all(sources, size, unfinished, progress, keep=not why),
+        lambda unfinished: _decode_all(sources, size, unfinished, progress, keep=not why, preprocessing=preprocessing),
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
         keep_unfinished=True,
     )
@@ -94,7 +101,8 @@ def prepare(
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
     if why:
         places = [str(sources[row].path) for row in facts["rows"]]
-        images = StreamedImages(places, size, why, digests=_digests(folder / _DIGESTS, len(places)))
+        digests = _digests(folder / _DIGESTS, len(places))
+        images = StreamedImages(places, size, why, digests=digests, preprocessing=preprocessing)
     else:
         images = np.load(folder / "images.npy", mmap_mode="r")
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
@@ -163,6 +171,7 @@ class _Part:
     first: int
     places: tuple[Location, ...]
     size: int
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,14 @@ class _Ended(Exception):
 def _decode(part: _Part, decoder: Decoder, ended: threading.Event) -> _Done:
     """Fills the part's rows."""
     reasons, remarks, digests = {}, {}, []
-    told = decoder.decode(part.places, size=part.size, file=part.file, offset=part.offset, sync=part.file is not None)
+    told = decoder.decode(
+        part.places,
+        size=part.size,
+        file=part.file,
+        offset=part.offset,
+        sync=part.file is not None,
+        preprocessing=part.preprocessing,
+    )
     for row, decoded in enumerate(told, part.first):
         if ended.is_set():
             told.close()
@@ -223,11 +239,21 @@ def _decoded(parts: Sequence[_Part]) -> Iterator[_Done]:
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _decode_all(sources: Sequence[Source], size: int, folder: Path, progress: Progress, *, keep: bool) -> None:
+def _decode_all(
+    sources: Sequence[Source],
+    size: int,
+    folder: Path,
+    progress: Progress,
+    *,
+    keep: bool,
+    preprocessing: Preprocessing | None,
+) -> None:
     file, journal = (folder / "images.npy" if keep else None), folder / "decoded.jsonl"
     finished, start = _begin(file, journal, len(sources), size)
     parts = {
-        first: _Part(file, start + bytes_needed(first, size), first, tuple(source.path for source in chunk), size)
+        first: _Part(
+            file, start + bytes_needed(first, size), first, tuple(source.path for source in chunk), size, preprocessing
+        )
         for first, chunk in ((first, sources[first : first + _CHUNK]) for first in range(0, len(sources), _CHUNK))
     }
     done = sum(part.count for part in finished)

@@ -15,6 +15,7 @@ from trainer.data.listing import Listing, listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, prepare
 from trainer.data.streamed import StreamedImages
+from trainer.pictures import Preprocessing
 
 Progress = Callable[[float, str], None]
 
@@ -23,7 +24,13 @@ _DRAWING: Final = 0.8
 
 
 def load(
-    data: config.Data, *, image_size: int, workspace_folder: Path, progress: Progress, loading: Loading = "auto"
+    data: config.Data,
+    *,
+    image_size: int,
+    workspace_folder: Path,
+    progress: Progress,
+    loading: Loading = "auto",
+    preprocessing: Preprocessing | None = None,
 ) -> DataSplits:
     """The pairs of a data set, decoded at `image_size`; from the workspace's caches where these are up to date.
 
@@ -34,6 +41,7 @@ def load(
         progress: Told the share done and a note for the person. May raise to stop; nothing half-written is kept.
         loading: Whether the training images are kept decoded, as `prepare` says. Held-out ones, which are read over and
             over, are wherever they fit.
+        preprocessing: Of the published model that the images are for; None for towers of our own.
 
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
@@ -53,6 +61,7 @@ def load(
             cache=workspace_folder / "cache",
             progress=_within(progress, low, high),
             loading=loading if split == "train" else "auto",
+            preprocessing=preprocessing,
         )
         problems += prepared.problems
         remarks += prepared.remarks

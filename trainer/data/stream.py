@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
-from trainer.pictures import Decoder, scratch_file
+from trainer.pictures import Decoder, Preprocessing, scratch_file
 from trainer.problem import Problem
 
 Rows = Int[np.ndarray, " batch"]
@@ -81,7 +81,7 @@ class BatchStream:
             context.set_forkserver_preload(["trainer.data.stream"])
         self._loading = iter(
             DataLoader(
-                _Decoding(self._images.size),
+                _Decoding(self._images.size, self._images.preprocessing),
                 batch_size=None,
                 sampler=_Ahead(self._places_from(step)),
                 num_workers=self._workers,
@@ -161,8 +161,8 @@ class _Ahead(Sampler):
 class _Decoding(Dataset):
     """In a worker: a helper process with limits, and batches of pictures decoded by it."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, preprocessing: Preprocessing | None) -> None:
+        self._size, self._preprocessing = size, preprocessing
         self._decoder: Decoder | None = None
 
     def __getitem__(self, places: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
@@ -170,7 +170,7 @@ class _Decoding(Dataset):
         self._decoder = self._decoder or Decoder()
         try:
             with scratch_file(len(places) * self._size * self._size * 3) as file:
-                told = list(self._decoder.decode(places, size=self._size, file=file))
+                told = list(self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing))
                 pixels = np.fromfile(file, np.uint8).reshape(len(places), self._size, self._size, 3)
         except (Problem, OSError) as error:
             return None, f"Pictures cannot be decoded: {error}"

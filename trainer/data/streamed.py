@@ -12,7 +12,7 @@ from jaxtyping import Int, UInt8
 
 from trainer.data.problem import DataError
 from trainer.data.workers import processes
-from trainer.pictures import Decoded, Decoder, scratch_file
+from trainer.pictures import Decoded, Decoder, Preprocessing, scratch_file
 
 _AT_ONCE: Final = 256
 _WORTH_A_HELPER: Final = 16
@@ -27,13 +27,23 @@ class StreamedImages:
         size: Side of an image, in pixels.
         why: Why they are not kept, as a part of a sentence.
         digests: Hash of each one's pixels; empty where that is not known.
+        preprocessing: Of the published model that they are for; None for towers of our own.
         dtype: Of the pixels.
     """
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, places: Sequence[str], size: int, why: str, *, digests: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        places: Sequence[str],
+        size: int,
+        why: str,
+        *,
+        digests: Sequence[bytes] = (),
+        preprocessing: Preprocessing | None = None,
+    ) -> None:
         self.places, self.size, self.why, self.digests = places, size, why, digests
+        self.preprocessing = preprocessing
         self._decoders: list[Decoder] = []
         weakref.finalize(self, _close, self._decoders)
 
@@ -85,7 +95,13 @@ class StreamedImages:
 
             def decode(share: int) -> list[Decoded]:
                 first, last = int(bounds[share]), int(bounds[share + 1])
-                told = self._decoders[share].decode(places[first:last], size=self.size, file=file, offset=first * room)
+                told = self._decoders[share].decode(
+                    places[first:last],
+                    size=self.size,
+                    file=file,
+                    offset=first * room,
+                    preprocessing=self.preprocessing,
+                )
                 return list(told)
 
             told = [one for part in threads.map(decode, range(count)) for one in part]

@@ -19,6 +19,7 @@ from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
 from trainer.data.scenes import folder_of
 from trainer.data.splits import fingerprint, parts_of
+from trainer.pictures import Preprocessing
 from trainer.proposal import recognise
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def load_task_data(
     learn: bool = True,
     trained: frozenset[str] = frozenset(),
     progress: Progress,
+    preprocessing: Preprocessing | None = None,
 ) -> TaskData:
     """The pairs to try and those to learn from, decoded at `image_size`.
 
@@ -126,6 +128,7 @@ def load_task_data(
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
         trained: Places of the pairs that the model was trained on, as `trained_places` gives them.
         progress: Told the share done.
+        preprocessing: Of the published model that the images are for; None for towers of our own.
 
     Raises:
         DataError: There is no such data, split or suite, or the split holds pairs that the model was trained on and was
@@ -142,7 +145,13 @@ def load_task_data(
     for sources, whole, limit, at in parted:
         kept = _sampled(sources, limit)
         told = _part(progress, at, at + 0.4)
-        prepared = prepare(kept, size=image_size, cache=workspace_folder / "cache", progress=told)
+        prepared = prepare(
+            kept,
+            size=image_size,
+            cache=workspace_folder / "cache",
+            progress=told,
+            preprocessing=preprocessing,
+        )
         rows = [kept[row] for row in prepared.rows]
         parts.append(
             Part(

@@ -1,7 +1,16 @@
 """Models: two towers into one space, or one of them."""
 
 from trainer.models.blueprint import Blueprint, ModelError
-from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm
+from trainer.models.towers import Architecture, TwoTowers, build, has_batch_norm, preprocessing_of
 from trainer.models.word_vectors import WordVectors
 
-__all__ = ["Architecture", "Blueprint", "ModelError", "TwoTowers", "WordVectors", "build", "has_batch_norm"]
+__all__ = [
+    "Architecture",
+    "Blueprint",
+    "ModelError",
+    "TwoTowers",
+    "WordVectors",
+    "build",
+    "has_batch_norm",
+    "preprocessing_of",
+]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 
+from trainer.pictures.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
 from trainer.problem import Problem
 
 Layout = Literal["open_clip", "cloob_vit"]
@@ -27,12 +28,28 @@ class Blueprint:
         config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`.
         mean: Of each colour channel of the images it was trained on; pixels go from 0 to 1.
         deviation: Likewise.
+        resize_mode: How its library fits a picture into the square, as in `Preprocessing`; None in the runs of older
+            versions, whose pictures were cropped like those for towers of our own, and go on so.
+        interpolation: Likewise.
+        fill_color: Likewise.
     """
 
     layout: Layout
     config: dict[str, Any]
     mean: Colour = OPENAI_DATASET_MEAN
     deviation: Colour = OPENAI_DATASET_STD
+    resize_mode: ResizeMode | None = None
+    interpolation: Interpolation = "bicubic"
+    fill_color: int = 0
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """How it reads a picture; None if that is not known."""
+        if self.resize_mode is None:
+            return None
+        return Preprocessing(
+            self.image_size, self.resize_mode, self.interpolation, self.mean, self.deviation, self.fill_color
+        )
 
     @property
     def image_size(self) -> int:
@@ -68,16 +85,14 @@ class Blueprint:
     def at_size(self, image_size: int) -> Blueprint:
         """The same model for images of another size."""
         key = "vision_cfg" if self.layout == "open_clip" else "image_encoder"
-        changed = self.config | {key: self._image | {"image_size": image_size}}
-        return Blueprint(self.layout, changed, self.mean, self.deviation)
+        return replace(self, config=self.config | {key: self._image | {"image_size": image_size}})
 
     def with_vocabulary(self, size: int) -> Blueprint:
         """The same model for another tokenizer."""
         key = "text_cfg" if self.layout == "open_clip" else "text_encoder"
         own = self.text.get("hf_config")
         more = {"vocab_size": size} if own is None else {"hf_config": own | {"vocab_size": size}}
-        changed = self.config | {key: self.text | more}
-        return Blueprint(self.layout, changed, self.mean, self.deviation)
+        return replace(self, config=self.config | {key: self.text | more})
 
     def to_json(self) -> str:
         """Everything that `from_json` needs."""
@@ -92,7 +107,17 @@ class Blueprint:
         """
         try:
             values = json.loads(text)
-            found = cls(values["layout"], values["config"], tuple(values["mean"]), tuple(values["deviation"]))
+            found = cls(
+                values["layout"],
+                values["config"],
+                tuple(values["mean"]),
+                tuple(values["deviation"]),
+                values.get("resize_mode"),
+                values.get("interpolation", "bicubic"),
+                int(values.get("fill_color", 0)),
+            )
+            if found.resize_mode not in (None, *RESIZE_MODES) or found.interpolation not in INTERPOLATIONS:
+                raise ValueError(f"{found.resize_mode} {found.interpolation}")
             _ = found.embed_dim, found.image_size, found.context_length
         except (ValueError, KeyError, TypeError) as error:
             raise ModelError(f"The sizes of the model cannot be read ({error!r}). Open the model again.") from error

@@ -14,6 +14,7 @@ from trainer import config
 from trainer.models import published
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.word_vectors import WordVectors
+from trainer.pictures import Preprocessing
 
 Which = Literal["both", "image", "words"]
 Architecture = config.TinyTowers | Blueprint
@@ -101,6 +102,11 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
         return TwoTowers(None, WordVectors(vocabulary, model.embed_dim))
     visual = _image_tower(model)
     return TwoTowers(visual, _text_tower(model, vocabulary=vocabulary) if towers == "both" else None)
+
+
+def preprocessing_of(model: Architecture) -> Preprocessing | None:
+    """How a published model reads pictures; None for towers of our own, which take the middle square."""
+    return model.preprocessing if isinstance(model, Blueprint) else None
 
 
 def _pooled(answer: Tensor | tuple[Tensor, ...]) -> Float[Tensor, "n d"]:

@@ -11,6 +11,7 @@ from trainer.pictures.decoder import (
 )
 from trainer.pictures.decoding import FORMATS, SUFFIXES, UnreadableImage, open_image, read_image
 from trainer.pictures.location import Cell, Location, Member, file_of, location
+from trainer.pictures.preprocessing import Preprocessing
 
 __all__ = [
     "FORMATS",
@@ -21,6 +22,7 @@ __all__ = [
     "HelperError",
     "Location",
     "Member",
+    "Preprocessing",
     "UnreadableImage",
     "borrowed",
     "file_of",

@@ -21,6 +21,7 @@ from jaxtyping import UInt8
 
 from trainer.pictures.decoding import UnreadableImage
 from trainer.pictures.location import Location
+from trainer.pictures.preprocessing import Preprocessing
 from trainer.pictures.scratch import scratch_file
 from trainer.problem import Problem
 
@@ -95,6 +96,7 @@ class Decoder:
         offset: int = 0,
         whole: bool = False,
         sync: bool = False,
+        preprocessing: Preprocessing | None = None,
     ) -> Iterator[Decoded]:
         """What became of each picture, in order; its pixels are in the file by then.
 
@@ -109,6 +111,7 @@ class Decoder:
             offset: Of the first picture, in bytes.
             whole: The whole picture at its own shape instead of its middle square.
             sync: The file is on the disk when the last one has been told.
+            preprocessing: As in `read_image`; of its own `size`.
 
         Raises:
             HelperError: No helper can be started.
@@ -117,6 +120,7 @@ class Decoder:
         done, suspect, finished = 0, -1, False
         room = size * size * 3
         fixed = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
+        fixed["preprocessing"] = preprocessing and preprocessing.to_json()
         try:
             while done < len(places):
                 self._ask(fixed | {"places": list(map(_absolute, places[done:])), "offset": offset + done * room})
@@ -308,7 +312,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def read_pictures(
-    places: Sequence[Location | str], size: int
+    places: Sequence[Location | str], size: int, preprocessing: Preprocessing | None = None
 ) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
     """What `read_image` returns of each place, decoded in a helper; black where `Decoded.reason` says why.
 
@@ -317,7 +321,7 @@ def read_pictures(
         OSError: There is no room for the pixels.
     """
     with scratch_file(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
-        told = list(decoder.decode(places, size=size, file=file))
+        told = list(decoder.decode(places, size=size, file=file, preprocessing=preprocessing))
         pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
     return pixels, told
 

@@ -10,6 +10,7 @@ from jaxtyping import Shaped, UInt8
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from trainer.pictures.location import Location, NoFile, location, opened
+from trainer.pictures.preprocessing import Preprocessing
 from trainer.problem import Problem
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -35,17 +36,26 @@ class UnreadableImage(Problem):
     """An image file that cannot be used; the message is the reason, without the path."""
 
 
-def read_image(place: Location | str, size: int, remarks: list[str] | None = None) -> UInt8[np.ndarray, "size size 3"]:
+def read_image(
+    place: Location | str,
+    size: int,
+    remarks: list[str] | None = None,
+    *,
+    preprocessing: Preprocessing | None = None,
+) -> UInt8[np.ndarray, "size size 3"]:
     """The middle square of the first frame, upright, on white where transparent; resized bicubic.
 
     Args:
         place: Where the picture lies.
         size: Side of the result, in pixels.
         remarks: Receives a sentence for everything odd that was put right.
+        preprocessing: Of a published model, which decides about the square, and what comes of the decoded picture.
 
     Raises:
         UnreadableImage: The file is missing, damaged, too large, or no image of a known kind.
     """
+    if preprocessing is not None:
+        return preprocessing.pixels(open_image(place, remarks=remarks))
     image = open_image(place, smallest=size, remarks=remarks)
     side = min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2

@@ -20,6 +20,7 @@ from jaxtyping import UInt8
 from PIL import AvifImagePlugin, Image
 
 from trainer.pictures.decoding import UnreadableImage, open_image, read_image
+from trainer.pictures.preprocessing import Preprocessing
 
 Answer = dict[str, Any]
 
@@ -61,11 +62,12 @@ def _limit(memory: int) -> None:
 def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> None:
     """Answers for each place of the job in order: a reason, or where its pixels stand in the file is filled."""
     alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
+    own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
     try:
         with open(job["file"] or os.devnull, "r+b", buffering=0) as file:
             for number, place in enumerate(job["places"]):
                 alarm(seconds)
-                answer, pixels = _decoded(place, job["size"], whole=job["whole"])
+                answer, pixels = _decoded(place, job["size"], whole=job["whole"], preprocessing=own)
                 if pixels is not None and job["file"]:
                     _put(file, job["offset"] + number * job["size"] ** 2 * 3, pixels)
                 tell(answer)
@@ -77,10 +79,15 @@ def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> No
         tell({"failed": error.errno or 0, "words": error.strerror or str(error)})
 
 
-def _decoded(place: str, size: int, *, whole: bool) -> tuple[Answer, UInt8[np.ndarray, "h w 3"] | None]:
+def _decoded(
+    place: str, size: int, *, whole: bool, preprocessing: Preprocessing | None
+) -> tuple[Answer, UInt8[np.ndarray, "h w 3"] | None]:
     remarks: list[str] = []
     try:
-        pixels = _fitted(place, size, remarks) if whole else read_image(place, size, remarks)
+        if whole:
+            pixels = _fitted(place, size, remarks)
+        else:
+            pixels = read_image(place, size, remarks, preprocessing=preprocessing)
     except UnreadableImage as error:
         return {"reason": str(error)} | ({"starved": True} if isinstance(error.__cause__, MemoryError) else {}), None
     except MemoryError:

@@ -16,7 +16,7 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers
 from trainer.pretrained import downloads
 from trainer.pretrained.claims import check_settings, check_sizes
-from trainer.pretrained.layouts import Layout, Learned, fitting, recognise
+from trainer.pretrained.layouts import Layout, Learned, fitted_as_told, fitting, recognise
 from trainer.pretrained.problem import PretrainedError
 from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
 from trainer.pretrained.text_configs import with_text_sizes
@@ -33,6 +33,7 @@ _HUB_WEIGHTS: Final = (
     "open_clip_pytorch_model.safetensors",
     "open_clip_pytorch_model.bin",
 )
+_PREPROCESSING: Final = ("mean", "std", "resize_mode", "interpolation", "fill_color")
 _LOOKED_AT: Final = 20
 """JSON files beside a file of weights that may be its settings."""
 
@@ -169,7 +170,7 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(name)) or "none"
         raise PretrainedError(f"open_clip has no weights {pretrained!r} of {name}; it has {tags}.")
-    settings = {"model_cfg": sizes, "preprocess_cfg": {key: tag[key] for key in ("mean", "std") if key in tag}}
+    settings = {"model_cfg": sizes, "preprocess_cfg": {key: tag[key] for key in _PREPROCESSING if key in tag}}
     if tag.get("quick_gelu") is not None:
         sizes["quick_gelu"] = bool(tag["quick_gelu"]) or bool(sizes.get("quick_gelu"))
     words = f"{name} from open_clip's {pretrained}"
@@ -228,7 +229,17 @@ def _of_parameters(told: dict[str, str]) -> dict[str, Any] | None:
         sizes["quick_gelu"] = True
     if told.get("force_image_size", "None").isdigit():
         sizes["vision_cfg"]["image_size"] = int(told["force_image_size"])
-    return {"model_cfg": sizes}
+    return {"model_cfg": sizes, "preprocess_cfg": _forced_on_pictures(told)}
+
+
+def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
+    """What the run's own pictures were read with, where its parameters changed that."""
+    found = {name: told.get(f"image_{name}", "None") for name in _PREPROCESSING}
+    forced: dict[str, Any] = {name: value for name, value in found.items() if value != "None"}
+    for name in ("mean", "std"):
+        if name in forced:
+            forced[name] = [part.strip(" [](),") for part in forced[name].split(",")]
+    return forced
 
 
 def _beside(file: Path) -> dict[str, Any] | None:
@@ -256,7 +267,7 @@ def _read(file: Path) -> dict[str, Any]:
 def _sized(settings: dict[str, Any]) -> Blueprint:
     sizes = settings["model_cfg"]
     kept = {name: sizes[name] for name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu") if name in sizes}
-    return Blueprint("open_clip", kept)
+    return Blueprint("open_clip", kept, **fitted_as_told(settings, source="the architecture"))
 
 
 def _expected(settings: dict[str, Any]) -> Learned:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import torch
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor
 
 from trainer.models import Blueprint
+from trainer.pictures.preprocessing import RESIZE_MODES
 from trainer.pretrained.problem import PretrainedError
 
 Kind = Literal["clip", "siglip", "cloob"]
@@ -108,7 +110,9 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
         for name, value in tensors.items()
         if name.startswith(("image_encoder.", "text_encoder."))
     }
-    return Layout(Blueprint("cloob_vit", sizes, **colour), renamed, learned)
+    # As https://github.com/crowsonkb/cloob-training trained them (train.py).
+    blueprint = Blueprint("cloob_vit", sizes, **colour, resize_mode="shortest", interpolation="lanczos")
+    return Layout(blueprint, renamed, learned)
 
 
 def _encoder(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
@@ -127,7 +131,9 @@ def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, sour
     sizes = _from_shapes(renamed, source) if known is None else _general(known)
     inv_tau = float(tensors["logit_inv_tau"].float().exp())
     # Their code uses QuickGELU in every transformer; ModifiedResNet has ReLUs.
-    return Layout(Blueprint("open_clip", sizes | {"quick_gelu": True}), renamed, Learned("cloob", inv_tau))
+    # Pictures are resized and cropped as for CLIP (their src/clip/clip.py).
+    blueprint = Blueprint("open_clip", sizes | {"quick_gelu": True}, **fitted_as_told({}, source=source))
+    return Layout(blueprint, renamed, Learned("cloob", inv_tau))
 
 
 def _general(known: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +176,8 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
         None if scale is None else float(scale.float().reshape(-1)[0].exp()),
         None if bias is None else float(bias.float().reshape(-1)[0]),
     )
-    return Layout(Blueprint("open_clip", _plain(sizes), **_colours(settings)), renamed, learned, remark)
+    blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
+    return Layout(blueprint, renamed, learned, remark)
 
 
 def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
@@ -180,9 +187,57 @@ def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _colours(settings: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    found = settings.get("preprocess_cfg", {})
-    return {own: tuple(map(float, found[its])) for own, its in (("mean", "mean"), ("deviation", "std")) if its in found}
+def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any]:
+    """Colours, and how a picture comes into the square, for a `Blueprint`: open_clip's `preprocess_cfg` and defaults.
+
+    Args:
+        settings: JSON with or without `preprocess_cfg`.
+        source: What the person calls the model.
+
+    Raises:
+        PretrainedError: A value is none that open_clip knows.
+    """
+    told = settings.get("preprocess_cfg") or {}
+    try:
+        # Its library takes "random" for bicubic where nothing is trained.
+        found = {name: told.get(name) or value for name, value in _DEFAULTS.items()}
+        interpolation = "bicubic" if found["interpolation"] == "random" else found["interpolation"]
+        if found["resize_mode"] not in RESIZE_MODES or interpolation not in ("bicubic", "bilinear"):
+            raise ValueError(f"resize_mode {found['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")
+        mean, deviation = (_channels(found[name]) for name in ("mean", "std"))
+        if min(deviation) <= 0:
+            raise ValueError(f"std {deviation}")
+        fill = min(max(int(found["fill_color"]), 0), 255)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PretrainedError(
+            f"The preprocess_cfg of {source} cannot be followed: {error}. Put open_clip's own "
+            "open_clip_config.json of the model there."
+        ) from error
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "resize_mode": found["resize_mode"],
+        "interpolation": interpolation,
+        "fill_color": fill,
+    }
+
+
+_DEFAULTS: Final = {
+    "resize_mode": "shortest",
+    "interpolation": "bicubic",
+    "mean": OPENAI_DATASET_MEAN,
+    "std": OPENAI_DATASET_STD,
+    "fill_color": 0,
+}
+"""Of open_clip's `PreprocessCfg`."""
+
+
+def _channels(value: Any) -> tuple[float, ...]:
+    """Three numbers; one stands for all, as in open_clip."""
+    numbers = tuple(float(each) for each in value) if isinstance(value, list | tuple) else (float(value),) * 3
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{value!r:.60} are no three numbers")
+    return numbers
 
 
 def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""How a published model reads a picture: resized as a whole, then cropped or padded, as open_clip does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+ResizeMode = Literal["shortest", "squash", "longest"]
+Interpolation = Literal["bicubic", "bilinear", "lanczos"]
+
+RESIZE_MODES: Final[tuple[str, ...]] = get_args(ResizeMode)
+INTERPOLATIONS: Final[tuple[str, ...]] = get_args(Interpolation)
+
+_MOST_PIXELS: Final = 64_000_000
+"""Of a picture that is resized as a whole: one a pixel high would take gigabytes by its shorter side."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """The steps between a decoded picture and the pixels of an image tower, which a model was published with.
+
+    Attributes:
+        size: Side of the square, in pixels.
+        resize_mode: "shortest": the shorter side becomes `size` and the middle is cut out; "squash": both sides
+            become `size`; "longest": the longer side becomes `size` and the rest is filled.
+        interpolation: Pillow's filter; with "squash" likewise.
+        mean: Of each channel of pixels between 0 and 1, which the tower subtracts.
+        std: What it divides by then.
+        fill_color: Grey level around a picture with "longest".
+    """
+
+    size: int
+    resize_mode: ResizeMode
+    interpolation: Interpolation
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    fill_color: int = 0
+
+    @property
+    def name(self) -> str:
+        """What its pixels are kept under beside those of another one: colours are subtracted later."""
+        fill = f"-{self.fill_color}" if self.resize_mode == "longest" else ""
+        return f"{self.resize_mode}-{self.interpolation}{fill}"
+
+    def pixels(self, image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
+        """The square of a decoded RGB picture: bit for bit what open_clip's transform makes of it before `ToTensor`.
+
+        Of a picture so long and thin that it cannot be resized as a whole the middle is resized alone, which differs
+        by rounding.
+        """
+        side, resample = self.size, Image.Resampling[self.interpolation.upper()]
+        if self.resize_mode == "squash":
+            return np.array(_resized(image, side, side, resample))
+        width, height = image.size
+        if self.resize_mode == "longest":
+            ratio = max(width / side, height / side)
+            # Python rounds halves to even as open_clip does; Pillow makes nothing of no pixels.
+            within = _resized(image, max(1, round(width / ratio)), max(1, round(height / ratio)), resample)
+            filled = Image.new("RGB", (side, side), (self.fill_color,) * 3)
+            filled.paste(within, ((side - within.width) // 2, (side - within.height) // 2))
+            return np.array(filled)
+        short = min(width, height)
+        wide, high = (side if length == short else int(side * length / short) for length in (width, height))
+        if wide * high > _MOST_PIXELS:
+            return np.array(image.resize((side, side), resample, _middle(image)))
+        left, top = round((wide - side) / 2.0), round((high - side) / 2.0)
+        return np.array(_resized(image, wide, high, resample).crop((left, top, left + side, top + side)))
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` takes, in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Preprocessing:
+        """The preprocessing that `to_json` told."""
+        return cls(**{**values, "mean": tuple(values["mean"]), "std": tuple(values["std"])})
+
+
+def _resized(image: Image.Image, width: int, height: int, resample: Image.Resampling) -> Image.Image:
+    return image if image.size == (width, height) else image.resize((width, height), resample)
+
+
+def _middle(image: Image.Image) -> tuple[float, float, float, float]:
+    side = min(image.size)
+    left, top = (image.width - side) / 2, (image.height - side) / 2
+    return left, top, left + side, top + side
