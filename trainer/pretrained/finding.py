@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from torch import Tensor
 
 from trainer import config, foreign
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.models import Architecture, Blueprint, ModelError, TwoTowers
+from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
 from trainer.pretrained import downloads
 from trainer.pretrained.claims import check_settings, check_sizes
-from trainer.pretrained.layouts import Layout, Learned, fitted_as_told, fitting, recognise
+from trainer.pretrained.layouts import Layout, Learned, fitted_as_told, fitting, recognise, same_shapes
 from trainer.pretrained.problem import PretrainedError
 from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
 from trainer.pretrained.text_configs import with_text_sizes
@@ -66,6 +67,8 @@ class _Place:
     words: str
     folder: Path | None = None
     repository: str = ""
+    looks_beside: bool = False
+    """Whether JSON beside the file may be its settings: it is nobody's word, so only if it fits the weights."""
 
 
 def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
@@ -85,9 +88,12 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
         layout = Layout(_sized(settings), {}, _expected(settings))
     else:
         progress(0.0, f"Reading {place.file.name}")
+        tensors = read_weights(place.file)
+        if place.looks_beside:
+            place = _with_fitting_settings(place, tensors)
         if place.settings is not None:
             check_settings(place.settings, source=place.words)
-        layout = recognise(read_weights(place.file), place.settings, source=place.file.name)
+        layout = recognise(tensors, place.settings, source=place.file.name)
     blueprint = layout.blueprint
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
@@ -147,7 +153,7 @@ def _place(choice: config.OpenClip, cache: Path, progress: Progress) -> _Place:
     if path.is_dir():
         return _of_folder(path) if (path / SETTINGS).is_file() else _of_run(path)
     if path.suffix.lower() in WEIGHTS:
-        return _Place(_beside(path), path, str(path), path.parent)
+        return _Place(None, path, str(path), path.parent, looks_beside=True)
     return _of_architecture(name, choice.pretrained.strip(), cache, progress)
 
 
@@ -242,16 +248,52 @@ def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
     return forced
 
 
-def _beside(file: Path) -> dict[str, Any] | None:
-    """Settings in a JSON file beside the weights: of the same name, the hub's, or the only one that looks like it."""
-    candidates = [file.with_suffix(".json"), file.parent / SETTINGS, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]
-    for candidate in candidates:
-        if candidate.is_file() and candidate.stat().st_size < 1 << 20:
-            settings = _read(candidate)
-            known = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
-            if isinstance(settings, dict) and known & settings.keys():
-                return settings
-    return None
+def _with_fitting_settings(place: _Place, tensors: dict[str, Tensor]) -> _Place:
+    """The place with the settings of a JSON file beside the weights, the first that fits; without any if none does."""
+    file = place.file
+    assert file is not None
+    named = (file.with_suffix(".json"), file.parent / SETTINGS)
+    unfitting = []
+    for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
+        if settings := _settings_in(candidate):
+            if _fit(settings, tensors, likely=candidate in named):
+                return replace(place, settings=settings, words=f"{file} with the settings of {candidate.name}")
+            unfitting.append(candidate.name)
+    if not unfitting:
+        return place
+    return replace(place, words=f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors")
+
+
+def _settings_in(file: Path) -> dict[str, Any] | None:
+    """What the file says about a model; None if it is missing, cannot be read, or is about something else."""
+    try:
+        settings = json.loads(foreign.read_text(file, 1 << 20))
+    except (OSError, ValueError, RecursionError):
+        return None
+    known = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
+    return settings if isinstance(settings, dict) and known & settings.keys() else None
+
+
+def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) -> bool:
+    """Whether the towers that the settings tell of have the shapes of these weights.
+
+    Args:
+        settings: JSON of others.
+        tensors: Of the file beside it.
+        likely: The answer for towers whose shapes are not known before they are built.
+    """
+    try:
+        check_settings(settings, source="it")
+        layout = recognise(tensors, settings, source="it")
+        if layout.blueprint.text.get("hf_model_name"):
+            return likely
+        with torch.device("meta"):
+            wanted = build(layout.blueprint, vocabulary=layout.blueprint.vocabulary).state_dict()
+    except (ModelError, NotImplementedError, RuntimeError):  # a tower of timm that asks for values while it is built
+        return likely
+    except (PretrainedError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, AssertionError):
+        return False
+    return same_shapes(layout.weights, wanted)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+import open_clip
 import torch
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor
@@ -97,11 +98,18 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     words, places = tensors["text_encoder.embed.weight"], tensors["text_encoder.pos_embed.weight"]
     text |= {"vocab_size": len(words), "text_size": len(places)}
     sizes = {"d_embed": len(tensors["image_encoder.proj.weight"]), "image_encoder": image, "text_encoder": text}
+    if known and any(
+        known[name].get(key, value) != value
+        for name in _ENCODERS
+        for key, value in sizes[name].items()
+        if key != _HEADS
+    ):
+        raise PretrainedError("The settings beside the weights are those of another CLOOB. Put the right ones there.")
     learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
     colour: dict[str, Any] = {}
     if known:
-        for name in ("image_encoder", "text_encoder"):
-            sizes[name]["n_heads"] = int(known[name].get("n_heads", sizes[name]["n_heads"]))
+        for name in _ENCODERS:
+            sizes[name][_HEADS] = int(known[name].get(_HEADS, sizes[name][_HEADS]))
         learned = Learned("cloob", float(known.get("inv_tau", 30.0)), None, float(known.get("scale_hopfield", 15.0)))
         normal = known["image_encoder"].get("normalize", {})
         colour = {own: tuple(normal[its]) for own, its in (("mean", "mean"), ("deviation", "std")) if its in normal}
@@ -113,6 +121,10 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     # As https://github.com/crowsonkb/cloob-training trained them (train.py).
     blueprint = Blueprint("cloob_vit", sizes, **colour, resize_mode="shortest", interpolation="lanczos")
     return Layout(blueprint, renamed, learned)
+
+
+_ENCODERS: Final = ("image_encoder", "text_encoder")
+_HEADS: Final = "n_heads"
 
 
 def _encoder(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
@@ -167,8 +179,9 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
     remark = ""
     if not {"embed_dim", "vision_cfg", "text_cfg"} <= sizes.keys():
         sizes = _from_shapes(renamed, source)
-        remark = "Its sizes were read off its tensors; whether it has QuickGELU they do not tell, so GELU is taken. "
-        remark += "If it is one of OpenAI's, name it as open_clip does: model.name = ViT-B-32-quickgelu."
+        remark = "Its sizes were read off its tensors; whether it has QuickGELU they do not tell, so GELU is taken."
+        if name := _with_quick_gelu(sizes):
+            remark += f" If it is one of OpenAI's, name it as open_clip does: model.name = {name}."
     scale = tensors.get("logit_scale")
     bias = tensors.get("logit_bias")
     learned = Learned(
@@ -178,6 +191,20 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
     )
     blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
     return Layout(blueprint, renamed, learned, remark)
+
+
+def _with_quick_gelu(sizes: dict[str, Any]) -> str:
+    """What open_clip calls the model of these sizes that has QuickGELU; empty if there is none."""
+    for name in open_clip.list_models():
+        if name.endswith("-quickgelu"):
+            known = open_clip.get_model_config(name)
+            parts = ((known["vision_cfg"], sizes["vision_cfg"]), (known["text_cfg"], sizes["text_cfg"]))
+            if all(its.get(key) == own.get(key) for its, own in parts for key in _TELLING):
+                return name
+    return ""
+
+
+_TELLING: Final = ("image_size", "layers", "width", "patch_size", "context_length", "vocab_size")
 
 
 def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
@@ -304,23 +331,38 @@ def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source:
             if name.endswith("num_batches_tracked"):
                 fitted[name] = like
                 continue
-            raise PretrainedError(f"{source} lacks the tensor {name} of its model. It is incomplete; get it again.")
+            raise PretrainedError(
+                f"{source} lacks the tensor {name} of its model: it is incomplete, or its settings are those of "
+                "another model. Get it again, or put the right settings there."
+            )
         value = weights[name].to(torch.float32) if weights[name].is_floating_point() else weights[name]
         if value.shape != like.shape and name in _GRIDS and value.ndim == 2 and value.shape[1] == like.shape[1]:
             value = _regridded(value, len(like))
         if value.shape != like.shape:
             raise PretrainedError(
                 f"In {source} the tensor {name} is {tuple(value.shape)}, and the model wants {tuple(like.shape)}: "
-                "it is another architecture. Name the right one in model.name."
+                "it is another architecture, or its settings are those of another. Name the right one in model.name, "
+                "or put the right settings there."
             )
         fitted[name] = value
-    unused = [name for name in weights if name not in wanted and not any(part in name for part in _IGNORED)]
+    unused = _unused(weights, wanted)
     if len(unused) > len(wanted) // 2:
         raise PretrainedError(
             f"{source} has {len(unused):,} tensors more than its model wants, {unused[0]} for one: it is another "
             "architecture. Name the right one in model.name."
         )
     return fitted
+
+
+def same_shapes(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> bool:
+    """Whether some towers want exactly these weights, at this size of images."""
+    shapes = {name: like.shape for name, like in wanted.items() if not name.endswith("num_batches_tracked")}
+    there = all(name in weights and weights[name].shape == shape for name, shape in shapes.items())
+    return there and not _unused(weights, wanted)
+
+
+def _unused(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in weights if name not in wanted and not any(part in name for part in _IGNORED)]
 
 
 _GRIDS: Final = ("visual.positional_embedding", "visual.attnpool.positional_embedding", "visual.pos_embed.weight")
