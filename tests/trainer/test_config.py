@@ -139,6 +139,15 @@ def test_what_is_wrong_is_said_in_a_sentence(text, said):
             {"objective": config.Word2Vec(), "optimiser": config.Optimiser(micro_batch=16)},
             r"optimiser\.micro_batch 16 is of no use",
         ),
+        (
+            {"objective": config.Byol(), "optimiser": config.Optimiser(micro_batch=16)},
+            r"optimiser\.micro_batch 16 would change the gradient of BYOL",
+        ),
+        (
+            {"optimiser": config.Optimiser(batch_size=129, micro_batch=16)},
+            r"optimiser\.micro_batch 16 leaves a part of one row .* choose 17\.",
+        ),
+        ({"optimiser": config.Optimiser(batch_size=3, micro_batch=2)}, r"micro_batch 2 leaves .* choose 0\."),
     ],
 )
 def test_choices_that_contradict_each_other_are_refused(changes, said):

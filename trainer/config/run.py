@@ -52,7 +52,8 @@ class Optimiser:
         0,
         "Micro-batch",
         "Pairs embedded at a time, for batches larger than memory; 0: all at once. Gradients stay those of the whole "
-        "batch, unless the tower has batch norms (ResNet): these then see the micro-batch only.",
+        "batch, unless the tower has batch norms (ResNet): these then see the micro-batch only. Not for SimSiam and "
+        "BYOL, whose heads have batch norms.",
         low=0,
         high=65_536,
         unit="pairs",

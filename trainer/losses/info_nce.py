@@ -46,7 +46,7 @@ def info_nce_one_way(
 ) -> Float[Tensor, ""]:
     """Mean over anchors of the cross-entropy of finding their match among the samples.
 
-    Equation 1 of Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,
+    Equation 4 of Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,
     https://arxiv.org/abs/1807.03748
 
     Args:

@@ -21,7 +21,11 @@ _rounded: ContextVar[bool] = ContextVar("rounded", default=False)
 def full_precision(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """`loss` with autocast off and half-precision tensors widened to float32; float64 stays float64.
 
-    Computed in bfloat16 the gradient of CLOOB is wrong by 8 %, in float16 by 4 %, in float32 by 2e-6.
+    Of spread embeddings, computed in bfloat16 the gradient of CLOOB is wrong by 8 %, in float16 by 4 %, in float32 by
+    2e-6. Where both modalities are narrow cones, float32 ends: retrievals are nearly equal, and the tangential part of
+    the gradient is what is left of their difference. Of 128 pairs, d 64, at a mean cosine of .918 it is wrong by some
+    9e-5, at .990 by 2 to 6 %, at .9975 by as much as it is long, which is below Adam's epsilon by then. CLIP's is wrong
+    by at most 3e-6 in the same cones.
     """
 
     @wraps(loss)

@@ -58,8 +58,10 @@ def concentration(
 ) -> Float[Tensor, " clusters"]:
     """The density estimate phi of each cluster: small where many points lie close, mean tau over the clusters.
 
-    `sum d / (n ln(n + smoothing))`; clusters of fewer than two points get the largest estimate, all are clipped
-    to their 10th and 90th percentile and scaled to mean `tau`. Li et al. 2021, equation 12 and appendix.
+    `sum d / (n ln(n + smoothing))`; clusters of fewer than two points get the largest estimate of the others, all are
+    clipped to their 10th and 90th percentile and scaled to mean `tau`, as in https://github.com/salesforce/PCL.
+    Li et al. 2021, equation 12 and appendix. There a cluster of equal points can have 0, by which the loss divides;
+    here each has at least a hundredth of the largest, and `tau` where all are 0.
 
     Args:
         distance: Euclidean distance of each point to its centroid.
@@ -70,8 +72,13 @@ def concentration(
     """
     count = torch.bincount(assignment, minlength=clusters)
     total = torch.zeros(clusters, dtype=distance.dtype, device=distance.device).index_add(0, assignment, distance)
-    phi = total / count.clamp(min=1) / (count + smoothing).log()
+    phi = total / count.clamp(min=1) / (count + smoothing).to(distance.dtype).log()
+    phi = torch.where(count > 1, phi, 0.0)
     phi = torch.where(count > 1, phi, phi.max())
     low, high = torch.quantile(phi, torch.tensor([0.1, 0.9], dtype=phi.dtype, device=phi.device))
     phi = phi.clamp(low, high)
+    most = phi.max()
+    if most <= 0:
+        return torch.full_like(phi, tau)
+    phi = phi.clamp(min=0.01 * most)
     return tau * phi / phi.mean()

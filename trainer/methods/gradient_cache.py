@@ -32,7 +32,8 @@ def backward(
         batch: All pairs that are compared with each other.
         autocast: Context of the forward passes.
         micro_batch: Pairs embedded at a time, each twice; 0: all at once. Loss and gradient are the same either
-            way, unless the towers have batch norms, which see the micro-batch only.
+            way, unless the towers or the heads of the objective (SimSiam, BYOL) have batch norms, which see the
+            micro-batch only.
     """
     if not micro_batch or micro_batch >= len(_first(batch)):
         with autocast():

@@ -175,6 +175,6 @@ class SigLipPairs(ImageText):
                 self.bias.fill_(bias)
 
     def after_step(self) -> None:
-        """The scale stays below its clamp."""
+        """The scale stays between 1 and its clamp, as open_clip holds it."""
         with torch.no_grad():
-            self.log_scale.clamp_(max=self._log_most)
+            self.log_scale.clamp_(0.0, self._log_most)

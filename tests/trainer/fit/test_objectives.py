@@ -246,6 +246,10 @@ BAD = {
     "objective=dhn_nce objective.beta_image=-1": "too small: choose at least 0",
     "objective=byol objective.momentum=1": "too large: choose at most 0.99999",
     "objective=word2vec optimiser.micro_batch=16": "choose 0 and a smaller batch",
+    "objective=simsiam optimiser.micro_batch=16": "would change the gradient of SimSiam",
+    "objective=byol optimiser.micro_batch=16": "would change the gradient of BYOL",
+    "optimiser.batch_size=24 optimiser.micro_batch=23": "leaves a part of one row of optimiser.batch_size 24",
+    "optimiser.micro_batch=1": "choose 2.",
     "objective=word2vec objective.subsample=-1": "too small: choose at least 0",
 }
 

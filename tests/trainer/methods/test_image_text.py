@@ -38,6 +38,15 @@ def test_the_learned_temperature_is_clamped_after_a_step():
     assert method.inv_tau == pytest.approx(50.0)
 
 
+def test_the_scale_of_siglip_stays_at_least_1_as_in_open_clip():
+    method = build(config.SigLip(inv_tau_max=50.0))
+    for before, after in ((0.2, 1.0), (80.0, 50.0), (7.0, 7.0)):
+        with torch.no_grad():
+            method.log_scale.fill_(math.log(before))
+        method.after_step()
+        assert method.inv_tau == pytest.approx(after)
+
+
 def test_cloob_has_nothing_to_learn(pairs):
     method = build(config.Cloob(inv_tau=20.0, scale_hopfield=6.0))
     assert list(method.parameters()) == []

@@ -137,7 +137,9 @@ class SigLip(ImageText):
     label: ClassVar[str] = "SigLIP"
     paper: ClassVar[str] = "https://arxiv.org/abs/2303.15343"
 
-    inv_tau: float = option(10.0, "Initial scale", "Factor on the cosine at the first step.", low=0.01, high=100.0)
+    inv_tau: float = option(
+        10.0, "Initial scale", "Factor on the cosine at the first step; later it is at least 1.", low=0.01, high=100.0
+    )
     inv_tau_max: float = option(
         100.0, "Largest scale", "Clamp of the learned scale.", low=1.0, high=1000.0, advanced=True
     )
