@@ -119,7 +119,7 @@ class Decoder:
         """
         done, suspect, finished = 0, -1, False
         room = size * size * 3
-        fixed = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
+        fixed: dict[str, Any] = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
         fixed["preprocessing"] = preprocessing and preprocessing.to_json()
         try:
             while done < len(places):

@@ -87,13 +87,14 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
         settings = place.settings or {}
         layout = Layout(_sized(settings), {}, _expected(settings))
     else:
-        progress(0.0, f"Reading {place.file.name}")
+        name = place.file.name
+        progress(0.0, f"Reading {name}")
         tensors = read_weights(place.file)
         if place.looks_beside:
-            place = _with_fitting_settings(place, tensors)
+            place = _with_fitting_settings(place, place.file, tensors)
         if place.settings is not None:
             check_settings(place.settings, source=place.words)
-        layout = recognise(tensors, place.settings, source=place.file.name)
+        layout = recognise(tensors, place.settings, source=name)
     blueprint = layout.blueprint
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
@@ -248,10 +249,8 @@ def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
     return forced
 
 
-def _with_fitting_settings(place: _Place, tensors: dict[str, Tensor]) -> _Place:
+def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
     """The place with the settings of a JSON file beside the weights, the first that fits; without any if none does."""
-    file = place.file
-    assert file is not None
     named = (file.with_suffix(".json"), file.parent / SETTINGS)
     unfitting = []
     for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):

@@ -97,13 +97,10 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     image |= {"patch_size": patches.shape[2], "input_channels": patches.shape[1], "image_size": side * patches.shape[2]}
     words, places = tensors["text_encoder.embed.weight"], tensors["text_encoder.pos_embed.weight"]
     text |= {"vocab_size": len(words), "text_size": len(places)}
-    sizes = {"d_embed": len(tensors["image_encoder.proj.weight"]), "image_encoder": image, "text_encoder": text}
-    if known and any(
-        known[name].get(key, value) != value
-        for name in _ENCODERS
-        for key, value in sizes[name].items()
-        if key != _HEADS
-    ):
+    sizes: dict[str, Any] = {"d_embed": len(tensors["image_encoder.proj.weight"])}
+    sizes |= {"image_encoder": image, "text_encoder": text}
+    shapes = {(name, key): value for name in _ENCODERS for key, value in sizes[name].items() if key != _HEADS}
+    if known and any(known[name].get(key, value) != value for (name, key), value in shapes.items()):
         raise PretrainedError("The settings beside the weights are those of another CLOOB. Put the right ones there.")
     learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
     colour: dict[str, Any] = {}
