@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import sys
+
+# Before anything else is imported: `python -m` puts the current folder first on the path, and whatever lies there
+# (a `json.py` in a folder of data) would be run instead of Python's own. Processes started from here inherit it.
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+try:
+    _HERE = os.path.realpath(".")
+except OSError:  # the folder is gone
+    _HERE = ""
+if _HERE != _ROOT:
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
+os.environ["PYTHONSAFEPATH"] = "1"
+
+import argparse
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QProcess, Signal
+
+from explorer.asker.child import keep_safe
+from trainer import programs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -45,7 +47,7 @@ class Exporter(QObject):
         workspace: Path,
         parent: QObject | None = None,
         *,
-        program: Sequence[str] = (sys.executable, "-m", "trainer"),
+        program: Sequence[str] = tuple(programs.python("-m", "trainer")),
     ) -> None:
         """Starts nothing yet; `program` is run instead of `trainer` by tests."""
         super().__init__(parent)
@@ -64,7 +66,8 @@ class Exporter(QObject):
         drawing.told.connect(self._take)
         drawing.said.connect(self.progressed)
         self._running.append(drawing)
-        arguments = [*command, "--workspace", str(self._workspace), "--out", str(file)]
+        arguments = [*command, "--workspace", str(self._workspace), "--out", str(file.absolute())]
+        keep_safe(drawing)
         drawing.start(self._program[0], [*self._program[1:], *arguments])
         self.started.emit(export)
         return export

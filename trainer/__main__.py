@@ -5,11 +5,24 @@ A command is a module with `GROUP`, `HELP`, `add_arguments` and `run`; one that 
 
 from __future__ import annotations
 
+import os
+import sys
+
+# Before anything else is imported: `python -m` puts the current folder first on the path, and whatever lies there
+# (a `json.py` in a folder of data) would be run instead of Python's own. Processes started from here inherit it.
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+try:
+    _HERE = os.path.realpath(".")
+except OSError:  # the folder is gone
+    _HERE = ""
+if _HERE != _ROOT:
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
+os.environ["PYTHONSAFEPATH"] = "1"
+
 import argparse
 import importlib
 import pkgutil
 import signal
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Final

@@ -6,12 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import IO, Any, Final
 
+from trainer import programs
 from trainer.problem import Problem
 from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.life import Identity, identity
@@ -47,7 +47,7 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
     row = workspace.run(run)
     if workspace.is_alive(run) or not workspace.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
-    command = [sys.executable, *_words(workspace, run)]
+    command = programs.python(*_words(workspace, run))
     try:
         with (row.folder / "log.txt").open("ab") as log:
             process = _spawn(command, log, **_sight(slot))
@@ -241,8 +241,9 @@ def _sight(slot: str) -> dict[str, dict[str, str]]:
 
 
 def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"} | (more or {})
-    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment}
+    environment = programs.environment({"PYTHONUNBUFFERED": "1"} | (more or {}))
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    options |= {"env": environment, "cwd": programs.NEUTRAL}
     if os.name != "nt":
         return subprocess.Popen(command, start_new_session=True, **options)
     flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import math
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from trainer import gauges, launch
+from trainer import gauges, launch, programs
 from trainer.problem import Problem
 from trainer.store import ENDED, DatabaseBusy, RunRow, Workspace
 from trainer.store.life import AliveLock, is_held
@@ -226,7 +225,7 @@ def is_kept_going(workspace: Workspace) -> bool:
 def keep_going_detached(workspace: Workspace) -> int:
     """The number of a new process that runs the queue and ends with it; its words go to `queue.txt`."""
     workspace.check_mine()
-    command = [sys.executable, "-m", "trainer", "queue", "run", "--workspace", str(workspace.folder)]
+    command = programs.python("-m", "trainer", "queue", "run", "--workspace", str(workspace.folder))
     return launch.detach(command, workspace.folder / "queue.txt")
 
 

@@ -7,7 +7,6 @@ if a process dies, its questions fail with a sentence, it is started again, and 
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.asker.answer_process import AnswerProcess, Pending, State
 from explorer.asker.long_questions import LongQuestions
+from trainer import programs
 from trainer.messages import Failure, Project, Question, WarmUp, is_long
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Asker(QObject):
             program: Run instead of `trainer answer`, by tests.
         """
         super().__init__(parent)
-        command = program or [sys.executable, "-m", "trainer", "answer", "--workspace", str(workspace.folder)]
+        command = program or programs.python("-m", "trainer", "answer", "--workspace", str(workspace.folder))
         self._numbers = itertools.count(1)
         self._kind_of: dict[int, Kind] = {}
         self._warm_runs: tuple[int, ...] = ()

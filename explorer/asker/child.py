@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import shiboken6
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Slot
+
+from trainer import programs
 
 
 class Listener(Protocol):
@@ -28,6 +30,15 @@ class Listener(Protocol):
         """It has ended."""
 
 
+def keep_safe(process: QProcess, more: Mapping[str, str] | None = None) -> None:
+    """Gives a process that has not been started the environment and folder that `trainer.programs` gives to all."""
+    environment = QProcessEnvironment()
+    for name, value in programs.environment(more).items():
+        environment.insert(name, value)
+    process.setProcessEnvironment(environment)
+    process.setWorkingDirectory(programs.NEUTRAL)
+
+
 class Child(QProcess):
     """A process that tells its parent what becomes of it, as long as both are there.
 
@@ -39,9 +50,7 @@ class Child(QProcess):
     def __init__(self, command: Sequence[str], parent: QObject) -> None:
         """Starts nothing yet; `parent` is a `Listener`."""
         super().__init__(parent)
-        environment = QProcessEnvironment.systemEnvironment()
-        environment.insert("PYTHONFAULTHANDLER", "1")
-        self.setProcessEnvironment(environment)
+        keep_safe(self, {"PYTHONFAULTHANDLER": "1"})
         self.setProgram(command[0])
         self.setArguments(list(command[1:]))
         self.started.connect(self._begin)

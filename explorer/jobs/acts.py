@@ -32,7 +32,7 @@ def free_name(name: str, taken: set[str]) -> str:
 def create_and_launch(workspace: Workspace, run: config.Run, preset: str) -> int:
     """Makes a run and starts its trainer; its number."""
     config.check(run)
-    created = workspace.create_run(run, preset=preset)
+    created = workspace.create_run(_placed(run), preset=preset)
     launch.start_detached(workspace, created)
     return created
 
@@ -71,10 +71,17 @@ def enqueue(
 ) -> int:
     """Puts new runs into the queue; the first one's number."""
     first, *_others = [
-        workspace.create_run(run, status="queued", preset=preset, parent=parent, priority=priority, after=after)
+        workspace.create_run(
+            _placed(run), status="queued", preset=preset, parent=parent, priority=priority, after=after
+        )
         for run in runs
     ]
     return first
+
+
+def _placed(run: config.Run) -> config.Run:
+    """The run with absolute paths: its trainer works in another folder."""
+    return dataclasses.replace(run, data=config.absolute(run.data))
 
 
 def resume(workspace: Workspace, run: int) -> int:

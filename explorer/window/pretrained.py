@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +27,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.background import Background
 from explorer.window.drops import WEIGHTS, is_data
+from trainer import programs
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -267,7 +266,8 @@ def start_opening(workspace: Path, words: list[str]) -> int:
     Raises:
         OpenError: It cannot be opened; the sentence is the trainer's.
     """
-    command = [sys.executable, "-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace)]
+    words = [programs.typed_path(word) for word in words]
+    command = programs.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
     try:
         ended = subprocess.run(
             command,
@@ -275,7 +275,8 @@ def start_opening(workspace: Path, words: list[str]) -> int:
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
-            env=os.environ | {"PYTHONUTF8": "1"},
+            env=programs.environment({"PYTHONUTF8": "1"}),
+            cwd=programs.NEUTRAL,
         )
     except subprocess.TimeoutExpired as error:
         raise OpenError(f"The model was not read within {PATIENCE_S} s. Is its disk there and quick?") from error

@@ -63,7 +63,7 @@ def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> 
     steps = [2_000]
 
     def spawn(command: list[str], log: object) -> subprocess.Popen:
-        words = [sys.executable, "-c", TRAINER, command[4], command[6], str(steps[0])]
+        words = [sys.executable, "-c", TRAINER, command[5], command[7], str(steps[0])]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
         started.append(process)

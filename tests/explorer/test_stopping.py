@@ -83,7 +83,7 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
     started: list[subprocess.Popen] = []
 
     def spawn(command: list[str], log: object, more: object = None) -> subprocess.Popen:
-        words = [sys.executable, "-c", TRAINER, command[4], command[6]]
+        words = [sys.executable, "-c", TRAINER, command[5], command[7]]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
         started.append(process)

@@ -67,7 +67,7 @@ class Scene:
 def scene(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     spawn = launch._spawn
     monkeypatch.setattr(
-        launch, "_spawn", lambda words, log, more=None: spawn([sys.executable, FAKE, words[4], words[6]], log, more)
+        launch, "_spawn", lambda words, log, more=None: spawn([sys.executable, FAKE, words[5], words[7]], log, more)
     )
     workspace, background = Workspace(tmp_path / "space"), Background()
     jobs = Jobs(workspace, background, QUndoStack())

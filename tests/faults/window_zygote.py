@@ -83,7 +83,7 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
     os.setsid()
     spawn = launch._spawn
     launch._spawn = lambda command, log, more=None: spawn(
-        [sys.executable, str(FAKE), command[4], command[6]], log, more
+        [sys.executable, str(FAKE), command[5], command[7]], log, more
     )
     set_trap(point)
     begin = Window._begin

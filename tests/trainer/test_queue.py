@@ -135,7 +135,7 @@ class Process:
     pid = {pid}
     def wait(self): time.sleep(60)
 def spawn(command, log, more=None):
-    print("started", command[4], flush=True)
+    print("started", command[5], flush=True)
     return Process()
 launch._spawn = spawn
 workspace = Workspace(Path(sys.argv[1]))

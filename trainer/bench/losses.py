@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -19,8 +18,9 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
+
+from trainer import programs
 
 OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
 FORMS: Final = {"clip": ("dense", "tiled"), "open_clip": ("dense",)}
@@ -85,12 +85,10 @@ def _in_own_process(objective: str, form: str, pairs: int, dimension: int, devic
     if form == "dense" and needed > 0.6 * free:
         note = f"not run: needs about {needed / 2**30:.0f} GiB, {free / 2**30:.0f} GiB are free"
         return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
-    call = [sys.executable, "-m", "trainer.bench.losses", "--device", device, "--one", objective, form]
+    call = programs.python("-m", "trainer.bench.losses", "--device", device, "--one", objective, form)
     call += ["--pairs", str(pairs), "--dimension", str(dimension)]
-    # The child finds the package wherever it is called from.
-    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    outcome = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    outcome = subprocess.run(call, capture_output=True, text=True, check=False, **kept)
     if outcome.returncode:
         said = outcome.stderr.strip().splitlines()
         note = f"not run: {said[-1] if said else 'ended by the system'}"

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer import programs
 from trainer.problem import Problem
 from trainer.store import write_atomically
 
@@ -234,12 +235,14 @@ def _stem(command: Sequence[str]) -> str:
 
 def _git() -> dict[str, Any] | None:
     source = Path(__file__).resolve().parents[2]
-    if not (source / ".git").exists() or shutil.which("git") is None:
+    git = programs.find("git")
+    if git is None or not (source / ".git").exists():
         return None
 
     def ask(*words: str) -> str:
-        asked = ["git", "-C", str(source), *words]
-        return subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+        asked = [git, "-C", str(source), *words]
+        options = {"timeout": 20, "check": True, "cwd": programs.NEUTRAL, "env": programs.environment()}
+        return subprocess.run(asked, capture_output=True, text=True, **options).stdout.strip()
 
     try:
         return {"commit": ask("rev-parse", "HEAD"), "changed": bool(ask("status", "--porcelain"))}

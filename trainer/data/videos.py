@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from trainer import foreign
+from trainer import foreign, programs
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
@@ -105,4 +105,7 @@ def _frame(program: str, film: Path) -> bytes | str:
 def _run(program: str, film: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     safe = ["-protocol_whitelist", "file", "-format_whitelist", _KINDS, "-max_alloc", str(500_000_000)]
     command = [program, "-hide_banner", "-nostdin", "-threads", "1", *safe, "-i", f"file:{film.absolute()}"]
-    return subprocess.run([*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False)
+    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    return subprocess.run(
+        [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False, **kept
+    )

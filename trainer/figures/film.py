@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, PngImagePlugin
 
+from trainer import programs
 from trainer.figures.files import FigureError
 from trainer.store import write_atomically
 
@@ -57,7 +57,7 @@ def ffmpeg() -> str:
 
         return imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError):
-        found = shutil.which("ffmpeg")
+        found = programs.find("ffmpeg")
     if found is None:
         raise FigureError(_NO_FFMPEG)
     return found
@@ -135,7 +135,9 @@ def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
     line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
-    process = subprocess.Popen([*line, "-f", "mp4", str(draft)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    words = [*line, "-f", "mp4", str(draft.absolute())]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **kept)
     raw = (
         np.ascontiguousarray(frame.pixels[:height, :width]).tobytes()
         for frame in frames

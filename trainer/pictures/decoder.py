@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
+from trainer import programs
 from trainer.pictures.decoding import UnreadableImage
 from trainer.pictures.location import Location
 from trainer.pictures.preprocessing import Preprocessing
@@ -185,14 +186,15 @@ class Decoder:
     def _start(self) -> subprocess.Popen[bytes]:
         # Much later than the watch: it ends a helper whose program has died.
         last_resort = round(2 * _PATIENCE * self._limit_s) + 1
-        command = [sys.executable, "-m", "trainer.pictures.helper", str(self._memory), str(last_resort)]
+        command = programs.python("-m", "trainer.pictures.helper", str(self._memory), str(last_resort))
         with tempfile.TemporaryFile() as words:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=words,
-                env=os.environ | _FEW_THREADS,
+                env=programs.environment(_FEW_THREADS),
+                cwd=programs.NEUTRAL,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
             self._process, self._starting, self._fresh = process, True, True

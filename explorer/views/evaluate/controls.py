@@ -26,6 +26,7 @@ from explorer import theme
 from explorer.selection import Side
 from explorer.settings import Settings
 from explorer.widgets.pickers import Choice, Picker
+from trainer import programs
 from trainer.catalog import prompt_suites
 from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate
@@ -75,7 +76,7 @@ class Controls(QWidget):
         text, split = self.data.currentText().strip(), self.split.currentText().strip()
         return Evaluate(
             runs=tuple(side.run for side in sides),
-            data="" if text == OWN_DATA else text,
+            data="" if text == OWN_DATA else text if text in NAMED else programs.typed_path(text),
             tasks=chosen,
             split="" if split == OWN_SPLIT else split,
             suite=self.suite.key or "",

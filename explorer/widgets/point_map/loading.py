@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from trainer import programs
+
 MODULE: Final = "explorer.widgets.point_map.kernels"
 LONGEST_S: Final = 120
 WITHOUT: Final = "CONTRASTIVE_EXPLORER_WITHOUT_KERNELS"
@@ -63,12 +65,13 @@ def _compile_beside() -> None:
     if getattr(sys, "frozen", False):
         # What is bundled into one program would open another window.
         return
-    command = [sys.executable, "-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()"]
+    command = programs.python("-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()")
     flags = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    path = os.pathsep.join(entry for entry in sys.path if entry)
     # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
     try:
-        subprocess.run(command, timeout=LONGEST_S, env={**os.environ, "PYTHONPATH": path}, check=False, **flags)
+        subprocess.run(
+            command, timeout=LONGEST_S, env=programs.environment(), cwd=programs.NEUTRAL, check=False, **flags
+        )
     except (OSError, subprocess.TimeoutExpired):
         return
 

@@ -16,7 +16,7 @@ from pathlib import Path
 print("arguments", *sys.argv[1:])
 print("leader", os.getsid(0) == os.getpid(), os.environ["PYTHONUNBUFFERED"], sys.stdin.read() == "")
 from trainer.store import RunLog, Workspace
-with RunLog.claim(Workspace(Path(sys.argv[-1])), int(sys.argv[4])) as log:
+with RunLog.claim(Workspace(Path(sys.argv[-1])), int(sys.argv[5])) as log:
     while log.asked() != "stop":
         time.sleep(0.02)
     log.status("stopped")
@@ -58,7 +58,7 @@ def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_
     row = workspace.run(number)
     assert (row.status, row.pid) == ("stopped", None)
     log = (row.folder / "log.txt").read_text().splitlines()
-    assert log[0] == f"arguments -m trainer fit {number} --workspace {workspace.folder}"
+    assert log[0] == f"arguments -P -m trainer fit {number} --workspace {workspace.folder}"
     assert log[1] == "leader True 1 True"
 
 

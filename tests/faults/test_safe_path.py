@@ -1,0 +1,167 @@
+"""Code that lies in the current folder is not run: neither by a command, nor by a process that it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer import programs
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = (
+    *(
+        "json",
+        "random",
+        "torch",
+        "numpy",
+        "sitecustomize",
+        "usercustomize",
+        "argparse",
+        "pkgutil",
+        "signal",
+        "dataclasses",
+    ),
+    *("logging", "PySide6", "PIL", "sqlalchemy", "pyarrow", "matplotlib", "psutil", "platformdirs", "shlex"),
+)
+"""Names of modules that Python, the application or its libraries import after Python itself has started."""
+
+TINY = tuple(
+    word
+    for change in (
+        "device=cpu",
+        "optimiser.epochs=1",
+        "optimiser.batch_size=4",
+        "model.image_size=32",
+        "model.image_width=8",
+    )
+    for word in ("--set", change)
+)
+
+WINDOW = """
+import sys, time
+import explorer.__main__ as program
+from PySide6.QtCore import QTimer
+from explorer.window import Window
+
+begin = Window._begin
+
+def begun(window):
+    def watch():
+        window.rooms.asker.warm_up(projections=True)  # no torch: the quicker of the two
+        state = window.rooms.asker.state("projections")
+        if state in ("warm", "gone") or time.monotonic() > end:
+            print("state", state)
+            window.close()
+    end = time.monotonic() + 60
+    timer = QTimer(window, interval=100, timeout=watch)
+    window.ready.connect(timer.start)
+    begin(window)
+
+Window._begin = begun
+sys.exit(program.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A folder of pictures whose Python files tell in `ran` that they were run."""
+    from PIL import Image
+
+    folder = tmp_path / "from a stranger"
+    folder.mkdir()
+    for name in HOSTILE:
+        words = f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r} + chr(10))\nraise SystemExit('planted')\n"
+        (folder / f"{name}.py").write_text(words)
+    for number in range(12):
+        Image.new("RGB", (32, 32), (20 * number, 10, 200)).save(folder / f"{number}.png")
+        (folder / f"{number}.txt").write_text(f"picture {number}\n")
+    return folder
+
+
+def _run(trap: Path, *words: str, ok: bool = True, module: str = "trainer", **more: str) -> str:
+    """What the command says, started in the trap as `python -m` starts it: the current folder first on the path."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment |= {"PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen", "OMP_NUM_THREADS": "1", **more}
+    start = [sys.executable, "-m", module] if module else [sys.executable, "-P"]
+    ended = subprocess.run(
+        [*start, *words], cwd=trap, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert not (trap.parent / "ran").exists(), (words, (trap.parent / "ran").read_text())
+    assert "planted" not in ended.stdout + ended.stderr
+    assert not ok or ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_trap_works(trap: Path):
+    """Or every test here would pass whatever the application does."""
+    ended = subprocess.run([sys.executable, "-c", "import json"], cwd=trap, capture_output=True, text=True, check=False)
+    assert "planted" in ended.stderr
+    assert "json" in (trap.parent / "ran").read_text()
+
+
+def test_commands_run_no_code_of_the_current_folder(trap: Path):
+    space = ("--workspace", str(trap.parent / "workspace"))
+    assert "12 pairs" in _run(trap, "data", "show", "--data", ".", *space)  # a helper decodes
+    words = ("fit", "--preset", "clip-scenes", "--data", ".", "--name", "in a trap", "--detach", "--json")
+    number = json.loads(_run(trap, *words, *TINY, *space).splitlines()[-1])["id"]
+    deadline = time.monotonic() + 100
+    while True:
+        row = json.loads(_run(trap, "runs", "--json", *space))
+        row = next(one for one in (row["runs"] if isinstance(row, dict) else row) if one["id"] == number)
+        if row["status"] not in ("queued", "starting", "running"):
+            break
+        assert time.monotonic() < deadline, row
+        time.sleep(1)
+    assert row["status"] == "finished", row
+    _run(trap, "doctor", *space, ok=False)
+    _run(trap, "evaluate", "--help")
+    _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
+
+
+@pytest.mark.parametrize("module", ["explorer", "trainer"])
+def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path, module: str):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = "import os, subprocess, sys; os.rmdir('.') if os.name == 'nt' else os.rmdir(os.getcwd());"
+    code += f"sys.exit(subprocess.run([sys.executable, '-P', '-m', '{module}', '--help']).returncode)"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=gone, env=environment, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_window_and_its_processes_run_no_code_of_the_current_folder(trap: Path, tmp_path: Path):
+    space = tmp_path / "workspace"
+    from trainer import config
+    from trainer.store import Workspace
+
+    Workspace(space).create_run(config.Run(name="one"), status="stopped")
+    script = tmp_path / "window.py"
+    script.write_text(WINDOW)
+    said = _run(trap, str(script), "--workspace", str(space), module="")
+    assert "state warm" in said, said
+    _run(trap, "--help", module="explorer")
+
+
+def test_a_child_has_absolute_folders_on_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("", "beside", str(ROOT), "")))
+    made = programs.environment({"MORE": "1"})
+    assert made["PYTHONPATH"].split(os.pathsep) == [str(tmp_path / "beside"), str(ROOT)]
+    assert (made["PYTHONSAFEPATH"], made["MORE"]) == ("1", "1")
+
+
+def test_programs_are_found_by_absolute_folders_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "git").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "git").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "here")
+    for path, found in ((".", None), ("", None), (f".:{tmp_path / 'there'}", str(tmp_path / "there" / "git"))):
+        monkeypatch.setenv("PATH", path)
+        assert programs.find("git") == found
