@@ -24,6 +24,8 @@ from trainer.store.life import AliveLock, is_held
 
 CPU: Final = "cpu"
 POLL_S: Final = 1.0
+MOST: Final = 64
+"""Runs at once on one device."""
 _SETTING: Final = "queue"
 _DECIDING: Final = "queue.lock"
 _RUNNING: Final = "queue-runner.lock"
@@ -66,12 +68,44 @@ class Expected:
 
 
 def slots(workspace: Workspace) -> Slots:
-    """How many runs this workspace trains at once: one on each GPU and one on the processor, unless set."""
-    kept: dict[str, Any] = workspace.setting(_SETTING, {})
+    """How many runs this workspace trains at once: one on each GPU and one on the processor, unless set.
+
+    What is set but makes no sense, no program of ours has written: it counts as not set, and the queue is held.
+    """
+    kept, sound = _settings(workspace)
     there = gauges.gpu_count()
     chosen = kept.get("gpus")
-    gpus = tuple(n for n in chosen if n < there) if chosen is not None else tuple(range(there))
-    return Slots(gpus, int(kept.get("per_gpu", 1)), int(kept.get("cpu", 1)), bool(kept.get("held", False)))
+    gpus = tuple(dict.fromkeys(n for n in chosen if n < there)) if chosen is not None else tuple(range(there))
+    return Slots(gpus, kept.get("per_gpu", 1), kept.get("cpu", 1), kept.get("held", False) or not sound)
+
+
+def _settings(workspace: Workspace) -> tuple[dict[str, Any], bool]:
+    """What of the queue's settings makes sense, and whether all of it does."""
+    try:
+        found = workspace.setting(_SETTING, {})
+    except (TypeError, ValueError, RecursionError):  # no JSON
+        return {}, False
+    if not isinstance(found, dict):
+        return {}, False
+    known = {name: value for name, value in found.items() if name in _SENSIBLE}
+    sound = {name: value for name, value in known.items() if _SENSIBLE[name](value)}
+    return sound, len(sound) == len(known)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MOST
+
+
+def _are_gpus(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(type(n) is int and n >= 0 for n in value))
+
+
+_SENSIBLE: Final[dict[str, Callable[[Any], bool]]] = {
+    "gpus": _are_gpus,
+    "per_gpu": _is_count,
+    "cpu": _is_count,
+    "held": lambda value: isinstance(value, bool),
+}
 
 
 def choose_slots(workspace: Workspace, **values: Any) -> Slots:
@@ -81,14 +115,14 @@ def choose_slots(workspace: Workspace, **values: Any) -> Slots:
         QueueError: A number makes no sense.
     """
     for name in ("per_gpu", "cpu"):
-        if not 0 <= int(values.get(name, 1)) <= 64:
-            raise QueueError(f"{values[name]} runs at once make no sense; choose 0 to 64.")
+        if not 0 <= int(values.get(name, 1)) <= MOST:
+            raise QueueError(f"{values[name]} runs at once make no sense; choose 0 to {MOST}.")
     there = gauges.gpu_count()
     unknown = [number for number in values.get("gpus") or () if not 0 <= number < there]
     if unknown:
         raise QueueError(f"There is no GPU {unknown[0]} here: this computer has {there or 'none'}.")
-    kept: dict[str, Any] = workspace.setting(_SETTING, {})
-    workspace.set_setting(_SETTING, {**kept, **values})
+    kept, sound = _settings(workspace)
+    workspace.set_setting(_SETTING, {**kept, **({} if sound else {"held": True}), **values})
     return slots(workspace)
 
 

@@ -9,6 +9,7 @@ status is in the store, so the next window, or `trainer queue run`, keeps the pr
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from explorer.jobs import acts
 from explorer.jobs.acts import demo_runs, free_name
 from explorer.jobs.alarms import Alarms
 from explorer.jobs.news import News, Seen, news, working
+from explorer.jobs.notice import Notice
 from explorer.jobs.patience import Deaf, Patience
 from explorer.jobs.writing import Undoable, Writes, sentence
 from trainer import catalog, config, launch, queue
@@ -34,6 +36,8 @@ IDLE_POLL_MS: Final = 2000
 RECONCILE_S: Final = 2.0
 STALLED_S: Final = 90.0
 """Without a sign of life for this long, a running trainer is called stalled; it gives one every two seconds."""
+NOTICE_S: Final = 10.0
+"""How long a window shows what waits in the queue before the first of it starts."""
 IDLE_AFTER: Final = 6
 """Polls without news, and without an active run, after which polling slows down."""
 
@@ -59,6 +63,7 @@ class Jobs(QObject):
         went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         deleted: The runs just deleted, so that a banner can offer to undo.
+        starts_soon: How many queued runs start, and in how many seconds; again each second until they do, then 0 runs.
         look_only_changed: Why nothing may train in this workspace; empty once it is the user's own.
         adopted: It has just been made the user's own; how many runs wait in its queue, which is then held.
         failed: A sentence: what could not be done, why, and what to do next.
@@ -73,6 +78,7 @@ class Jobs(QObject):
     deleted = Signal(list)
     alerted = Signal(object, str)
     failed = Signal(str)
+    starts_soon = Signal(int, int)
     look_only_changed = Signal(str)
     adopted = Signal(int)
 
@@ -100,6 +106,8 @@ class Jobs(QObject):
         self._slots = queue.Slots()
         self._look_only = ""
         self._alarms = Alarms()
+        self._notice = Notice(NOTICE_S)
+        self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
 
     @property
@@ -338,6 +346,7 @@ class Jobs(QObject):
         """Stops polling for good; the trainers go on, and what was asked already is still written."""
         self._closed = self._polling = True
         self._timer.stop()
+        self._countdown.stop()
         self._patience.close()
         # The answer of a poll under way would start the next one.
         self._background.forget(self, "poll")
@@ -361,6 +370,7 @@ class Jobs(QObject):
             self._seen,
             active,
             reconcile,
+            self._notice.is_over(now),
             done=self._take,
             failed=self._poll_failed,
             key="poll",
@@ -389,9 +399,27 @@ class Jobs(QObject):
         for row in ended:
             self.run_ended.emit(row)
         # What trains on another computer gives its signs of life there.
+        if not self._notice.begun and found.runs is not None:
+            self._notice.begin(any(row.status == "queued" for row in found.runs), time.monotonic())
+            self._countdown.start()
+        if self._countdown.isActive():
+            self._count_down()
         for run, kind in self._alarms.new(() if self._look_only else self._runs, STALLED_S):
             self.alerted.emit(run, kind)
         self._poll_later()
+
+    def _count_down(self) -> None:
+        """Tells what starts soon; lets it start when it was told long enough."""
+        now = time.monotonic()
+        if self._notice.is_over(now):
+            self._countdown.stop()
+            self.starts_soon.emit(0, 0)
+            self._reconciled_at = float("-inf")
+            if not self._polling:
+                self.poll()
+            return
+        due = [] if self._look_only else queue.due(self._runs, self._slots)
+        self.starts_soon.emit(len(due), math.ceil(self._notice.left(now)))
 
     def is_stalled(self, run: int) -> bool:
         """Whether the run's trainer has given no sign of life for `STALLED_S`, by this window's own clock."""

@@ -44,7 +44,7 @@ def working(run: RunRow) -> bool:
     return run.active and run.status != "queued"
 
 
-def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: bool) -> News:
+def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: bool, may_start: bool = True) -> News:
     """What the store holds that `seen` does not; marks dead runs and starts the next queued one on the way.
 
     Args:
@@ -52,18 +52,19 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
         seen: What the last poll knew.
         active: Runs whose snapshots may have grown.
         reconcile: Whether to compare the rows with the locks of their processes, too.
+        may_start: Whether queued runs may start.
     """
     look_only = workspace.look_only
     if reconcile:
         workspace.reconcile()
-    if reconcile and seen.waiting:
+    if may_start and reconcile and seen.waiting:
         # Also when nothing has changed: another process may have been deciding at the last poll.
         queue.start_due(workspace)
     changes = workspace.changes()
     if changes == seen.changes:
         return News(seen, look_only=look_only)
     runs = tuple(workspace.runs())
-    if any(run.status == "queued" for run in runs) and queue.start_due(workspace):
+    if may_start and any(run.status == "queued" for run in runs) and queue.start_due(workspace):
         runs = tuple(workspace.runs())
     waiting = any(run.status == "queued" for run in runs)
     first = seen.scalar < 0

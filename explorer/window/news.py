@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from explorer.selection import Selection
-    from explorer.widgets.banner import Banner
+    from explorer.widgets.banner import Act, Banner
     from explorer.window.bar import Bar
     from explorer.window.device_monitor import DeviceMonitor
     from explorer.window.rooms import Rooms
@@ -54,6 +54,8 @@ class News(QObject):
         jobs.failed.connect(self._tell_failure)
         jobs.look_only_changed.connect(self._take_look_only)
         jobs.adopted.connect(self._tell_adopted)
+        jobs.starts_soon.connect(status.show_start)
+        status.hold_clicked.connect(self._hold)
         status.look_only_clicked.connect(self._tell_look_only)
         rooms.asker.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
@@ -100,6 +102,14 @@ class News(QObject):
         if active != self._working or before is not None:
             self._working = active
             self._settings.set(WORKING_KEY, active)
+
+    def _hold(self) -> None:
+        jobs = self._rooms.jobs
+        jobs.choose_slots(held=True)
+        go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
+        self._banner.tell(
+            "The queue is held: nothing in it starts.", "Slots in Runs lets it go on.", action=go, tone="warn"
+        )
 
     def _take_look_only(self, why: str) -> None:
         self._status.show_look_only(why)

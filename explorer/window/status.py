@@ -33,11 +33,13 @@ class Status(QStatusBar):
     Signals:
         jobs_clicked: The person wants to see the runs.
         load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
+        hold_clicked: The person wants that nothing in the queue starts.
         look_only_clicked: The person wants to know why the workspace is look only.
     """
 
     jobs_clicked = Signal()
     load_clicked = Signal(object)
+    hold_clicked = Signal()
     look_only_clicked = Signal()
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
@@ -45,6 +47,11 @@ class Status(QStatusBar):
         self.setSizeGripEnabled(False)
         self._slots = [_Job(self) for _ in range(SHOWN)]
         self._more = QLabel()
+        self._start = QLabel(objectName="statusStart")
+        self._hold = QToolButton(objectName="statusHold", accessibleName="Hold the queue")
+        self._hold.setText("Hold")
+        self._hold.setToolTip("Nothing in the queue starts until it is let go on")
+        self._hold.clicked.connect(self.hold_clicked)
         self._exports = QLabel(objectName="statusExports")
         self._load = QToolButton(objectName="statusLoad", accessibleName="Show what keeps this computer busy")
         self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
@@ -62,6 +69,7 @@ class Status(QStatusBar):
         self.show_runs(())
         self.show_exports(0)
         self.show_look_only("")
+        self.show_start(0, 0)
         self.show_model("cold")
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
 
@@ -88,6 +96,12 @@ class Status(QStatusBar):
         """Says how many exports are being drawn."""
         self._exports.setVisible(count > 0)
         self._exports.setText("Drawing an export…" if count == 1 else f"Drawing {count} exports…")
+
+    def show_start(self, runs: int, seconds: int) -> None:
+        """Says how many queued runs start and when, with a button to hold them; nothing for no run."""
+        self._start.setText(f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s")
+        for widget in (self._start, self._hold):
+            widget.setVisible(runs > 0)
 
     def show_look_only(self, why: str) -> None:
         """Says that nothing may train here; an empty `why` takes that back."""
@@ -117,7 +131,7 @@ class Status(QStatusBar):
         row = QHBoxLayout(left)
         row.setContentsMargins(theme.INSIDE, 0, 0, 0)
         row.setSpacing(theme.BETWEEN)
-        for widget in (*self._slots, self._more, self._exports):
+        for widget in (*self._slots, self._more, self._start, self._hold, self._exports):
             row.addWidget(widget)
         row.addStretch(1)
         self.addWidget(left, 1)

@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 from explorer import jobs as jobs_room
 from explorer.background import Background
 from explorer.jobs import Jobs, patience
-from trainer import config, launch
+from trainer import config, launch, queue
 from trainer.store import RunRow, ScalarRow, Workspace
 
 # What every trainer does towards the store, without a model: claim, log, obey, end.
@@ -84,6 +84,7 @@ def background(qapp) -> Iterator[Background]:
 def jobs(workspace: Workspace, background: Background, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     monkeypatch.setattr(jobs_room, "POLL_MS", 100)
     monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 400)
+    monkeypatch.setattr(jobs_room, "NOTICE_S", 0.0)
     made = Jobs(workspace, background, QUndoStack())
     made.watch()
     yield made
@@ -230,6 +231,53 @@ def test_a_queued_run_is_started_by_the_next_window(
     again.watch()
     qtbot.waitUntil(lambda: status_of(again, "CLOOB demo") == "finished", timeout=10_000)
     again.close()
+
+
+def test_what_waits_when_a_window_opens_is_shown_before_it_starts(
+    qtbot: QtBot, workspace: Workspace, background: Background, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "POLL_MS", 20)
+    monkeypatch.setattr(jobs_room, "NOTICE_S", 1_000.0)
+    started: list[Workspace] = []
+    monkeypatch.setattr(queue, "start_due", lambda workspace: started.append(workspace) or [])
+    queue.choose_slots(workspace, cpu=2, gpus=[])
+    for name in ("one", "two", "three"):
+        workspace.create_run(run_called(name), status="queued")
+    told: list[tuple[int, int]] = []
+    made = Jobs(workspace, background, QUndoStack())
+    made.starts_soon.connect(lambda *news: told.append(news))
+    made.watch()
+    qtbot.waitUntil(lambda: bool(told), timeout=8_000)
+    assert told[0] == (2, 1_000)
+    # However often it looks, and whoever queues another one: nothing starts.
+    workspace.create_run(run_called("four"), status="queued")
+    for _ in range(3):
+        made._reconciled_at = float("-inf")
+        with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
+            made.poll()
+    assert started == []
+    made.choose_slots(held=True)
+    qtbot.waitUntil(lambda: told[-1][0] == 0, timeout=8_000)
+    made.choose_slots(held=False)
+    qtbot.waitUntil(lambda: told[-1][0] == 2, timeout=8_000)
+    made._notice._until = time.monotonic()
+    qtbot.waitUntil(lambda: bool(started), timeout=8_000)
+    assert told[-1] == (0, 0)
+    made.close()
+
+
+def test_a_queue_that_was_empty_starts_at_once(
+    qtbot: QtBot, workspace: Workspace, background: Background, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "NOTICE_S", 1_000.0)
+    started: list[Workspace] = []
+    monkeypatch.setattr(queue, "start_due", lambda workspace: started.append(workspace) or [])
+    made = Jobs(workspace, background, QUndoStack())
+    with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
+        made.watch()
+    workspace.create_run(run_called("asked for now"), status="queued")
+    qtbot.waitUntil(lambda: bool(started), timeout=8_000)
+    made.close()
 
 
 def test_stopping_a_queued_run_takes_it_out_of_the_queue(qtbot: QtBot, workspace: Workspace, jobs: Jobs, length):

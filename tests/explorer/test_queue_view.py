@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt
 from PySide6.QtGui import QAction, QCloseEvent, QDragMoveEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer import jobs as jobs_room
@@ -275,6 +275,27 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
         window.close()
         hooks.remove()
         window.deleteLater()
+
+
+def test_the_window_shows_what_starts_soon_and_holds_it(
+    qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_room, "NOTICE_S", 500.0)
+    monkeypatch.setattr(queue, "start_due", lambda _: pytest.fail("a run was started"))
+    queue.choose_slots(workspace, cpu=2, gpus=[], held=False)
+    for name in ("a", "b", "c"):
+        workspace.create_run(config.Run(name=name), status="queued")
+    window = open_window()
+    words, hold = window.findChild(QLabel, "statusStart"), window.findChild(QToolButton, "statusHold")
+    qtbot.waitUntil(words.isVisible, timeout=8_000)
+    assert words.text().startswith("2 runs start in ")
+    qtbot.mouseClick(hold, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not words.isVisible(), timeout=8_000)
+    assert queue.slots(workspace).held
+    assert window.banner.message.text() == "The queue is held: nothing in it starts."
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(words.isVisible, timeout=8_000)
+    assert not queue.slots(workspace).held
 
 
 def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) -> None:

@@ -172,6 +172,47 @@ def test_racing_starters_start_each_run_once_and_never_too_many(workspace, queue
     assert [workspace.run(n).status for n in runs] == ["starting"] * 4 + ["queued"] * 2
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"cpu": 1_000_000},
+        {"cpu": -1},
+        {"cpu": True},
+        {"cpu": 2.5},
+        {"cpu": "3"},
+        {"per_gpu": 65},
+        {"per_gpu": None},
+        {"gpus": 3},
+        {"gpus": ["0"]},
+        {"gpus": [-1]},
+        {"held": "no"},
+        {"held": 0},
+        [],
+        "text",
+        7,
+    ],
+)
+def test_settings_that_make_no_sense_hold_the_queue(workspace, queued, monkeypatch, settings):
+    monkeypatch.setattr(gauges, "gpu_count", lambda: 2)
+    for n in range(3):
+        queued(f"run {n}")
+    workspace.set_setting("queue", settings)
+    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=1, held=True)
+    assert queue.start_due(workspace) == []
+    queue.choose_slots(workspace, cpu=3)
+    assert (queue.slots(workspace).cpu, queue.slots(workspace).held) == (3, True)
+    queue.choose_slots(workspace, held=False)
+    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=3, held=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "NaN}"])
+def test_settings_that_are_no_json_hold_the_queue(workspace, text):
+    workspace._runs.set_setting("queue", text)
+    assert queue.slots(workspace).held
+    queue.choose_slots(workspace, held=False)
+    assert not queue.slots(workspace).held
+
+
 def test_a_run_that_left_the_queue_is_not_started(workspace, queued, monkeypatch):
     run = queued("gone")
     monkeypatch.setattr(queue, "due", lambda runs, room: workspace.unqueue(run) and [(run, "cpu")])

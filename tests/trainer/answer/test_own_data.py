@@ -68,7 +68,9 @@ def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def bare(trained: Workspace, tmp_path: Path) -> Workspace:
     """A copy that may be written to, with nothing evaluated but by training."""
     shutil.copytree(trained.folder, tmp_path / "workspace")
-    return Workspace(tmp_path / "workspace")
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.adopt()
+    return workspace
 
 
 def parts(workspace: Workspace) -> tuple[set[str], set[str]]:
