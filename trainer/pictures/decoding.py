@@ -55,7 +55,7 @@ def read_image(
         UnreadableImage: The file is missing, damaged, too large, or no image of a known kind.
     """
     if preprocessing is not None:
-        return preprocessing.pixels(open_image(place, remarks=remarks))
+        return preprocessing.pixels(open_image(place, remarks=remarks, as_stored=True))
     image = open_image(place, smallest=size, remarks=remarks)
     side = min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2
@@ -63,13 +63,16 @@ def read_image(
     return np.array(image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0))
 
 
-def open_image(place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None) -> Image.Image:
+def open_image(
+    place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None, as_stored: bool = False
+) -> Image.Image:
     """The first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
 
     Args:
         place: Where the picture lies.
         smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
         remarks: Receives a sentence for everything odd that was put right.
+        as_stored: Leave print colours, palettes and grey as they are in the file: somebody converts them later.
 
     Raises:
         UnreadableImage: As `read_image`.
@@ -86,7 +89,10 @@ def open_image(place: Location | str, *, smallest: int = 0, remarks: list[str] |
                 image.draft("RGB", (2 * smallest, 2 * smallest))
             image.load()
             turned = image.getexif().get(_ORIENTATION, 1) in range(2, 9)
-            return _in_rgb(ImageOps.exif_transpose(image) if turned else image)
+            upright = ImageOps.exif_transpose(image) if turned else image
+            if as_stored and not (_is_deep(image) or image.has_transparency_data):
+                return upright.copy()
+            return _in_rgb(upright)
     except UnreadableImage:
         raise
     except FileNotFoundError:
@@ -116,7 +122,7 @@ def _check_size(image: Image.Image) -> None:
 def _oddities(image: Image.Image) -> list[str]:
     """What a viewer might show otherwise, a sentence each."""
     found = []
-    if image.mode.startswith("I") or image.mode == "F":
+    if _is_deep(image):
         depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
         found.append(f"{depth} values are scaled to 8 bits.")
     if image.mode == "CMYK":
@@ -130,9 +136,14 @@ def _oddities(image: Image.Image) -> list[str]:
     return found
 
 
+def _is_deep(image: Image.Image) -> bool:
+    """Whether its values are no bytes."""
+    return image.mode.startswith("I") or image.mode == "F"
+
+
 def _in_rgb(image: Image.Image) -> Image.Image:
     """A new image; besides it and the given one, little memory is taken."""
-    if image.mode.startswith("I") or image.mode == "F":
+    if _is_deep(image):
         limits = _limits(image)
         return _by_bands(image, lambda band: Image.fromarray(_to_bytes(np.asarray(band), *limits)))
     if image.has_transparency_data:

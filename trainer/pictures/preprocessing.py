@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image
+from PIL import Image, ImageOps
 
 ResizeMode = Literal["shortest", "squash", "longest"]
 Interpolation = Literal["bicubic", "bilinear", "lanczos"]
@@ -48,28 +48,32 @@ class Preprocessing:
         return f"{self.resize_mode}-{self.interpolation}{fill}"
 
     def pixels(self, image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
-        """The square of a decoded RGB picture: bit for bit what open_clip's transform makes of it before `ToTensor`.
+        """The square of a decoded picture: bit for bit what open_clip's transform makes of it before `ToTensor`.
 
-        Of a picture so long and thin that it cannot be resized as a whole the middle is resized alone, which differs
-        by rounding.
+        Colours become RGB at the end, as there: print colours and palettes are resized as they are. Of a picture so
+        long and thin that it cannot be resized as a whole the middle is resized alone, which differs by rounding.
         """
         side, resample = self.size, Image.Resampling[self.interpolation.upper()]
         if self.resize_mode == "squash":
-            return np.array(_resized(image, side, side, resample))
+            return _in_rgb(_resized(image, side, side, resample))
         width, height = image.size
         if self.resize_mode == "longest":
             ratio = max(width / side, height / side)
             # Python rounds halves to even as open_clip does; Pillow makes nothing of no pixels.
             within = _resized(image, max(1, round(width / ratio)), max(1, round(height / ratio)), resample)
-            filled = Image.new("RGB", (side, side), (self.fill_color,) * 3)
-            filled.paste(within, ((side - within.width) // 2, (side - within.height) // 2))
-            return np.array(filled)
+            across, down = ((side - length) // 2 for length in within.size)
+            filled = ImageOps.expand(
+                within,
+                (across, down, side - within.width - across, side - within.height - down),
+                self.fill_color if len(within.getbands()) == 1 else (self.fill_color,) * len(within.getbands()),
+            )
+            return _in_rgb(filled)
         short = min(width, height)
         wide, high = (side if length == short else int(side * length / short) for length in (width, height))
         if wide * high > _MOST_PIXELS:
-            return np.array(image.resize((side, side), resample, _middle(image)))
+            return _in_rgb(image.resize((side, side), resample, _middle(image)))
         left, top = round((wide - side) / 2.0), round((high - side) / 2.0)
-        return np.array(_resized(image, wide, high, resample).crop((left, top, left + side, top + side)))
+        return _in_rgb(_resized(image, wide, high, resample).crop((left, top, left + side, top + side)))
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` takes, in types of JSON."""
@@ -83,6 +87,10 @@ class Preprocessing:
 
 def _resized(image: Image.Image, width: int, height: int, resample: Image.Resampling) -> Image.Image:
     return image if image.size == (width, height) else image.resize((width, height), resample)
+
+
+def _in_rgb(image: Image.Image) -> UInt8[np.ndarray, "size size 3"]:
+    return np.array(image.convert("RGB"))
 
 
 def _middle(image: Image.Image) -> tuple[float, float, float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import open_clip
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors.torch import save_file
 from torchvision import transforms
 
@@ -63,6 +63,12 @@ def hub_folder(folder: Path, sizes: dict[str, Any], preprocess: dict[str, Any]) 
     return folder
 
 
+def upright(path: Path) -> Image.Image:
+    """As Pillow reads it for open_clip, but upright, and on white where transparent."""
+    image = Image.open(path)
+    return open_image(str(path)) if image.mode == "RGBA" else ImageOps.exif_transpose(image)
+
+
 def opened(path: Path, folder: Path, *more: str) -> OpenModel:
     data = more or ("--set", "data.train_pairs=64", "--set", "data.heldout_pairs=24")
     data = (*data, "--set", "optimiser.batch_size=8")
@@ -85,7 +91,7 @@ def test_embeddings_are_those_of_open_clip(
     model, transform = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
     wanted, kept = [], []
     for place, path in enumerate(odd_pictures):
-        decoded = open_image(str(path))
+        decoded = upright(path)
         if min(decoded.size) / max(decoded.size) < 1 / 64:  # a side of no pixels, of which open_clip makes nothing
             continue
         wanted.append(model.eval().encode_image(transform(decoded)[None], normalize=True)[0].numpy())
@@ -133,6 +139,7 @@ def test_the_official_cloob_sees_what_its_own_code_gives_it(odd_pictures: list[P
         [
             transforms.Resize(64, interpolation=transforms.InterpolationMode.BICUBIC),
             transforms.CenterCrop(64),
+            transforms.Lambda(lambda image: image.convert("RGB")),
             transforms.ToTensor(),
             transforms.Normalize((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
         ]
@@ -140,7 +147,7 @@ def test_the_official_cloob_sees_what_its_own_code_gives_it(odd_pictures: list[P
     own = Blueprint("open_clip", RESNET, **fitted_as_told({}, source="CLOOB")).preprocessing
     mean, std = (torch.tensor(values)[:, None, None] for values in (own.mean, own.std))
     for path in odd_pictures:
-        decoded = open_image(str(path))
+        decoded = upright(path)
         pixels = torch.from_numpy(own.pixels(decoded)).permute(2, 0, 1).float() / 255
         assert ((pixels - mean) / std).equal(theirs(decoded))
 
