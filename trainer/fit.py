@@ -16,6 +16,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.problem import Problem
+from trainer.provenance import sitting, sittings_of, with_sitting
 from trainer.room import Room, StoppedWaiting
 from trainer.speech import Speech
 from trainer.store import RunLog, Workspace, disk, write_atomically
@@ -179,6 +180,7 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
         fingerprint=pairs.fingerprint,
         left_out=len(splits.report.problems),
+        sittings=with_sitting(sittings_of(log.run.facts), sitting(training.device, step=begun)),
     )
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
     speech.say(

@@ -13,7 +13,6 @@ import platform
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer import programs
 from trainer.problem import Problem
 from trainer.store import write_atomically
 
@@ -123,6 +121,8 @@ def write_bundle(
 
 def environment() -> dict[str, Any]:
     """Python, system, packages that are installed, and the state of the source if it is a checkout."""
+    from trainer.provenance import source_state
+
     packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions() if d.metadata["Name"]}
     return {
         "python": sys.version,
@@ -130,7 +130,7 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "packages": dict(sorted(packages.items(), key=lambda entry: entry[0].lower())),
-        "git": _git(),
+        "git": source_state(),
     }
 
 
@@ -161,6 +161,10 @@ def _fill(
     seeds = {row.name: _copy_run(workspace, row, folder / "runs") for row in rows}
     _write_json(folder / "environment.json", environment())
     head = "#!/bin/sh\n# Add --workspace DIR to each line if the runs are not in the default workspace.\nset -e\n"
+    # Of days or hours, so nobody should start them by drawing figures.
+    head += "# What trains the runs again:\n"
+    for row in rows:
+        head += f"# trainer fit --config {shlex.quote(f'runs/{row.folder.name}/config.toml')}\n"
     (folder / "commands.sh").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     (folder / "README.txt").write_text(_README, encoding="utf-8")
     values = {
@@ -231,23 +235,6 @@ def _stem(command: Sequence[str]) -> str:
     if "--panel" in command:
         words += command[command.index("--panel") + 1 :][:1]
     return "-".join(words) or "figure"
-
-
-def _git() -> dict[str, Any] | None:
-    source = Path(__file__).resolve().parents[2]
-    git = programs.find("git")
-    if git is None or not (source / ".git").exists():
-        return None
-
-    def ask(*words: str) -> str:
-        asked = [git, "-C", str(source), *words]
-        options = {"timeout": 20, "check": True, "cwd": programs.NEUTRAL, "env": programs.environment()}
-        return subprocess.run(asked, capture_output=True, text=True, **options).stdout.strip()
-
-    try:
-        return {"commit": ask("rev-parse", "HEAD"), "changed": bool(ask("status", "--porcelain"))}
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -6,6 +6,9 @@ import argparse
 import dataclasses
 import json
 import math
+import os
+import shlex
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,14 +125,16 @@ def _table(rows: list[RunRow]) -> str:
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
-    from trainer import config
+    from trainer import config, provenance
     from trainer.metrics import metric
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
     if row.note:
         lines.append(f"  note      {row.note}")
-    lines += [f"  {name:<9} {value}" for name, value in row.facts.items()]
+    lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SITTINGS]
+    lines += _sittings(row)
+    lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.best_values(row.id)
     lines.append("Numbers (last, best)")
     for name, value in workspace.last_values(row.id).items():
@@ -142,6 +147,32 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     lines.append("Configuration")
     lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.config_of(row.id)).items()]
     return "\n".join(lines)
+
+
+def _sittings(row: RunRow) -> list[str]:
+    """A line for each time the run was trained: when, from which step, on what, by which source."""
+    from trainer import provenance
+
+    lines = []
+    for told in provenance.sittings_of(row.facts):
+        git = told.get("git") or {}
+        source = (
+            f"commit {git.get('commit', '')[:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
+        )
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.get("at", 0)))
+        lines.append(
+            f"  sitting   {at} from step {told.get('step')} on {told.get('host')}: "
+            f"{told.get('gpu') or told.get('cpu')}, "
+            f"{told.get('threads')} threads; version {told.get('version')}, {source}, "
+            f"torch {told.get('versions', {}).get('torch')}"
+        )
+        lines.append(f"            {joined(told.get('command', []))}")
+    return lines
+
+
+def joined(words: list[str]) -> str:
+    """The words as one line for a shell of this system."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
@@ -160,11 +191,12 @@ def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
 
 
 def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
-    from trainer import config
+    from trainer import config, provenance
     from trainer.store.snapshot_files import snapshot_bytes
 
     return {
         **_plain(row),
+        "repeat": provenance.repeat_command(workspace, row),
         "config": config.flatten(workspace.config_of(row.id)),
         "last_values": _finite(workspace.last_values(row.id)),
         "best_values": _finite(workspace.best_values(row.id)),
