@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from trainer.problem import Problem
 from trainer.provenance import sitting, sittings_of, with_sitting
 from trainer.room import Room, StoppedWaiting
 from trainer.speech import Speech
-from trainer.store import RunLog, Workspace, disk, write_atomically
+from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training import FitError, Training
 from trainer.watch import Watch
 from trainer.wishes import Wishes
@@ -42,6 +43,14 @@ def fit(workspace: Workspace, run: int) -> None:
         except StoppedWaiting as stopped:
             status, reason = "stopped", str(stopped)
         except Exception as error:
+            if log.is_moved:
+                words = (
+                    f"{log.folder} was moved, renamed or removed while the run was being trained. Open its workspace "
+                    "where it lies now: Resume goes on."
+                )
+                # Told through what is open of the database, or by the log alone; `reconcile` reads that.
+                log.status("interrupted", words)
+                raise FitError(words) from error
             problem = _as_problem(error, workspace.config_of(log.run.id))
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
@@ -52,6 +61,9 @@ def fit(workspace: Workspace, run: int) -> None:
             raise problem from error
         log.status(status, reason)
         speech.say(f"{status}. {reason}")
+    # The next day's training tries it again; a run that has ended well must not fail for it.
+    with contextlib.suppress(StoreError):
+        workspace.back_up_daily()
 
 
 def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, room: Room) -> tuple[str, str]:

@@ -213,10 +213,10 @@ def start_due(workspace: Workspace) -> list[int]:
     """
     if workspace.look_only:
         return []
+    workspace.reconcile()
     with _lock(workspace, _DECIDING) as mine:
         if not mine:
             return []
-        workspace.reconcile()
         started = []
         for run, slot in due(workspace.runs(), slots(workspace)):
             try:
@@ -236,6 +236,7 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
         LookOnly: The workspace is not this user's own.
     """
     workspace.check_mine()
+    workspace.reconcile()
     # Who looks whether the queue is kept going holds the lock for an instant.
     with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
         if not mine:
@@ -348,7 +349,7 @@ def _slot_of(run: RunRow, room: Slots) -> str:
 @contextmanager
 def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
     """Whether this process has the lock, until the block ends."""
-    workspace.folder.mkdir(parents=True, exist_ok=True)
+    workspace.check_there()
     lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)
     try:
         yield lock is not None

@@ -38,6 +38,10 @@ STALLED_S: Final = 90.0
 """Without a sign of life for this long, a running trainer is called stalled; it gives one every two seconds."""
 NOTICE_S: Final = 10.0
 """How long a window shows what waits in the queue before the first of it starts."""
+BACKUP_MS: Final = 60_000
+"""How long a window is open before it makes the day's backup of the database."""
+BACKUP_AGAIN_MS: Final = 3_600_000
+"""How often it looks whether a new day has come."""
 IDLE_AFTER: Final = 6
 """Polls without news, and without an active run, after which polling slows down."""
 
@@ -108,6 +112,7 @@ class Jobs(QObject):
         self._alarms = Alarms()
         self._notice = Notice(NOTICE_S)
         self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
+        self._backup = QTimer(self, singleShot=True, timeout=self._back_up)
         self._timer = QTimer(self, singleShot=True, timeout=self.poll)
 
     @property
@@ -340,6 +345,7 @@ class Jobs(QObject):
 
     def watch(self) -> None:
         """Starts polling: at once, then every 500 ms, more slowly while nothing runs and nothing changes."""
+        self._backup.start(BACKUP_MS)
         self.poll()
 
     def close(self) -> None:
@@ -347,6 +353,7 @@ class Jobs(QObject):
         self._closed = self._polling = True
         self._timer.stop()
         self._countdown.stop()
+        self._backup.stop()
         self._patience.close()
         # The answer of a poll under way would start the next one.
         self._background.forget(self, "poll")
@@ -407,6 +414,13 @@ class Jobs(QObject):
         for run, kind in self._alarms.new(() if self._look_only else self._runs, STALLED_S):
             self.alerted.emit(run, kind)
         self._poll_later()
+
+    def _back_up(self) -> None:
+        self._backup.start(BACKUP_AGAIN_MS)
+        # Nothing to tell when it fails: a damaged database and a full disk are told by those who use them.
+        self._background.run(
+            self, self._workspace.back_up_daily, done=lambda _: None, failed=lambda _: None, key="backup"
+        )
 
     def _count_down(self) -> None:
         """Tells what starts soon; lets it start when it was told long enough."""

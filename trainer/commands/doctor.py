@@ -66,16 +66,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what mends a workspace, and the one check that takes long."""
     parser.add_argument("--check", action="store_true", help="compare every checkpoint and snapshot with its manifest")
     parser.add_argument("--adopt", action="store_true", help="make a workspace that is look only your own")
+    parser.add_argument(
+        "--restore",
+        nargs="?",
+        const="newest",
+        metavar="DATE",
+        help="put the newest backup of the database, or that of a day, in its place",
+    )
     parser.add_argument("--rebuild", action="store_true", help="put runs that only folders know into the database")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the report; 1 when something is broken."""
+    restored = None
+    if args.restore is not None:
+        restored = args.workspace.restore_backup("" if args.restore == "newest" else args.restore)
     adopted = args.workspace.adopt() if args.adopt else None
     rebuilt = args.workspace.rebuild() if args.rebuild else None
     findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
     if args.check:
         findings += _files(args.workspace)
+    if restored is not None:
+        backup, aside = restored
+        kept = f"; the database that was there is kept as {aside}" if aside else ""
+        findings.append(Finding("Workspace", "restored", f"the backup of {backup.day}{kept}"))
     if adopted is not None:
         held = f"{adopted} runs wait in its queue, which is held" if adopted else ""
         go = "See them with trainer queue; trainer queue go lets them start." if adopted else ""
@@ -160,6 +174,10 @@ def _workspace(workspace: Workspace) -> Iterator[Finding]:
     free_gib = shutil.disk_usage(_existing(folder)).free / 2**30
     low = free_gib < _LOW_DISK_GIB
     hint = "Free some space: checkpoints and snapshots need it." if low else ""
+    days = [f"{backup.day} ({backup.size / 2**20:.1f} MiB)" for backup in workspace.backups()]
+    yield Finding(
+        group, "backups", ", ".join(days) or "none yet; one is made each day that a run trains or a window opens"
+    )
     yield Finding(group, "free disk", f"{free_gib:.1f} GiB", "note" if low else "ok", hint)
     if not workspace.database_file.exists():
         missing = sorted(workspace.runs_folder.glob("[0-9]*-*")) if workspace.runs_folder.is_dir() else []

@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("Name a run that exists, or make a new one with --preset or --config: exactly one of these.")
     if args.run and changes:
         raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
+    if args.run:
+        workspace.check_there()
     number = workspace.run(args.run).id if args.run else _create(workspace, args)
     if args.detach:
         from trainer.launch import start_detached

@@ -22,6 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer import launch
 
     workspace = args.workspace
+    workspace.check_there()
     workspace.reconcile()
     row = workspace.run(args.run)
     if args.step is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainer.data.pairs import DataError
+from trainer.store.files import make_folders
 from trainer.store.life import AliveLock
 
 
@@ -33,7 +34,7 @@ def written_once(
     if folder.is_dir():
         return folder
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent)
         with _locked(folder.parent / f".{folder.name}.lock", waiting):
             if not folder.is_dir():
                 _write(folder, write, keep_unfinished)

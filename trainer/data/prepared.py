@@ -30,6 +30,7 @@ from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
 from trainer.pictures import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
+from trainer.store.files import make_folders
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
@@ -116,7 +117,7 @@ def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:
     if loading == "prepared" or folder.is_dir() or begun.is_file():
         return ""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent)
         free = shutil.disk_usage(folder.parent).free
     except OSError:  # which `written_once` will tell
         return ""

@@ -15,6 +15,7 @@ from typing import Final
 
 from trainer.foreign import refusal_of_downloads
 from trainer.pretrained.problem import PretrainedError
+from trainer.store.files import make_folders
 
 Progress = Callable[[float, str], None]
 
@@ -81,7 +82,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         raise PretrainedError(f"{url} is no address on the web.")
     if words := refusal_of_downloads():
         raise PretrainedError(words)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(file.parent)
     part = file.with_name(f"{file.name}.part")
     try:
         _download(url, part, file.name, progress)

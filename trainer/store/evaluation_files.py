@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.store.files import write_atomically, write_text
+from trainer.store.files import make_folders, write_atomically, write_text
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> 
 
 def write_task(folder: Path, record: TaskRecord) -> None:
     """Makes the task appear in `folder`; one of that name is replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
 
     def write(draft: Path) -> None:
         with draft.open("wb") as file:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from trainer.store import crashes
+
+_NEVER_MADE: Final[set[Path]] = set()
+
+
+def never_make(folder: Path) -> None:
+    """From here on this process makes nothing in `folder` while that is not there: it was moved, and has a new name."""
+    _NEVER_MADE.add(folder)
+
+
+def make_folders(path: Path) -> None:
+    """The folder and those it lies in are there when this returns.
+
+    Raises:
+        FileNotFoundError: It lies in one that `never_make` was told of and that is gone.
+    """
+    for folder in _NEVER_MADE:
+        if path.is_relative_to(folder) and not folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "it was moved, renamed or removed", str(folder))
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.problem import Problem
-from trainer.store.files import write_atomically
+from trainer.store.files import make_folders, write_atomically
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -59,7 +59,7 @@ def build_index(
             progress(start / len(vectors), f"indexing {start:,} of {len(vectors):,}")
         batch = np.ascontiguousarray(vectors[start : start + BATCH], np.float32)
         index.add(np.arange(start, start + len(batch)), batch, threads=max(1, os.cpu_count() or 1))
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(file.parent)
     write_atomically(file, lambda draft: index.save(str(draft)))
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from trainer import config
@@ -29,7 +29,11 @@ from trainer.store.workspace import Workspace
 
 STARTING_S: Final = 20.0
 """How long a launched trainer may take to claim its run when its process cannot be watched."""
+_WINDOW: Final = "explorer.lock"
+"""Made by a window as long as it is open; its first line is the number of the window's process."""
 _LOG_TAIL: Final = 4_096
+_SAID: Final = "trainer fit: "
+"""What the sentence with which a trainer ends begins with."""
 _MUCH: Final = 0.8
 """Share of the memory from which the system is the likely cause of a silent end."""
 
@@ -113,6 +117,35 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
     return aside
 
 
+def check_nobody_works(folder: Path, runs_folder: Path) -> None:
+    """Passes when no trainer and no window has the workspace open.
+
+    Raises:
+        StoreError: One has.
+    """
+    if any(is_held(run / "alive.lock") for run in _run_folders(runs_folder)):
+        raise StoreError("A run is being trained. Stop it, then restore the backup.")
+    try:
+        number = int((folder / _WINDOW).read_text(encoding="utf-8").splitlines()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    if identity(number) is not None:
+        raise StoreError("A window of this workspace is open. Close it, then restore the backup.")
+
+
+def forget_changed(database: Database, runs_folder: Path, *, since: float) -> None:
+    """Drops the rows of runs that have changed since a time: `rebuild` reads them from their folders."""
+    for folder in _run_folders(runs_folder):
+        try:
+            if (folder / "run.json").stat().st_mtime <= since:
+                continue
+        except OSError:
+            continue
+        if _read_run(folder) is not None:
+            with database.write() as connection:
+                connection.execute(delete(schema.run).where(schema.run.c.folder == folder.name))
+
+
 def rebuild(database: Database, facts: Facts, runs_folder: Path) -> int:
     """Puts every run into the database that has a folder but no row; returns how many."""
     with database.read() as connection:
@@ -158,6 +191,9 @@ def _reason(row: Mapping[str, Any], folder: Path) -> str:
     said = f" Its last words: {last}" if last else " It left no words."
     if row["status"] == "starting":
         return f"The trainer ended before it began.{said}"
+    if last.startswith(_SAID):
+        # Where the workspace was moved, the trainer could tell its log only.
+        return last.removeprefix(_SAID)
     return (
         f"The trainer's process ended without saying why (killed, out of memory, or a power cut).{_memory(row)}{said}"
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from trainer.store import crashes, spool
 from trainer.store.disk import DiskTrouble
-from trainer.store.files import sweep_drafts, write_atomically
+from trainer.store.files import make_folders, sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.life import AliveLock, identity
 from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
@@ -55,6 +55,7 @@ class RunLog:
     def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
         # One of its own that hardly waits: training does not slow down for a locked database.
         self._workspace = Workspace(workspace.folder, wait_ms=_STEP_WAIT_MS)
+        self._place = run.folder.stat().st_ino
         self._waiting: deque[Callable[[], None]] = deque()
         self._retry_at = float("-inf")
         self._lock = lock
@@ -85,7 +86,7 @@ class RunLog:
         row = workspace.run(run)
         if row.deleted_at is not None:
             raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")
-        row.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(row.folder)
         lock = AliveLock.take(row.folder / "alive.lock")
         if lock is None:
             raise StoreError(f"The run {row.name!r} is already being trained by another process (pid {row.pid}).")
@@ -125,6 +126,16 @@ class RunLog:
         log = cls(workspace, workspace.run(row.id), lock)
         log.take_reserve()
         return log
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the run's folder is not where it was claimed any more: it, or the workspace, has another name now."""
+        try:
+            return self.folder.stat().st_ino != self._place
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
 
     @property
     def elapsed_s(self) -> float:

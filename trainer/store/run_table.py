@@ -16,7 +16,7 @@ from trainer import config
 from trainer.metrics import headline
 from trainer.store import schema
 from trainer.store.database import Database
-from trainer.store.files import sync_folder, write_text
+from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.life import Identity
 from trainer.store.rows import ACTIVE, ENDED, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
@@ -37,7 +37,7 @@ class RunTable:
         self, run: config.Run, *, status: str, parent: int | None, preset: str, priority: int, after: int | None
     ) -> int:
         """The number of a new run with its folder; a name in use gets the next free number behind it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self.folder)
         with self._database.write() as connection:
             number = self._next_number(connection)
             run = config.replace(run, "name", _free_name(connection, run.name))

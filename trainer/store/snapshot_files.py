@@ -17,7 +17,7 @@ from jaxtyping import Float, Shaped
 
 from trainer.store import manifests
 from trainer.store.columns import StoredColumn, read_ids
-from trainer.store.files import write_atomically
+from trainer.store.files import make_folders, write_atomically
 from trainer.store.rows import StoreError
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
@@ -120,7 +120,7 @@ def write_snapshot(
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         manifests.write_manifest(draft, {})
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(folder.parent)
     write_atomically(folder, write)
 
 

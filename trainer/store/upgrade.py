@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from trainer.store.files import sync_folder
+from trainer.store.files import make_folders, sync_folder
 from trainer.store.rows import StoreError
 from trainer.store.schema import SCHEMA_VERSION
 
@@ -24,7 +24,7 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
         StoreError: It is newer than this program (then not one byte of it is changed), or the migration failed
             (then it is as before, and the message names the backup).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     version = version_of(path)
     if version == newest:
         return
@@ -75,21 +75,32 @@ def back_up(path: Path, version: str) -> Path:
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True)
     target = folder / f"{path.stem}-v{version}-{time.strftime('%Y%m%d-%H%M%S')}.db"
-    draft = target.with_name(f".tmp-{target.name}")
-    # A plain copy of a live WAL database is often damaged; the backup API's never is.
-    with closing(sqlite3.connect(path, timeout=_BUSY_S)) as source, closing(sqlite3.connect(draft)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
-        whole = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-        counted = _counts(copy).keys() == _counts(source).keys()
-    if not (whole and counted):
-        draft.unlink(missing_ok=True)
-        raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(draft, target)
-    sync_folder(folder)
+    copy_verified(path, target)
     return target
+
+
+def copy_verified(path: Path, target: Path) -> None:
+    """A copy of a database, taken while others may write; `target` is there only when the copy is whole.
+
+    Raises:
+        StoreError: The database is damaged.
+    """
+    draft = target.with_name(f".tmp-{target.name}")
+    try:
+        # A plain copy of a live WAL database is often damaged; the backup API's never is.
+        with closing(sqlite3.connect(path, timeout=_BUSY_S)) as source, closing(sqlite3.connect(draft)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+            whole = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+            counted = _counts(copy).keys() == _counts(source).keys()
+        if not (whole and counted):
+            raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(target.parent)
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:

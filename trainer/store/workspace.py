@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shlex
 import shutil
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from trainer import config
 from trainer.store import ownership
+from trainer.store.files import make_folders, never_make
 from trainer.store.life import is_held
 from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from trainer.store.backups import Backup
     from trainer.store.database import Database
     from trainer.store.facts import Facts
     from trainer.store.journal import Entry
@@ -90,6 +93,19 @@ class Workspace:
         """
         if words := self.refusal:
             raise LookOnly(words)
+
+    def check_there(self) -> None:
+        """Passes where the workspace has a folder; from here on this process does not make one.
+
+        Raises:
+            StoreError: It has none.
+        """
+        never_make(self.folder)
+        if not self.folder.is_dir():
+            raise StoreError(
+                f"There is no workspace at {self.folder}: it was moved, renamed or removed. Open it where it lies now: "
+                "--workspace DIR."
+            )
 
     def adopt(self) -> int:
         """Makes a workspace that is look only this user's own; how many runs wait in its queue, which is then held."""
@@ -428,6 +444,51 @@ class Workspace:
             set_aside_if_damaged(self.database_file, self.runs_folder)
             return rebuild(self._database, self._facts, self.runs_folder)
 
+    def back_up_daily(self) -> Path | None:
+        """Copies the database, unless it was copied today, or is not this user's own; the copy.
+
+        Raises:
+            StoreError: The database is damaged, or the disk takes no copy.
+        """
+        from trainer.store.backups import make_daily
+        from trainer.store.database import sentences
+
+        if self.look_only:
+            return None
+        with sentences(self.database_file):
+            return make_daily(self.database_file, datetime.date.today())
+
+    def backups(self) -> list[Backup]:
+        """The daily copies of the database, newest first."""
+        from trainer.store.backups import backups
+
+        return backups(self.database_file)
+
+    def restore_backup(self, day: str = "") -> tuple[Backup, Path | None]:
+        """Puts a daily copy in the place of the database; what runs did since is read from their folders.
+
+        Args:
+            day: `2026-11-23`; empty: the newest.
+
+        Returns:
+            The copy, and where the database that was there is kept; None if there was none.
+
+        Raises:
+            StoreError: There is no whole copy of that day, a run is being trained, or a window is open.
+        """
+        from trainer.store import backups, repair
+        from trainer.store.database import sentences
+
+        self.check_mine()
+        backup = backups.choose(self.database_file, day)
+        repair.check_nobody_works(self.folder, self.runs_folder)
+        with self._lock, sentences(self.database_file):
+            self.close()
+            aside = backups.put_back(self.database_file, backup)
+            repair.forget_changed(self._database, self.runs_folder, since=backup.path.stat().st_mtime)
+            repair.rebuild(self._database, self._facts, self.runs_folder)
+        return backup, aside
+
     def wait_at_most(self, wait_ms: int) -> None:
         """How long a write waits for other processes from now on."""
         self._wait_ms = wait_ms
@@ -464,6 +525,8 @@ class Workspace:
                 database = Database(self.database_file, wait_ms=self._wait_ms)
                 if is_there:
                     self._sign(state)
+                # Moved while it is open, it is not made anew at its old place.
+                never_make(self.folder)
                 self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
             return self._tables
 
@@ -473,7 +536,7 @@ class Workspace:
 
         if state in ("new", "moved"):
             with sentences(self.folder / ownership.NAME):
-                self.folder.mkdir(parents=True, exist_ok=True)
+                make_folders(self.folder)
                 ownership.sign(self.folder)
         self._is_mine = not ownership.why_look_only(state)
 

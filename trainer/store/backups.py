@@ -1,0 +1,151 @@
+"""Copies of the database, one a day at most, in `backups/`: of the last seven days, and one of each of four weeks.
+
+A copy is made while others write (SQLite's backup API) and checked before it gets its name. The runs themselves are
+in their folders; what only the database holds are selections, settings and layouts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
+from trainer.store.life import AliveLock
+from trainer.store.rows import StoreError
+from trainer.store.upgrade import copy_verified, known_versions, version_of
+
+FOLDER: Final = "backups"
+DAYS: Final = 7
+WEEKS: Final = 4
+_LOCK: Final = "backup.lock"
+_NAME: Final = re.compile(r"explorer-(\d{4}-\d\d-\d\d)\.db")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A copy of the database.
+
+    Attributes:
+        day: When it was made.
+        path: The file.
+        size: In bytes.
+    """
+
+    day: datetime.date
+    path: Path
+    size: int
+
+
+def backups(database: Path) -> list[Backup]:
+    """The daily copies of a database, newest first."""
+    found = []
+    for path in (database.parent / FOLDER).glob("explorer-*.db"):
+        match = _NAME.fullmatch(path.name)
+        try:
+            if match and path.is_file() and not path.is_symlink():
+                found.append(Backup(datetime.date.fromisoformat(match[1]), path, path.stat().st_size))
+        except (ValueError, OSError):  # no day of any calendar, or just thinned
+            continue
+    return sorted(found, key=lambda backup: backup.day, reverse=True)
+
+
+def make_daily(database: Path, today: datetime.date) -> Path | None:
+    """Copies the database unless it was copied today, and thins the copies; the new one.
+
+    Raises:
+        StoreError: The database is damaged; every copy stays.
+        OSError: The disk is full or gone.
+    """
+    folder = database.parent / FOLDER
+    target = folder / f"explorer-{today.isoformat()}.db"
+    if target.exists() or not database.exists():
+        return None
+    make_folder(folder)
+    lock = AliveLock.take(folder / _LOCK, wait_s=0.0)
+    if lock is None:
+        return None  # another process makes it at this moment
+    try:
+        if target.exists():
+            return None
+        sweep_drafts(folder)
+        copy_verified(database, target)
+        there = backups(database)
+        keep = kept([backup.day for backup in there])
+        for backup in there:
+            if backup.day not in keep:
+                backup.path.unlink(missing_ok=True)
+    finally:
+        lock.release()
+    return target
+
+
+def kept(days: Sequence[datetime.date]) -> set[datetime.date]:
+    """Of the days of which there are copies those whose copies stay: the newest seven, and the newest of four weeks.
+
+    The weeks are those that end before the seven.
+    """
+    newest = sorted(set(days), reverse=True)
+    daily, older = newest[:DAYS], newest[DAYS:]
+    weeks: dict[tuple[int, int], datetime.date] = {}
+    for day in older:
+        year, week, _ = day.isocalendar()
+        weeks.setdefault((year, week), day)
+    return {*daily, *list(weeks.values())[:WEEKS]}
+
+
+def choose(database: Path, day: str) -> Backup:
+    """The copy of a day (`2026-11-23`); the newest for the empty word.
+
+    Raises:
+        StoreError: There is none; the message names those there are.
+    """
+    there = backups(database)
+    for backup in there:
+        if day in ("", backup.day.isoformat()):
+            return backup
+    known = ", ".join(backup.day.isoformat() for backup in there) or "none"
+    raise StoreError(f"There is no backup of {day or 'any day'}. Backups here: {known}.")
+
+
+def put_back(database: Path, backup: Backup) -> Path | None:
+    """Puts a copy in the place of the database, which is kept in `backups/`; where, None if there was no database.
+
+    Nobody may have the database open.
+
+    Raises:
+        StoreError: The copy is damaged, or of a newer version of this program; then nothing was changed.
+    """
+    _check_whole(backup)
+    aside = None
+    if database.exists():
+        aside = database.parent / FOLDER / f"{database.stem}-replaced-{time.strftime('%Y%m%d-%H%M%S')}.db"
+        for ending in ("", "-wal", "-shm"):
+            part = database.with_name(database.name + ending)
+            if part.exists():
+                os.replace(part, aside.with_name(aside.name + ending))
+        sync_folder(aside.parent)
+    write_atomically(database, lambda draft: shutil.copyfile(backup.path, draft) and None)
+    return aside
+
+
+def _check_whole(backup: Backup) -> None:
+    try:
+        uri = f"{backup.path.absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            whole = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+        version = version_of(backup.path)
+    except sqlite3.DatabaseError:
+        whole, version = False, None
+    if not whole:
+        raise StoreError(f"The backup {backup.path} is damaged. Nothing was changed; choose one of another day.")
+    if version not in known_versions():
+        raise StoreError(f"The backup {backup.path} is of another version of this program. Nothing was changed.")
