@@ -1,0 +1,90 @@
+"""Two real runs on data that is not Scenes: trained by real processes, stopped at different steps."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw
+
+COLORS = ("red", "green", "blue", "gold", "purple")
+SHAPES = ("circle", "square", "bar", "cross")
+SMALL = (
+    "data.heldout_share=0.4",
+    "model.image_size=32",
+    "model.image_width=8",
+    "model.text_width=32",
+    "model.text_layers=1",
+    "model.text_heads=2",
+    "model.embed_dim=16",
+    "optimiser.batch_size=8",
+    "optimiser.learning_rate=3e-3",
+    "optimiser.warmup_steps=4",
+    "watching.log_every=1",
+    "watching.evaluate_every=12",
+    "watching.checkpoint_every=12",
+    "watching.snapshots=3",
+)
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """A workspace with run 1 (CLIP) and run 2 (CLOOB, half as many steps again), and the table of their pictures."""
+
+    workspace: Path
+    table: Path
+    steps: tuple[int, int]
+
+    @property
+    def pictures(self) -> list[Path]:
+        """The pictures of the table, in its order."""
+        return sorted(self.table.parent.glob("*.png"))
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
+    """Trained once for all walks of a process; read only but for what a test adds under a name of its own."""
+    folder = tmp_path_factory.mktemp("walk")
+    table = _draw_table(folder / "pictures")
+    for preset, epochs in (("clip-folder", 8), ("cloob-folder", 12)):
+        words = [word for change in (*SMALL, f"optimiser.epochs={epochs}") for word in ("--set", change)]
+        words += ["--preset", preset, "--data", str(table), "--workspace", str(folder / "workspace")]
+        subprocess.run([sys.executable, "-m", "trainer", "fit", *words], check=True, capture_output=True)
+    from trainer.store import Workspace
+
+    workspace = Workspace(folder / "workspace")
+    steps = tuple(workspace.run(run).step for run in (1, 2))
+    workspace.close()
+    return TwoRuns(folder / "workspace", table, steps)
+
+
+def _draw_table(folder: Path) -> Path:
+    folder.mkdir()
+    with (folder / "pairs.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["filepath", "title", "label"])
+        for number, (color, shape, side) in enumerate(product(COLORS, SHAPES, ("left", "right"))):
+            name = f"{number:02d}.png"
+            _draw(color, shape, side).save(folder / name)
+            table.writerow([name, f"a {color} {shape} on the {side}", shape])
+    return folder / "pairs.csv"
+
+
+def _draw(color: str, shape: str, side: str) -> Image.Image:
+    picture = Image.linear_gradient("L").resize((48, 32)).convert("RGB")
+    draw, x = ImageDraw.Draw(picture), 4 if side == "left" else 24
+    if shape == "circle":
+        draw.ellipse((x, 6, x + 20, 26), fill=color)
+    elif shape == "square":
+        draw.rectangle((x, 6, x + 20, 26), fill=color)
+    elif shape == "bar":
+        draw.rectangle((x, 13, x + 20, 19), fill=color)
+    else:
+        draw.line((x, 6, x + 20, 26), fill=color, width=4)
+        draw.line((x, 26, x + 20, 6), fill=color, width=4)
+    return picture

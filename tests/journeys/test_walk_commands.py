@@ -1,0 +1,292 @@
+"""Every headless command, with two real runs at two different steps: its answer against one computed here."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trainer.commands
+from trainer.__main__ import _modules_of, main
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Workspace
+from trainer.store.snapshot_files import read_snapshot
+
+Answer = Callable[..., Any]
+
+pytestmark = pytest.mark.timeout(600)
+
+ELSEWHERE = {
+    "ablation": "trains four runs of Scenes",
+    "answer": "is spoken to by the window",
+    "bench": "measures",
+    "demo": "trains on Scenes: tests/trainer/figures/test_demo.py",
+    "independent": "embeds Scenes: tests/journeys/test_tour.py",
+    "open": "opens published models: tests/trainer/pretrained",
+    "fit": "trained both runs",
+}
+FIGURES = {
+    "calibration": (), "changes": (), "curves": (), "diagnosis": (), "evaluation": (), "gap": (), "hopfield": (),
+    "hubness": (), "likeness": (), "map": (), "matrix": (), "prompts": (), "similarity": (), "timeline": (),
+    "uniformity": (),
+    "axes": ("--x", "a red circle", "--y", "a blue square"),
+    "search": ("--text", "a red circle"),
+    "words": ("--pair", "3"),
+}  # fmt: skip
+"""Kinds of `trainer export` that draw runs, and what each is asked."""
+GROUPS = ("--group", "clip*", "--group", "cloob*")
+OF_NO_RUN = {"lab": (), "efficiency": GROUPS, "groups": GROUPS}
+ANALYSES = (
+    "changes", "diagnosis", "efficiency", "gap", "geometry", "hopfield", "hubness", "likeness", "pairs", "similarity",
+    "uniformity",
+)  # fmt: skip
+
+
+@pytest.fixture
+def ask(two_runs, capsys) -> Answer:
+    """A command's answer as JSON; `whole=False` takes what it prints, read as nothing."""
+
+    def call(*words: str, status: int = 0, whole: bool = True) -> Any:
+        assert main([*words, "--json", "--workspace", str(two_runs.workspace)]) == status, words
+        out = capsys.readouterr().out
+        return json.loads(out) if whole else out
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
+    """Images and texts of each run's last snapshot in float64, and what they are."""
+    workspace = Workspace(two_runs.workspace)
+    snapshots = {run: read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder) for run in (1, 2)}
+    return {
+        run: (np.array(one.image, dtype=np.float64), np.array(one.text, dtype=np.float64), one.items)
+        for run, one in snapshots.items()
+    }
+
+
+def test_no_command_and_no_kind_is_left_out():
+    commands = set(_modules_of(trainer.commands))
+    walked = {"analyse", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
+    walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
+    assert commands == walked | set(ELSEWHERE)
+    assert set(_modules_of(trainer.commands.export)) == set(FIGURES) | set(OF_NO_RUN)
+    assert set(_modules_of(trainer.commands.analyse)) == set(ANALYSES)
+
+
+def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
+    assert two_runs.steps == (24, 36)
+    assert [(run["id"], run["step"], run["status"]) for run in ask("runs")] == [
+        (1, 24, "finished"),
+        (2, 36, "finished"),
+    ]
+    assert ask("runs", "show", "2")["objective"] == "cloob"
+
+
+def test_compare_and_analyse_give_what_the_embeddings_give(ask: Answer, embedded):
+    compared = {row["metric"]: row["values"] for row in ask("compare", "1", "2")["rows"]}
+    similar, geometric = (ask("analyse", kind, "1", "2")["runs"] for kind in ("similarity", "geometry"))
+    gaps, hubs, alike = (ask("analyse", kind, "1", "2") for kind in ("gap", "hubness", "pairs"))
+    for place, run in enumerate((1, 2)):
+        image, text, _ = embedded[run]
+        cosines = image @ text.T
+        first = float(np.mean(cosines.argmax(axis=1) == np.arange(len(cosines))))
+        gap = float(np.linalg.norm(image.mean(axis=0) - text.mean(axis=0)))
+        assert compared["image_to_text_R@1"][place] == pytest.approx(first, abs=1e-6)
+        assert similar[place]["mean_matched"] == pytest.approx(float(np.diag(cosines).mean()), abs=1e-6)
+        assert geometric[place]["modality_gap"] == pytest.approx(gap, abs=1e-6)
+        assert gaps["runs"][place]["gap at 0"] == pytest.approx(gap, abs=1e-6)
+        assert alike["runs"][place]["mean_cosine"] == pytest.approx(float(np.diag(cosines).mean()), abs=1e-6)
+        found = float(np.mean(cosines.argmax(axis=0) == np.arange(len(cosines))))
+        assert hubs["runs"][place]["recall_at_1"] == pytest.approx(found, abs=1e-6)
+
+
+def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
+    changes = ask("analyse", "changes", "1", "2")["changes"]
+    assert (changes["step_a"], changes["step_b"], changes["n"]) == (24, 36, len(embedded[1][0]))
+    ranks = [_ranks(image @ text.T) for image, text, _ in (embedded[1], embedded[2])]
+    assert changes["image_rank_a_mean"] == pytest.approx(float(ranks[0].mean()))
+    assert changes["image_rank_b_median"] == pytest.approx(float(np.median(ranks[1])))
+    alike = ask("analyse", "likeness", "1", "2", "--steps", "1")
+    spaces = [(space["run"], space["step"], space["modality"]) for space in alike["spaces"]]
+    first, second = (spaces.index((run, step, "image")) for run, step in ((1, 24), (2, 36)))
+    assert alike["cka"][first][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["diagnosis", "hopfield", "uniformity"])
+def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
+    told = json.dumps(ask("analyse", kind, "1", "2"))
+    assert "clip-folder" in told
+    assert "cloob-folder" in told
+
+
+def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
+    labels, picture = ("circle", "square", "bar"), str(two_runs.pictures[0])
+    answered = ask("classify", picture, "--runs", "1", "2", "--labels", *labels)
+    for run in (1, 2):
+        texts = [f"a photo of a {label}" for label in labels]
+        image = _embed(ask, tmp_path / f"i{run}", run, "--images", picture)
+        cosines = (_embed(ask, tmp_path / f"t{run}", run, "--texts", *texts) @ image.T)[:, 0]
+        own = next(one for one in answered["runs"] if one["run"] == run)
+        scaled = np.exp(own["inv_tau"] * cosines)
+        assert own["cosines"][0] == pytest.approx(cosines.tolist(), abs=1e-5)
+        assert own["probabilities"][0] == pytest.approx((scaled / scaled.sum()).tolist(), abs=1e-4)
+
+
+def test_search_finds_the_nearest_pictures(ask: Answer, embedded, tmp_path: Path):
+    hits = ask("search", "--text", "a red circle", "--runs", "1", "2", "--k", "5")["hits"]
+    for run in (1, 2):
+        query = _embed(ask, tmp_path / str(run), run, "--texts", "a red circle")[0]
+        cosines = embedded[run][0] @ query
+        own = [hit for hit in hits if hit["run"] == run]
+        assert [hit["cosine"] for hit in own] == pytest.approx(np.sort(cosines)[::-1][:5].tolist(), abs=1e-5)
+        assert all(hit["cosine"] == pytest.approx(cosines[hit["row"]], abs=1e-5) for hit in own)
+
+
+@pytest.mark.parametrize("method", ["occlusion", "gradient"])
+def test_saliency_of_both_runs(ask: Answer, two_runs, tmp_path: Path, method: str):
+    caption, picture = "a red circle on the left", str(two_runs.pictures[0])
+    words = ("saliency", "1", "2", "--image", picture, "--caption", caption, "--grid", "4", "--method", method)
+    for run, found in zip((1, 2), ask(*words)["runs"], strict=True):
+        image = _embed(ask, tmp_path / f"i{run}", run, "--images", picture)[0]
+        text = _embed(ask, tmp_path / f"t{run}", run, "--texts", caption)[0]
+        assert (found["run"], found["step"]) == (run, {1: 24, 2: 36}[run])
+        assert found["cosine"] == pytest.approx(float(image @ text), abs=1e-4)
+        assert np.ptp(found["cells"]) > 0
+
+
+def test_embed_gives_what_the_snapshot_holds(ask: Answer, embedded, tmp_path: Path):
+    for run in (1, 2):
+        image, text, items = embedded[run]
+        again = _embed(ask, tmp_path / f"i{run}", run, "--images", *items.path)
+        np.testing.assert_allclose(again, image, atol=1e-5)
+        np.testing.assert_allclose(_embed(ask, tmp_path / f"t{run}", run, "--texts", *items.caption), text, atol=1e-5)
+
+
+def test_project_is_the_svd(ask: Answer, embedded, tmp_path: Path):
+    image, text, _ = embedded[2]
+    assert ask("project", "2", "--out", str(tmp_path / "p.npy"))["images"] == len(image)
+    points = np.load(tmp_path / "p.npy").astype(np.float64)
+    both = np.concatenate([image, text])
+    _, values, _ = np.linalg.svd(both - both.mean(axis=0), full_matrices=False)
+    spread = np.sort(np.linalg.norm(points - points.mean(axis=0), axis=0))[::-1]
+    np.testing.assert_allclose(spread / spread[0], values[:2] / values[0], rtol=1e-3)
+
+
+def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
+    answered = ask("evaluate", "1", "2", "--task", "retrieval")
+    for run, one in zip((1, 2), answered, strict=True):
+        image, text, _ = embedded[run]
+        first = float(np.mean((image @ text.T).argmax(axis=1) == np.arange(len(image))))
+        assert (one["split"], one["n"], one["trained_on"]) == ("heldout", len(image), 0)
+        assert one["metrics"]["text_retrieval_recall@1"] == pytest.approx(first, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
+    if kind == "evaluation":
+        ask("evaluate", "1", "2", "--task", "zero_shot", whole=False)
+    files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "csv")]
+    ask("export", kind, "--runs", "1", "2", *FIGURES[kind], "--out", *files)
+    svg, numbers = (Path(file).read_text(encoding="utf-8") for file in files)
+    rows = list(csv.reader(numbers.splitlines()))
+    assert "<svg" in svg
+    assert f"trainer export {kind}" in html.unescape(svg)
+    assert len(rows) > 1
+    if kind != "changes":  # one row a pair, with a column a run
+        assert {"clip-folder", "cloob-folder"} <= {cell.partition(",")[0] for row in rows for cell in row}
+
+
+@pytest.mark.parametrize("kind", OF_NO_RUN)
+def test_figures_of_groups_and_of_the_lab(ask: Answer, tmp_path: Path, kind: str):
+    files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "csv")]
+    ask("export", kind, *OF_NO_RUN[kind], "--out", *files)
+    assert "<svg" in Path(files[0]).read_text(encoding="utf-8")
+    assert len(Path(files[1]).read_text(encoding="utf-8").splitlines()) > 1
+
+
+def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded, tmp_path: Path):
+    ask("selections", "keep", "walked", "--run", "1", "--rows", "0", "3")
+    assert "walked" in [one["name"] for one in ask("selections")["selections"]]
+    ask("selections", "export", "walked", "--out", str(tmp_path / "s.csv"))
+    written = (tmp_path / "s.csv").read_text(encoding="utf-8")
+    captions = embedded[1][2].caption
+    assert captions[0] in written
+    assert captions[3] in written
+    assert captions[1] not in written
+    ask("selections", "delete", "walked", whole=False)
+    assert "walked" not in [one["name"] for one in ask("selections")["selections"]]
+
+
+def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path):
+    ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "clip-folder" in page
+    assert "cloob-folder" in page
+    figures = tmp_path / "figures.json"
+    figures.write_text(json.dumps([["export", "similarity", "--runs", "1", "2"]]), encoding="utf-8")
+    words = ("bundle", "--runs", "1", "2", "--figures", str(figures), "--out", str(tmp_path / "b.zip"))
+    ask(*words, whole=False)
+    with zipfile.ZipFile(tmp_path / "b.zip") as bundle:
+        names = bundle.namelist()
+    assert sum(name.endswith("config.toml") for name in names) == 2
+    assert any("similarity" in name for name in names)
+
+
+def test_data_and_doctor(ask: Answer, two_runs):
+    shown = ask("data", "show", "--data", str(two_runs.table))
+    assert (shown["found"], shown["used"], shown["classes"]) == (40, 40, 4)
+    assert "ok" in {line["state"] for line in ask("doctor")}
+
+
+def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path):
+    """Real processes, in a workspace of its own."""
+    _call(tmp_path, "queue", "add", "--config", str(_config(two_runs)), "--set", "optimiser.epochs=1", "--seeds", "5")
+    _call(tmp_path, "queue", "run")
+    workspace = Workspace(tmp_path)
+    while workspace.run(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
+        time.sleep(0.2)
+    assert (workspace.run(1).status, workspace.run(1).step) == ("finished", 3)
+    workspace.close()
+    assert "finished" in _call(tmp_path, "stop", "1", status=None) + _call(tmp_path, "resume", "1", status=None)
+    _call(tmp_path, "runs", "rename", "1", "another")
+    _call(tmp_path, "runs", "delete", "1")
+    assert json.loads(_call(tmp_path, "runs", "--json")) == []
+    _call(tmp_path, "runs", "restore", "1")
+    assert [one["name"] for one in json.loads(_call(tmp_path, "runs", "--json"))] == ["another"]
+
+
+def _config(two_runs) -> Path:
+    return next(two_runs.workspace.glob("runs/0001-*/config.toml"))
+
+
+def _call(workspace: Path, *words: str, status: int | None = 0) -> str:
+    line = [sys.executable, "-m", "trainer", *words, "--workspace", str(workspace)]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert status is None or done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stdout + done.stderr
+
+
+def _embed(ask: Answer, out: Path, run: int, *words: str) -> np.ndarray:
+    ask("embed", str(run), *words, "--out", str(out))
+    return np.load(out / "embeddings.npy").astype(np.float64)
+
+
+def _ranks(cosines: np.ndarray) -> np.ndarray:
+    own = np.diag(cosines)[:, None]
+    return 1 + (cosines > own).sum(axis=1)
+
+
+def _cka(x: np.ndarray, y: np.ndarray) -> float:
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
