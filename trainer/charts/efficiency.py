@@ -83,12 +83,9 @@ class EfficiencyChart:
     words: bool
 
     @property
-    def ratio(self) -> float | None:
-        """How many times as many pairs the slowest group needs to the level as the quickest; None without both."""
-        reached = [group.reached for group in self.groups]
-        if len(reached) < 2 or any(value is None or value <= 0 for value in reached):
-            return None
-        return max(reached) / min(reached)
+    def all_reach(self) -> bool:
+        """Whether there is more than one group, and every one of them comes to the level from below."""
+        return len(self.groups) > 1 and all(group.reached is not None and group.reached > 0 for group in self.groups)
 
     def sentence(self) -> str:
         """The chart in words."""
@@ -97,9 +94,8 @@ class EfficiencyChart:
         if len(self.groups) < 2 or len(reached) < 2:
             return PAIRS_SEEN
         told = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
-        words = [f"Mean of {show(self.level)} is reached by {told} pairs"]
-        if self.ratio is not None:
-            words[0] += f" ({self.ratio:.1f} times as many)"
+        # No ratio of these: the level is the largest mean of one of them, which flatters it, and has no interval.
+        words = [f"Mean of {show(self.level)} is reached by {told} pairs (between measurements by a straight line)"]
         if self.test is not None and self.budget is not None:
             a, b = (show(value) for value in (self.test.mean_a, self.test.mean_b))
             p = "< 0.001" if self.test.welch < 0.001 else f"= {self.test.welch:.3f}"

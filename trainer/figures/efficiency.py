@@ -32,7 +32,7 @@ def draw(chart: EfficiencyChart) -> Figure:
             axes.fill_between(found.pairs, low, high, color=colour, alpha=0.18, linewidth=0)
         label = f"{group.pattern} ({', '.join(group.objectives)}; {len(group.runs)} {_seeds(len(group.runs))})"
         axes.plot(found.pairs, scale * found.mean, "o-", color=colour, markersize=2.6, label=label)
-    if chart.ratio is not None:
+    if chart.all_reach:
         axes.axhline(scale * chart.level, color=QUIET, linewidth=0.7, linestyle=":")
         for group in chart.groups:
             axes.plot([group.reached], [scale * chart.level], "D", color=run_colour(group.index), markersize=4)
@@ -66,7 +66,6 @@ def values(chart: EfficiencyChart) -> dict[str, Any]:
         "n": chart.n,
         "pairs_seen": PAIRS_SEEN,
         "level": chart.level,
-        "ratio": chart.ratio,
         "budget": chart.budget,
         "test": vars(chart.test) if chart.test else None,
         "groups": [

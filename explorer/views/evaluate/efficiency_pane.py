@@ -112,7 +112,7 @@ class EfficiencyPane(QWidget):
             shown.append(Curve(group.index, 0, x, tuple(mean.tolist()), group.pattern, low=low, high=high))
         self.plot.set_labels(y=f"{chart.metric.label} (%)" if chart.metric.percent else chart.metric.label)
         self.plot.show_curves(shown, most=105.0 if chart.metric.percent else math.inf)
-        self.plot.show_level(scale * chart.level if chart.ratio is not None else None)
+        self.plot.show_level(scale * chart.level if chart.all_reach else None)
         for head, group in zip(self.heads, chart.groups):
             seeds = f"{len(group.runs)} seeds, band: one deviation" if len(group.runs) > 1 else "1 run"
             head.setText(f"{group.pattern}: {', '.join(group.objectives)}, {seeds}")
