@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from trainer import gauges, launch, programs
 from trainer.problem import Problem
-from trainer.store import ENDED, DatabaseBusy, RunRow, Workspace
+from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.life import AliveLock, is_held
 
 CPU: Final = "cpu"
@@ -194,7 +194,7 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
         return []
     capacity = room.names()
     taken = Counter(_slot_of(run, room) for run in runs if run.active and run.status != "queued")
-    waiting_for = {run.id for run in runs if run.status not in ENDED}
+    waiting_for = {run.id for run in runs if run.active}
     found = []
     for run in in_order(runs):
         if run.after in waiting_for:

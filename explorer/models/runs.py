@@ -78,6 +78,7 @@ STATUSES: Final[dict[str, StatusLook]] = {
     "stopped": StatusLook("Stopped", "circle-stop", "secondary", 6),
     "interrupted": StatusLook("Interrupted", "circle-alert", "warn", 7),
     "failed": StatusLook("Failed", "circle-x", "bad", 8),
+    "damaged": StatusLook("Damaged", "circle-x", "bad", 9),
 }
 
 ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing", "save": "Saving"}
@@ -114,7 +115,7 @@ _OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.S
 
 def look_of(status: str) -> StatusLook:
     """How `status` is shown; one this version does not know keeps its own word."""
-    return STATUSES.get(status, StatusLook(status.capitalize(), "circle-help", "secondary", 9))
+    return STATUSES.get(status, StatusLook(status.capitalize(), "circle-help", "secondary", 10))
 
 
 class RunsModel(QAbstractTableModel):
@@ -350,7 +351,8 @@ class RunsFilter(QSortFilterProxyModel):
             # A missing value is neither small nor large: last, whichever way the column is sorted.
             descending = self.sortOrder() is Qt.SortOrder.DescendingOrder
             return (b is None) is not descending if (a is None) is not (b is None) else False
-        return a < b
+        # An exception in a comparison ends the process: rows come from a file that anybody may have written.
+        return a < b if isinstance(a, str) is isinstance(b, str) else isinstance(b, str)
 
     def runs(self) -> list[RunRow]:
         """The rows in the order shown."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
-from trainer.store import disk
+from trainer.store import disk, guard
 from trainer.store.rows import DatabaseBusy, StoreError
 from trainer.store.upgrade import prepare
 
@@ -73,11 +75,13 @@ class Database:
             if self._watching is None:
                 # data_version tells of *other* connections' commits: this one is kept apart and never writes.
                 self._watching = sqlite3.connect(self.path, check_same_thread=False, timeout=BUSY_MS / 1000)
+                guard.distrust(self._watching)
             return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
 
     def quick_check(self) -> str:
         """`ok`, or what SQLite finds wrong with the file."""
-        with self.read() as connection:
+        with sentences(self.path), self._engine.connect() as connection:
+            connection.execution_options(store_limited=False)  # as long as the file is
             return "; ".join(connection.exec_driver_sql("PRAGMA quick_check(5)").scalars())
 
     def close(self) -> None:
@@ -93,19 +97,56 @@ def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False})
 
     @event.listens_for(engine, "connect")
-    def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+    def _on_connect(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
         # Leave BEGIN to us: the driver's own habit splits schema changes from their transaction.
         connection.isolation_level = None
+        guard.distrust(connection)
         connection.execute("PRAGMA foreign_keys=ON")
+        record.info["limit"] = guard.Limit(connection, guard.READ_S)
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:
         options = connection.get_execution_options()
+        # What is written is ours; only reading is as long as others made it.
+        limited = options.get("store_limited", "store_begin" not in options)
+        connection.info["limit"].start(limited=limited)
         connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms()}")
         connection.exec_driver_sql(f"PRAGMA synchronous={options.get('store_sync', 'NORMAL')}")
         connection.exec_driver_sql(options.get("store_begin", "BEGIN"))
 
     return engine
+
+
+def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+    """All rows of a query; text that is no UTF-8 comes with a sign of replacement in it, not as an error."""
+    try:
+        return connection.execute(query, values or {}).all()
+    except OperationalError as error:
+        if "decode" not in str(error.orig):
+            raise
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.text_factory = lambda content: content.decode("utf-8", "replace")
+    try:
+        return connection.execute(query, values or {}).all()
+    finally:
+        driver.text_factory = str
+
+
+def fetch_columns(connection: Connection, query: Executable) -> list[list[Any]]:
+    """The same by columns, for queries of many rows: no object is made for a row."""
+    result = connection.execute(query)
+    width, cursor = len(result.keys()), result.cursor
+    assert cursor is not None
+    try:
+        rows = cursor.fetchall()
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error):
+            raise
+        rows = [tuple(row) for row in fetch(connection, query)]
+    finally:
+        result.close()
+    return [list(map(itemgetter(place), rows)) for place in range(width)]
 
 
 @contextmanager
@@ -133,7 +174,17 @@ def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
         return DatabaseBusy(f"{path} is in use by another program. Close what holds it, or try again in a moment.")
     if code == sqlite3.SQLITE_FULL:
         return disk.trouble(OSError(errno.ENOSPC, "full"), "The database", path, _A_CHANGE)
+    if isinstance(cause, sqlite3.OperationalError) and "decode" in str(cause):
+        code = sqlite3.SQLITE_CORRUPT
     texts = {
+        sqlite3.SQLITE_INTERRUPT: f"A query of {path} did not end in {guard.READ_S:.0f} s of computing and was "
+        "ended. Is the database this program's own? Make a new one from the run folders: trainer doctor --rebuild.",
+        sqlite3.SQLITE_CONSTRAINT: f"{path} does not take this change ({cause}): a row of it is damaged. "
+        "Rebuild it from the run folders: trainer doctor --rebuild.",
+        sqlite3.SQLITE_ERROR: f"{path} is not as this program made it ({cause}). "
+        "Rebuild it from the run folders: trainer doctor --rebuild.",
+        sqlite3.SQLITE_TOOBIG: f"{path} holds a value that is too long. "
+        "Rebuild it from the run folders: trainer doctor --rebuild.",
         sqlite3.SQLITE_READONLY: f"{path} may not be written. Allow writing, or choose another --workspace.",
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened. Check that its folder exists and may be written.",
         sqlite3.SQLITE_IOERR: f"The disk of {path} does not answer ({cause}). Check that it is connected.",

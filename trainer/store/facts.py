@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -14,13 +15,15 @@ from sqlalchemy import Connection, Table, delete, func, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from trainer.metrics import metric
-from trainer.store import schema
-from trainer.store.database import Database
+from trainer.store import cells, schema
+from trainer.store.database import Database, fetch, fetch_columns
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.rows import CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
-from trainer.store.run_files import write_run_file
+from trainer.store.run_files import is_sound, write_run_file
 
 _SCALAR = schema.scalar.c
+_KINDS: Final = frozenset({"nan", "inf", "-inf"})
+_ALL_KINDS: Final = _KINDS | {"finite"}
 # SQLite has no skip scan over (run, name, step): hop from name to name instead of reading every row.
 _NAMES: Final = text(
     "WITH RECURSIVE n(name) AS (SELECT min(name) FROM scalar WHERE run = :run UNION ALL "
@@ -43,49 +46,57 @@ class Facts:
         if runs is not None:
             query = query.where(_SCALAR.run.in_(list(runs)))
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(_SCALAR.id).limit(limit)).all()
-        return [ScalarRow(i, r, name, s, _value(v, kind), t, e) for i, r, name, s, v, kind, t, e in rows]
+            columns = fetch_columns(connection, query.order_by(_SCALAR.id).limit(limit))
+        # By columns: tens of thousands of rows are checked, and made, in one go.
+        if not _are_sound(columns):
+            columns = _sound_rows(columns, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s"))
+        numbers, of, names, steps, values, kinds, times, elapsed = columns
+        return list(map(ScalarRow, numbers, of, names, steps, _filled(values, kinds), times, elapsed))
 
     def last_scalar_id(self) -> int:
         """Id of the newest row; 0 when nothing is logged."""
         with self._database.read() as connection:
-            return connection.execute(select(func.max(_SCALAR.id))).scalar() or 0
+            return _only(connection, select(func.max(_SCALAR.id))) or 0
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps, values and seconds of training of one curve, by step."""
         query = select(_SCALAR.step, _SCALAR.value, _SCALAR.kind, _SCALAR.elapsed_s)
         query = query.where((_SCALAR.run == run) & (_SCALAR.name == name)).order_by(_SCALAR.step)
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        steps = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        values = np.fromiter((_value(row[1], row[2]) for row in rows), np.float64, len(rows))
-        return steps, values, np.fromiter((row[3] for row in rows), np.float64, len(rows))
+            columns = fetch_columns(connection, query)
+        if not _are_points(*columns):
+            columns = _sound_rows(columns, ("step", "value", "kind", "elapsed_s"))
+        steps, values, kinds, elapsed = columns
+        finite = np.array(_filled(values, kinds), np.float64)
+        return np.array(steps, np.int64), finite, np.array(elapsed, np.float64)
 
     def scalar_names(self, run: int) -> list[str]:
         """Every name the run has logged, sorted."""
         with self._database.read() as connection:
-            return list(connection.execute(_NAMES, {"run": run}).scalars())
+            return _names(connection, run)
 
     def last_values(self, run: int) -> dict[str, float]:
         """Name -> value at the largest step."""
         with self._database.read() as connection:
             found = {}
-            for name in connection.execute(_NAMES, {"run": run}).scalars().all():
+            for name in _names(connection, run):
                 query = select(_SCALAR.value, _SCALAR.kind).where((_SCALAR.run == run) & (_SCALAR.name == name))
-                found[name] = _value(*connection.execute(query.order_by(_SCALAR.step.desc()).limit(1)).one())
+                for value, kind in fetch(connection, query.order_by(_SCALAR.step.desc()).limit(1)):
+                    if _is_value(value, kind):
+                        found[name] = float(kind) if value is None else value
         return found
 
     def best_values(self, run: int) -> dict[str, float]:
         """Name -> best finite value, for the names of which the catalogue says which way is good."""
         with self._database.read() as connection:
             found = {}
-            for name in connection.execute(_NAMES, {"run": run}).scalars().all():
+            for name in _names(connection, run):
                 best = {"up": func.max, "down": func.min}.get(metric(name).better)
                 if best is None:
                     continue
                 query = select(best(_SCALAR.value)).where((_SCALAR.run == run) & (_SCALAR.name == name))
-                value = connection.execute(query).scalar()
-                if value is not None:
+                value = _only(connection, query)
+                if isinstance(value, int | float):
                     found[name] = float(value)
         return found
 
@@ -99,7 +110,8 @@ class Facts:
     def checkpoints(self, run: int) -> list[CheckpointRow]:
         """The run's checkpoints, by step."""
         return [
-            CheckpointRow(r.id, r.run, r.step, base / r.folder, r.best) for r, base in self._of(schema.checkpoint, run)
+            CheckpointRow(r.id, r.run, r.step, base / r.folder, bool(r.best))
+            for r, base in self._of(schema.checkpoint, run)
         ]
 
     def evaluations(self, run: int) -> list[EvaluationRow]:
@@ -121,7 +133,7 @@ class Facts:
     def scalar_count(self, run: int) -> int:
         """How many numbers the run has logged."""
         with self._database.read() as connection:
-            return connection.execute(select(func.count()).where(_SCALAR.run == run)).scalar_one()
+            return int(_only(connection, select(func.count()).where(_SCALAR.run == run)))
 
     def add_snapshot(self, run: int, *, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a whole snapshot; one of the same step, dataset and split is replaced."""
@@ -158,7 +170,8 @@ class Facts:
             base = self.folder / _folder_of(connection, run)
             gone = schema.snapshot.c
             query = select(gone.folder).where((gone.run == run) & (gone.step > step))
-            folders = [base / folder for folder in connection.execute(query).scalars()]
+            named = [row[0] for row in fetch(connection, query)]
+            folders = [base / folder for folder in named if not cells.fault("snapshot", "folder", folder)]
             for table in (schema.scalar, schema.snapshot, schema.evaluation, schema.checkpoint):
                 connection.execute(delete(table).where((table.c.run == run) & (table.c.step > step)))
             write_run_file(connection, self.folder, run)
@@ -167,8 +180,9 @@ class Facts:
     def _of(self, table: Table, run: int) -> list[tuple[Any, Path]]:
         with self._database.read() as connection:
             base = self.folder / _folder_of(connection, run)
-            rows = connection.execute(select(table).where(table.c.run == run).order_by(table.c.step, table.c.id))
-            return [(row, base) for row in rows]
+            rows = fetch(connection, select(table).where(table.c.run == run).order_by(table.c.step, table.c.id))
+        # What cannot be read is passed over; the doctor names it.
+        return [(row, base) for row in rows if is_sound(table.name, row._mapping)]
 
     def _put(self, connection: Connection, table: Table, run: int, values: dict[str, Any]) -> None:
         values = values | {"run": run, "created_at": time.time()}
@@ -185,16 +199,72 @@ class Facts:
 
 
 def metrics_from_json(content: str) -> dict[str, float]:
-    """Name -> value of an evaluation as stored."""
-    return {name: number_from_json(value) for name, value in json.loads(content).items()}
+    """Name -> value of an evaluation as stored; what is no number is left out."""
+    found = {}
+    for name, value in (cells.document(content) or {}).items():
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            found[name] = number_from_json(value)
+    return found
 
 
 def _folder_of(connection: Connection, run: int) -> str:
-    return connection.execute(select(schema.run.c.folder).where(schema.run.c.id == run)).scalar() or ""
+    found = _only(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
+    return found if not cells.fault("run", "folder", found) else f".damaged-{run}"
 
 
-def _value(value: float | None, kind: str) -> float:
-    return float(kind) if value is None else value
+def _only(connection: Connection, query: Any) -> Any:
+    return next((row[0] for row in fetch(connection, query)), None)
+
+
+def _names(connection: Connection, run: int) -> list[str]:
+    return [row[0] for row in fetch(connection, _NAMES, {"run": run}) if isinstance(row[0], str)]
+
+
+def _is_value(value: object, kind: object) -> bool:
+    return kind in _KINDS if value is None else isinstance(value, float)
+
+
+def _are_sound(columns: Sequence[Sequence[Any]]) -> bool:
+    """Whether all rows of `scalars_after`, given by columns, can be read."""
+    _, of, names, steps, values, kinds, times, elapsed = columns
+    return not steps or (
+        set(map(type, of)) == {int}
+        and set(map(type, names)) == {str}
+        and set(map(type, times)) == {float}
+        and 0 <= min(times) <= max(times) <= cells.LATEST
+        and _are_points(steps, values, kinds, elapsed)
+    )
+
+
+def _are_points(steps: Any, values: Any, kinds: Any, elapsed: Any) -> bool:
+    return not steps or (
+        set(map(type, steps)) == {int}
+        and set(map(type, values)) <= {float, type(None)}
+        and set(kinds) <= _ALL_KINDS
+        and (None not in values or all(kind != "finite" for v, kind in zip(values, kinds, strict=True) if v is None))
+        and set(map(type, elapsed)) == {float}
+        and 0 <= min(steps) <= max(steps) <= cells.MOST_STEP
+        and -cells.MOST <= min(elapsed) <= max(elapsed) <= cells.MOST
+    )
+
+
+def _sound_rows(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[Any]]:
+    """The same without the rows of `scalar` that cannot be read."""
+    value, kind = names.index("value"), names.index("kind")
+    rows = zip(*columns, strict=True)
+    kept = [
+        row
+        for row in rows
+        if _is_value(row[value], row[kind]) and not cells.faults("scalar", dict(zip(names, row, strict=True)))
+    ]
+    return [list(column) for column in zip(*kept, strict=True)] if kept else [[] for _ in names]
+
+
+def _filled(values: Sequence[float | None], kinds: Sequence[str]) -> Sequence[float]:
+    """The values, each that is no number by its kind."""
+    if None not in values:
+        return values  # type: ignore[return-value]
+    return [float(kind) if value is None else value for value, kind in zip(values, kinds, strict=True)]
 
 
 def _scalar_rows(run: int, entry: Entry) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from trainer import config
-from trainer.store import schema
+from trainer.store import guard, schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
 from trainer.store.journal import number_from_json, number_to_json, read_journal
@@ -25,6 +25,7 @@ from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_number, write_run_file
 from trainer.store.run_table import RunTable
 from trainer.store.spool import bring_in, how_it_ended
+from trainer.store.upgrade import check_foreign
 from trainer.store.workspace import Workspace
 
 STARTING_S: Final = 20.0
@@ -225,8 +226,12 @@ def _last_log_line(path: Path) -> str:
 
 def _sound(path: Path) -> bool:
     try:
+        check_foreign(path)
         with closing(sqlite3.connect(path, timeout=10.0)) as connection:
+            guard.distrust(connection)
             return connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+    except StoreError:
+        return False
     except sqlite3.OperationalError:
         with sentences(path):
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from trainer.problem import Problem
 
@@ -14,6 +14,8 @@ ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
 
 ENDED: Final = ("stopped", "finished", "failed", "interrupted")
 STATUSES: Final = (*ACTIVE, *ENDED)
+DAMAGED: Final = "damaged"
+"""In place of the status of a run whose row cannot be read as written; its reason says what is wrong."""
 
 EVALUATING: Final = "evaluating"
 """Phase of a run that measures itself; it gives signs of life meanwhile."""
@@ -39,7 +41,7 @@ class RunRow:
         folder: Absolute folder of the run.
         objective: Kind of the objective, `clip` or `cloob`.
         data: What it trains on, for people.
-        status: One of `STATUSES`.
+        status: One of `STATUSES`, or `DAMAGED`: then what could be read is there, the rest is empty.
         asked: What the trainer was asked to do and has not done yet: `stop`, `stop-epoch`, `pause`, `save`,
             `evaluate` or empty.
         parent: The run it was duplicated from.
@@ -110,8 +112,7 @@ class RunRow:
         return self.trained_s + max(sitting, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarRow:
+class ScalarRow(NamedTuple):
     """One logged number; `id` grows with every row, `elapsed_s` is seconds of training without the pauses."""
 
     id: int

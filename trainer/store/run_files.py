@@ -7,12 +7,14 @@ import importlib.metadata
 import json
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
-from trainer.store import schema
+from trainer.store import cells, schema
+from trainer.store.database import fetch
 from trainer.store.files import write_text
 
 FORMAT: Final = 1
@@ -41,12 +43,14 @@ def folder_name(number: int, name: str) -> str:
 def folder_number(folder: Path) -> int | None:
     """The run number that a folder's name begins with."""
     found = re.match(r"(\d{4,})-", folder.name)
-    return int(found.group(1)) if found else None
+    return int(found.group(1)) if found and len(found.group(1)) <= 9 else None
 
 
 def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     """Makes `run.json` equal to the database; called inside the write transaction, so writers take turns."""
-    row = connection.execute(select(schema.run).where(schema.run.c.id == run)).mappings().one()
+    row = fetch(connection, select(schema.run).where(schema.run.c.id == run))[0]._mapping
+    if cells.faults("run", row):
+        return  # the file is what the row can be made of again
     folder = runs_folder / row["folder"]
     if not folder.is_dir():
         return
@@ -57,8 +61,8 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     document["config"] = row["config"]
     document["versions"] = versions()
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
-        rows = connection.execute(select(table).where(table.c.run == run).order_by(table.c.id)).mappings()
-        document[f"{table.name}s"] = [_plain(dict(r)) for r in rows]
+        rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
+        document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
     write_text(folder / "run.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -74,8 +78,13 @@ def versions() -> dict[str, str]:
     return found
 
 
+def is_sound(table: str, row: Mapping[str, Any]) -> bool:
+    """Whether a row that hangs on a run can be read as written."""
+    return not cells.faults(table, row)
+
+
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in row.items() if key not in {"id", "run"}}
     if "metrics" in kept:
-        kept["metrics"] = json.loads(kept["metrics"])
+        kept["metrics"] = cells.document(kept["metrics"])
     return kept

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -14,16 +14,24 @@ from sqlalchemy.exc import IntegrityError
 
 from trainer import config
 from trainer.metrics import headline
-from trainer.store import schema
-from trainer.store.database import Database
+from trainer.store import cells, schema
+from trainer.store.database import Database, fetch
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.life import Identity
-from trainer.store.rows import ACTIVE, ENDED, RunRow, StoreError
+from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 
 _RUN = schema.run.c
-_JSON = ("facts", "alerts")
+_SHOWN: Final = tuple(RunRow.__dataclass_fields__)
+_READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
+"""Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
+_COLUMNS: Final = [_RUN[name] for name in _READ]
+_PLACE: Final = {name: place for place, name in enumerate(_READ)}
+_sound: Final = cells.checker("run", _READ)
 _AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
+
+
+_NEXT: Final = "Make it anew from its folder: trainer doctor --rebuild. Or delete it."
 
 
 class RunTable:
@@ -32,6 +40,7 @@ class RunTable:
     def __init__(self, database: Database, folder: Path) -> None:
         self._database = database
         self.folder = folder
+        self._known: dict[int, tuple[tuple[Any, ...], RunRow]] = {}
 
     def create(
         self, run: config.Run, *, status: str, parent: int | None, preset: str, priority: int, after: int | None
@@ -39,7 +48,7 @@ class RunTable:
         """The number of a new run with its folder; a name in use gets the next free number behind it."""
         make_folders(self.folder)
         with self._database.write() as connection:
-            number = self._next_number(connection)
+            number = next_number(connection, self.folder)
             run = config.replace(run, "name", _free_name(connection, run.name))
             connection.execute(
                 insert(schema.run).values(
@@ -68,15 +77,11 @@ class RunTable:
 
     def all(self) -> list[RunRow]:
         """Runs that are not deleted, oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(select(schema.run).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
-            return [self._row(row) for row in rows.mappings()]
+        return self._rows(_RUN.deleted_at.is_(None))
 
     def deleted(self) -> list[RunRow]:
         """Runs that were deleted and can be restored, oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(select(schema.run).where(_RUN.deleted_at.is_not(None)).order_by(_RUN.id))
-            return [self._row(row) for row in rows.mappings()]
+        return self._rows(_RUN.deleted_at.is_not(None))
 
     def get(self, ref: int | str | Path) -> RunRow:
         """The run with this number, name or folder.
@@ -86,13 +91,11 @@ class RunTable:
         """
         text = str(ref).strip()
         with self._database.read() as connection:
-            row = None
             for condition in self._conditions(text):
-                row = connection.execute(select(schema.run).where(condition)).mappings().first()
-                if row is not None:
-                    return self._row(row)
-            names = connection.execute(select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id))
-            known = [f"{number} ({name})" for number, name in names]
+                for row in fetch(connection, select(*_COLUMNS).where(condition)):
+                    return self._row(tuple(row))
+            query = select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id)
+            known = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
         if not known:
             raise StoreError(
                 f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME."
@@ -103,10 +106,12 @@ class RunTable:
     def config_text(self, run: int) -> str:
         """The run's configuration as TOML."""
         with self._database.read() as connection:
-            text = connection.execute(select(_RUN.config).where(_RUN.id == run)).scalar_one_or_none()
-        if text is None:
+            found = fetch(connection, select(_RUN.config).where(_RUN.id == run))
+        if not found:
             self.get(run)
-        return str(text)
+        elif wrong := cells.fault("run", "config", found[0][0]):
+            raise StoreError(f"The row of run {run} is damaged: its column 'config' {wrong}. {_NEXT}")
+        return str(found[0][0])
 
     def rename(self, run: int, name: str) -> None:
         """Gives the run another name; its folder keeps the old one.
@@ -147,7 +152,7 @@ class RunTable:
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Adds to what the run says of itself; a fact of the same name is replaced."""
         with self._database.write() as connection:
-            known = json.loads(connection.execute(select(_RUN.facts).where(_RUN.id == run)).scalar_one())
+            known = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
             write_run_file(connection, self.folder, run)
 
@@ -164,6 +169,9 @@ class RunTable:
             idle = _RUN.status == "queued"
         values = {"status": "starting", "asked": "", "reason": "", "launched_at": time.time(), "slot": slot}
         values |= {"launched_pid": None, "launched_ticks": None, "alerts": "{}"}
+        row = self.get(run)
+        if row.status == DAMAGED:
+            raise StoreError(f"Run {run} ({cells.shown(row.name)}) cannot be trained. {row.reason}")
         return self._change_if(run, idle & _RUN.deleted_at.is_(None), values)
 
     def unqueue(self, run: int) -> bool:
@@ -195,8 +203,8 @@ class RunTable:
     def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
         """Keeps what is wrong with the run; None takes an alert of that kind back."""
         with self._database.write() as connection:
-            found = connection.execute(select(_RUN.alerts).where(_RUN.id == run)).scalar() or "{}"
-            alerts = {name: kept for name, kept in json.loads(found).items() if name != kind}
+            found = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
+            alerts = {name: kept for name, kept in found.items() if name != kind}
             if alert is not None:
                 alerts[kind] = dict(alert)
             connection.execute(update(schema.run).where(_RUN.id == run).values(alerts=json.dumps(alerts)))
@@ -205,7 +213,8 @@ class RunTable:
     def setting(self, name: str) -> str | None:
         """What the workspace remembers under this name, as it was written."""
         with self._database.read() as connection:
-            return connection.execute(select(schema.setting.c.value).where(schema.setting.c.name == name)).scalar()
+            found = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
+        return found if isinstance(found, str) else None
 
     def set_setting(self, name: str, value: str) -> None:
         """Remembers something for every window and command of this workspace."""
@@ -226,21 +235,19 @@ class RunTable:
     def asked(self, run: int) -> str:
         """The flag that the trainer reads each step."""
         with self._database.read() as connection:
-            return str(connection.execute(select(_RUN.asked).where(_RUN.id == run)).scalar() or "")
+            return str(_only(connection, select(_RUN.asked).where(_RUN.id == run)) or "")
 
     def claimant(self, run: int) -> Identity | None:
         """The process that claimed the run and has not said that it ended."""
         with self._database.read() as connection:
-            query = select(_RUN.pid, _RUN.start_ticks, _RUN.boot_id).where(_RUN.id == run)
-            row = connection.execute(query).first()
-        return None if row is None or None in (row.pid, row.start_ticks) else Identity(*row)
+            row = _process(connection, run, "pid", "start_ticks", "boot_id")
+        return None if row is None else Identity(*row)
 
     def launched(self, run: int) -> tuple[int, int] | None:
         """Number and start of the process that was started for the run, as long as nobody has claimed it."""
         with self._database.read() as connection:
-            query = select(_RUN.launched_pid, _RUN.launched_ticks).where((_RUN.id == run) & (_RUN.status == "starting"))
-            row = connection.execute(query).first()
-        return None if row is None or None in tuple(row) else (row.launched_pid, row.launched_ticks)
+            row = _process(connection, run, "launched_pid", "launched_ticks", starting=True)
+        return None if row is None else (row[0], row[1])
 
     def beat(self, run: int, progress: Mapping[str, Any]) -> None:
         """Writes a sign of life; not durable, the next one is seconds away."""
@@ -254,9 +261,10 @@ class RunTable:
             connection.execute(delete(schema.run).where(_RUN.id == run))
 
     def active(self) -> list[Mapping[str, Any]]:
-        """Whole rows of the runs that say a process works on them, deleted ones included."""
+        """Whole rows of the runs that say a process works on them, deleted ones included; damaged ones are left out."""
         with self._database.read() as connection:
-            return list(connection.execute(select(schema.run).where(_RUN.status.in_(ACTIVE))).mappings())
+            rows = fetch(connection, select(*_COLUMNS).where(_RUN.status.in_(ACTIVE)))
+        return [row._mapping for row in rows if self._row(tuple(row)).status != DAMAGED]
 
     def interrupt(
         self, run: int, *, expected: Mapping[str, Any], reason: str, said: Mapping[str, Any] | None = None
@@ -287,23 +295,81 @@ class RunTable:
         return changed
 
     def _conditions(self, text: str) -> list[Any]:
-        found: list[Any] = [_RUN.id == int(text)] if text.isascii() and text.isdigit() else []
+        numbered = text.isascii() and text.isdigit() and len(text) < 19
+        found: list[Any] = [_RUN.id == int(text)] if numbered else []
         found.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
         found.append((_RUN.folder == Path(text).name) & _RUN.deleted_at.is_(None))
         found.append(_RUN.name == text)
         return found
 
-    def _next_number(self, connection: Connection) -> int:
-        # A folder may be there without a row (a lost database): its number is taken, too.
-        folders = [folder_number(path) or 0 for path in self.folder.iterdir()]
-        given = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalar()
-        newest = connection.execute(select(func.max(_RUN.id))).scalar()
-        return 1 + max([*folders, given or 0, newest or 0])
+    def _rows(self, condition: Any) -> list[RunRow]:
+        with self._database.read() as connection:
+            rows = fetch(connection, select(*_COLUMNS).where(condition).order_by(_RUN.id))
+        if len(self._known) > 4 * len(rows) + 1_000:
+            self._known.clear()
+        return [self._row(tuple(row)) for row in rows]
 
-    def _row(self, row: Mapping[str, Any]) -> RunRow:
-        values = {name: row[name] for name in RunRow.__dataclass_fields__ if name not in {"folder", *_JSON}}
-        documents = {name: json.loads(row[name]) for name in _JSON}
-        return RunRow(**values, **documents, folder=self.folder / row["folder"])
+    def _row(self, row: tuple[Any, ...]) -> RunRow:
+        """The row as it is shown; one that has not changed since it was read last costs next to nothing."""
+        known = self._known.get(row[0])
+        if known is not None and known[0] == row:
+            return known[1]
+        values = dict(zip(_SHOWN, row, strict=False))
+        facts, alerts = cells.document(values["facts"]), cells.document(values["alerts"])
+        surely = facts is not None and alerts == {} and _sound(row) and _is_plain(values)
+        if not surely and (wrong := cells.faults("run", dict(zip(_READ, row, strict=True)))):
+            return self._damaged(values, wrong)
+        values |= {"facts": facts, "alerts": alerts, "folder": self.folder / values["folder"]}
+        read = RunRow(**values)
+        self._known[read.id] = (row, read)
+        return read
+
+    def _damaged(self, values: dict[str, Any], wrong: Mapping[str, str]) -> RunRow:
+        values = {
+            name: cells.stand_in("run", name) if name in wrong and name != "id" else value
+            for name, value in values.items()
+        }
+        values |= {name: cells.document(values[name]) or {} for name in ("facts", "alerts")}
+        told = "; ".join(f"its column {name!r} {words}" for name, words in wrong.items())
+        values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {told}. {_NEXT}", "asked": ""}
+        values |= {"name": values["name"] or f"run {values['id']}", "pid": None}
+        return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
+
+
+def next_number(connection: Connection, runs_folder: Path) -> int:
+    """A number that no run has or had, and no folder."""
+    # A folder may be there without a row (a lost database): its number is taken, too.
+    folders = [folder_number(path) for path in runs_folder.iterdir()]
+    given = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalars().all()
+    newest = connection.execute(select(func.max(_RUN.id)).where(_RUN.id <= cells.MOST_RUN)).scalars().all()
+    known = [number for number in (*folders, *given, *newest) if isinstance(number, int)]
+    return 1 + max((number for number in known if 0 <= number < cells.MOST_RUN), default=0)
+
+
+def is_damaged(connection: Connection, run: int) -> bool:
+    """Whether something in the row of a run cannot be read as written."""
+    (row,) = fetch(connection, select(schema.run).where(_RUN.id == run))
+    return bool(cells.faults("run", row._mapping))
+
+
+def _only(connection: Connection, query: Any) -> Any:
+    """The one value that is asked for; None where there is no row."""
+    return next((row[0] for row in fetch(connection, query)), None)
+
+
+def _process(connection: Connection, run: int, *columns: str, starting: bool = False) -> tuple[Any, ...] | None:
+    query = select(*(_RUN[name] for name in columns)).where(_RUN.id == run)
+    if starting:
+        query = query.where(_RUN.status == "starting")
+    for row in fetch(connection, query):
+        sound = not cells.faults("run", row._mapping)
+        return tuple(row) if sound and None not in tuple(row) else None
+    return None
+
+
+def _is_plain(values: Mapping[str, Any]) -> bool:
+    """Whether what the quick look leaves out is as it must be."""
+    return values["status"] in STATUSES and cells.is_one_level(values["folder"]) and bool(values["name"].strip())
 
 
 def _free_name(connection: Connection, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from jaxtyping import Int
 from sqlalchemy import delete, insert, select
 
+from trainer.store import cells
 from trainer.store.columns import taken
+from trainer.store.database import fetch
 from trainer.store.rows import StoreError
 from trainer.store.schema import selection as table
 
@@ -48,12 +50,13 @@ class NamedSelection:
 
 
 def all_selections(database: Database, *, dataset: str | None = None) -> list[NamedSelection]:
-    """Those of one dataset, or all, by name."""
+    """Those of one dataset, or all, by name; what cannot be read is left out."""
     query = select(table).order_by(table.c.name, table.c.id)
     if dataset is not None:
         query = query.where(table.c.dataset == dataset)
     with database.read() as connection:
-        return [_read(row._mapping) for row in connection.execute(query)]
+        rows = fetch(connection, query)
+    return [found for row in rows if (found := _read(row._mapping)) is not None]
 
 
 def get_selection(database: Database, ref: int | str, *, dataset: str | None = None) -> NamedSelection:
@@ -170,5 +173,16 @@ def _write_paths(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
     file.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
 
 
-def _read(row: Any) -> NamedSelection:
-    return NamedSelection(row["id"], row["name"], row["dataset"], tuple(json.loads(row["items"])), row["created_at"])
+def _read(row: Mapping[str, Any]) -> NamedSelection | None:
+    if cells.faults("selection", row):
+        return None
+    try:
+        items = json.loads(row["items"])
+    except (ValueError, RecursionError):
+        return None
+    # One kind of whole numbers or words, as ids are: numpy has to hold them in one array.
+    if not isinstance(items, list) or not items or {type(item) for item in items} not in ({int}, {str}):
+        return None
+    if isinstance(items[0], int) and not -(2**63) <= min(items) <= max(items) < 2**63:
+        return None
+    return NamedSelection(row["id"], row["name"], row["dataset"], tuple(items), row["created_at"])

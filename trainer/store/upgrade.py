@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
+from trainer.foreign import check_ordinary
+from trainer.store import guard
 from trainer.store.files import make_folders, sync_folder
 from trainer.store.rows import StoreError
 from trainer.store.schema import SCHEMA_VERSION
@@ -27,12 +30,15 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
     make_folders(path.parent)
     version = version_of(path)
     if version == newest:
+        _check_tables(path)
         return
     if version is not None and version not in known_versions(migrations):
         raise StoreError(
             f"{path} was made by a newer version of Contrastive Explorer (schema {version}, this one knows {newest}). "
             "Nothing was changed. Update the application, or choose another --workspace."
         )
+    if version is not None:
+        _check_tables(path)
     backup = None if version is None else back_up(path, version)
     _set_wal(path)
     try:
@@ -47,16 +53,43 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
 
 def version_of(path: Path) -> str | None:
     """The schema version a database names; None when there is no database, or an empty one. Changes nothing."""
-    if not path.exists() or path.stat().st_size == 0:
+    if not path.exists():
         return None
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
+    check_ordinary(path)
+    if path.stat().st_size == 0:
+        return None
+    with _only_reading(path) as connection:
+        guard.check_objects(path, connection)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
         if "alembic_version" not in tables:
             if tables:
                 raise StoreError(f"{path} is a database of another program. Choose another --workspace.")
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        return row[0] if row else None
+        return str(row[0])[:40] if row else None
+
+
+def check_foreign(path: Path) -> None:
+    """Passes for a database with nothing in it that this program does not make; one that is not there passes, too.
+
+    Raises:
+        StoreError: It holds a view, a trigger or something else; the message names it.
+    """
+    if version_of(path) in (*known_versions(), SCHEMA_VERSION):
+        _check_tables(path)
+
+
+def _check_tables(path: Path) -> None:
+    with _only_reading(path) as connection:
+        guard.check_tables(path, connection)
+
+
+@contextmanager
+def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
+        guard.distrust(connection)
+        yield connection
 
 
 def known_versions(migrations: Path = MIGRATIONS) -> list[str]:
@@ -134,6 +167,7 @@ def _migrate(path: Path, migrations: Path) -> None:
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
+        guard.distrust(connection)
         connection.execute("PRAGMA synchronous=FULL")
 
     @event.listens_for(engine, "begin")

@@ -112,7 +112,10 @@ class Workspace:
         waiting = sum(run.status == "queued" for run in self.runs())
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
-            kept = self.setting("queue", {})
+            try:
+                kept = self.setting("queue", {})
+            except ValueError:
+                kept = {}
             self._runs.set_setting("queue", json.dumps({**(kept if isinstance(kept, dict) else {}), "held": True}))
         ownership.sign(self.folder)
         return waiting
@@ -250,9 +253,16 @@ class Workspace:
         self._runs.raise_alert(run, kind, None)
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """What every window and command of this workspace remembers under a name; plain JSON values."""
+        """What every window and command of this workspace remembers under a name; plain JSON values.
+
+        Raises:
+            ValueError: It is no JSON.
+        """
         text = self._runs.setting(name)
-        return default if text is None else json.loads(text)
+        try:
+            return default if text is None else json.loads(text)
+        except RecursionError as error:
+            raise ValueError(f"the setting {name} is too deep") from error
 
     def set_setting(self, name: str, value: Any) -> None:
         """Remembers a plain JSON value for every window and command of this workspace."""

@@ -1,0 +1,168 @@
+"""Values of a database or a `run.json` that anybody may have written: each is checked before it is believed."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy.types import Boolean, Float, Integer
+
+from trainer.foreign import spelled
+from trainer.store import schema
+from trainer.store.rows import STATUSES
+
+_BELOW: Final = 2**31 - 1
+MOST_RUN: Final = 999_999_999
+"""The largest number of a run."""
+MOST_STEP: Final = 2**53
+"""Whole numbers up to here are the same as float."""
+LATEST: Final = 250_000_000_000.0
+"""Unix seconds in the year 9892: later ones have no date."""
+MOST: Final = 1e15
+"""The largest number of which nothing else is known."""
+_LONGEST: Final = 1_000_000
+_LONGEST_NAME: Final = 1_000
+_PID: Final = (1, 2**31 - 1)
+_INTEGERS: Final = {
+    ("run", "id"): (1, MOST_RUN),
+    ("run", "pid"): _PID,
+    ("run", "launched_pid"): _PID,
+    ("run", "start_ticks"): (-(2**62), 2**62),
+    ("run", "launched_ticks"): (-(2**62), 2**62),
+    ("run", "beats"): (0, 2**62),
+    "step": (0, MOST_STEP),
+    "total_steps": (0, MOST_STEP),
+    "n": (0, 2**40),
+    "d": (0, 2**31),
+    "best": (0, 1),
+    "id": (1, 2**63 - 1),
+}
+_BETWEEN: Final = (-MOST_STEP, MOST_STEP)
+_NUMBERS: Final = {("run", "last"), ("run", "best"), ("scalar", "value")}
+"""May be any: they are what a training came to."""
+_LONG: Final = {("run", "config"), ("run", "facts"), ("run", "alerts"), "metrics", "items", "value", "classes"}
+_DOCUMENTS: Final = {("run", "facts"), ("run", "alerts")}
+_LONGEST_DOCUMENT: Final = 2**26
+_FOLDER: Final = re.compile(r"[^/\\\x00]+")
+
+
+def fault(table: str, column: str, value: object) -> str:
+    """What is wrong with a value of a column; empty where nothing is."""
+    found = schema.metadata.tables[table].c[column]
+    if value is None:
+        return "" if found.nullable else "holds nothing"
+    check = _number_fault if isinstance(found.type, Integer | Float | Boolean) else _text_fault
+    return check(table, column, value, whole=isinstance(found.type, Integer | Boolean))
+
+
+def faults(table: str, row: Mapping[str, Any]) -> dict[str, str]:
+    """Column -> what is wrong with it, of those that a row has."""
+    told = {name: fault(table, name, value) for name, value in row.items()}
+    return {name: words for name, words in told.items() if words}
+
+
+def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], bool]:
+    """A quick look at rows of these columns: True only for one in which `faults` finds nothing, documents aside."""
+    kinds = [schema.metadata.tables[table].c[name] for name in columns]
+    whole = [isinstance(column.type, Integer | Boolean) for column in kinds]
+    numeric = [w or isinstance(column.type, Float) for w, column in zip(whole, kinds, strict=True)]
+    allowed = [
+        {int if w else float if n else str} | ({type(None)} if column.nullable else set())
+        for w, n, column in zip(whole, numeric, kinds, strict=True)
+    ]
+    numbers = [place for place, is_number in enumerate(numeric) if is_number]
+    texts = [
+        place
+        for place, (name, is_number) in enumerate(zip(columns, numeric, strict=True))
+        if not is_number and (table, name) not in _DOCUMENTS
+    ]
+    seen: set[tuple[type, ...]] = set()
+
+    def sound(row: tuple[Any, ...]) -> bool:
+        types = tuple(map(type, row))
+        if types not in seen:
+            if not all(kind in may for kind, may in zip(types, allowed, strict=True)):
+                return False
+            seen.add(types)
+        # Nearly every number is small and nearly every text short; the others are looked at one by one.
+        values = [value for place in numbers if (value := row[place]) is not None]
+        words = "".join([value for place in texts if (value := row[place])])
+        return min(values) >= 0 and max(values) <= _BELOW and len(words) < _LONGEST_NAME and "\0" not in words
+
+    return sound
+
+
+def stand_in(table: str, column: str) -> Any:
+    """What stands for a value that cannot be read: nothing where that is allowed, else 0, no words or no facts."""
+    found = schema.metadata.tables[table].c[column]
+    if found.nullable:
+        return None
+    if isinstance(found.type, Float):
+        return 0.0
+    if isinstance(found.type, Integer | Boolean):
+        return 0
+    return "{}" if (table, column) in _DOCUMENTS else ""
+
+
+def document(text: object) -> dict[str, Any] | None:
+    """The JSON object that a text is; None where it is none, however deep or long."""
+    if not isinstance(text, str) or len(text) > _LONGEST_DOCUMENT:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def shown(value: object) -> str:
+    """The value in a few visible letters."""
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    words = value if isinstance(value, str) else repr(value)
+    return spelled(words[:40]) + ("..." if len(words) > 40 else "")
+
+
+def _number_fault(table: str, column: str, value: object, *, whole: bool) -> str:
+    if whole:
+        if not isinstance(value, int):
+            return f"holds no whole number ({shown(value)})"
+        low, high = _INTEGERS.get((table, column)) or _INTEGERS.get(column, _BETWEEN)  # type: ignore[call-overload]
+        return "" if low <= value <= high else f"holds a number that cannot be ({shown(value)})"
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return f"holds no number ({shown(value)})"
+    if (table, column) in _NUMBERS:
+        return ""
+    if column.endswith("_at") or column == "time":
+        return "" if 0 <= value <= LATEST else f"holds a time that cannot be ({shown(value)})"
+    return "" if math.isfinite(value) and abs(value) <= MOST else f"holds a number that cannot be ({shown(value)})"
+
+
+def _text_fault(table: str, column: str, value: object, *, whole: bool) -> str:
+    if not isinstance(value, str):
+        return f"holds no text ({shown(value)})"
+    if (table, column) in _DOCUMENTS:
+        found = document(value)
+        sound = found is not None and (column != "alerts" or all(isinstance(one, dict) for one in found.values()))
+        return "" if sound else f"holds no JSON of its kind ({shown(value)})"
+    if (table, column) == ("run", "folder") and not is_one_level(value):
+        return f"holds no name of a folder ({shown(value)})"
+    if column == "status" and value not in STATUSES:
+        return f"holds no status ({shown(value)})"
+    if "\0" in value or len(value) > _longest(table, column):
+        return f"holds a text that cannot be ({shown(value)})"
+    return "holds nothing" if (table, column) == ("run", "name") and not value.strip() else ""
+
+
+def is_one_level(name: str) -> bool:
+    """Whether it names an entry of a folder and nothing above or below it."""
+    return bool(_FOLDER.fullmatch(name)) and name not in (".", "..") and len(name.encode("utf-8", "replace")) <= 255
+
+
+def _longest(table: str, column: str) -> int:
+    if (table, column) in _LONG or column in _LONG:
+        return _LONGEST_DOCUMENT
+    return _LONGEST_NAME if column in ("name", "folder", "objective", "dataset", "split") else _LONGEST

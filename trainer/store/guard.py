@@ -1,0 +1,101 @@
+"""A database may come from anybody: what is allowed in it, and what a query of it may cost."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final
+
+from trainer.store import schema
+from trainer.store.rows import StoreError
+
+READ_S: Final = 20.0
+"""Seconds of processor time that one reading transaction may take: hundreds of times what the longest takes."""
+_LONGEST_VALUE: Final = 2**28
+"""Bytes of one value; SQLite's own limit is four times that."""
+_LOOK_EVERY: Final = 200_000
+"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
+_OWN_OF_SQLITE: Final = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")
+_WORDS: Final = {"view": "a view", "trigger": "a trigger", "table": "a table", "index": "an index"}
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """Nothing that the file says is run: no functions of its schema, no writing of the schema, no endless values."""
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    if hasattr(connection, "setconfig"):  # Python 3.12 and later
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
+
+
+class Limit:
+    """Ends what a connection reads once it has taken too much of the processor; waiting costs nothing.
+
+    Args:
+        connection: Of the thread that uses it at the time.
+        seconds: Of processor time, from `start`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
+        self._seconds = seconds
+        self._limited, self._end = False, 0.0
+        connection.set_progress_handler(self._passed, _LOOK_EVERY)
+
+    def start(self, *, limited: bool) -> None:
+        """From here on; without an end if it is not `limited`."""
+        self._limited, self._end = limited, 0.0
+
+    def _passed(self) -> int:
+        if not self._limited:
+            return 0
+        # The clock costs more than most queries: it is read first by those that take a while.
+        self._end = self._end or time.thread_time() + self._seconds
+        return time.thread_time() > self._end
+
+
+def check_objects(path: Path, connection: sqlite3.Connection) -> None:
+    """Passes for a database of tables and indexes only.
+
+    A view in the place of a table, or a trigger, decides what each query does and when it ends.
+
+    Raises:
+        StoreError: It holds something else; the message names it.
+    """
+    for kind, name, sql in _objects(connection):
+        if kind not in ("table", "index"):
+            raise _refusal(path, _WORDS.get(str(kind), "something unknown"), name)
+        if kind == "table" and isinstance(sql, str) and sql.lstrip().upper().startswith("CREATE VIRTUAL"):
+            raise _refusal(path, "a virtual table", name)
+
+
+def check_tables(path: Path, connection: sqlite3.Connection) -> None:
+    """Passes for a database of a schema that this program knows, with nothing in it but its own tables and indexes.
+
+    Raises:
+        StoreError: It holds something else; the message names it.
+    """
+    tables = {*schema.metadata.tables, "alembic_version"}
+    indexes = {index.name for table in schema.metadata.tables.values() for index in table.indexes}
+    for kind, name, sql in _objects(connection):
+        known = tables | set(_OWN_OF_SQLITE) if kind == "table" else indexes
+        # Indexes that SQLite makes for a constraint have no words of their own.
+        if name not in known and not (kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")):
+            raise _refusal(path, _WORDS.get(str(kind), "something unknown"), name)
+    for table in sorted(tables):
+        for column in connection.execute(f'PRAGMA table_xinfo("{table}")'):
+            if column[6]:
+                raise _refusal(path, "a computed column", f"{table}.{column[1]}")
+
+
+def _objects(connection: sqlite3.Connection) -> list[tuple[object, object, object]]:
+    return connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+
+
+def _refusal(path: Path, what: str, name: object) -> StoreError:
+    shown = str(name).encode("unicode_escape").decode("ascii")[:80]
+    return StoreError(
+        f"{path} holds {what} that this program does not make ({shown}), so it was not used. "
+        "Set it aside and make a new one from the run folders: trainer doctor --rebuild."
+    )
