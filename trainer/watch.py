@@ -23,7 +23,7 @@ from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
 from trainer.room import Room
 from trainer.speech import Speech
-from trainer.store import EVALUATING, Items, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.store import EVALUATING, RunLog, crashes, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
 from trainer.training import FitError, Training, Update
 from trainer.wishes import Wishes
@@ -299,13 +299,12 @@ class Watch:
     def _snapshot(self, heldout: HeldOut, embedded: Embedded) -> None:
         pairs, step = heldout.pairs, self._training.step
         folder = self._log.folder / "snapshots" / snapshot_name(dataset=pairs.name, split=pairs.split, step=step)
-        n = len(pairs)
         write = functools.partial(
             write_snapshot,
             folder,
             image=embedded.image,
             text=embedded.text,
-            items=Items(np.arange(n), pairs.paths, pairs.captions, pairs.labels, [pairs.split] * n, pairs.metadata),
+            items=heldout.items(),
             step=step,
             dataset=pairs.name,
             split=pairs.split,
@@ -316,7 +315,7 @@ class Watch:
         need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
         self._written(lambda: self._whole_snapshot(folder, need, write))
         width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
-        self._log.snapshot(step, pairs.name, pairs.split, folder, n, width)
+        self._log.snapshot(step, pairs.name, pairs.split, folder, len(pairs), width)
 
     def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
         with disk.writing(f"The snapshot of step {self._training.step}", folder, need):

@@ -16,9 +16,10 @@ from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
 from explorer.views.map.colouring import SHADES, choices, colourings
 from explorer.views.map.reading import read_numbers, read_side
-from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import column
+from trainer.charts.matching import matching_of
 from trainer.charts.pair_colours import ColouredMap
 from trainer.messages import EmbedImages, Failure, Project
 from trainer.store import Items, read_snapshot
@@ -109,7 +110,7 @@ def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, view: MapView):
     for panel in view.panels:
         snapshot = read_snapshot(panel.side.row.folder)
         cosine = matched_cosines(snapshot.image, snapshot.text)[7]
-        rank = ranks(snapshot.image, snapshot.text, groups_of(snapshot.items.caption))[7]
+        rank = ranks(snapshot.image, snapshot.text, matching_of(snapshot).texts)[7]
         assert f"{cosine:.3f}" in words
         assert f"{rank} of 48" in words
     qtbot.waitUntil(lambda: not view.card._picture.pixmap().isNull(), timeout=3000)

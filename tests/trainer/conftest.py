@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from trainer import config
+from trainer.analysis.distinct import matching, numbered
 from trainer.analysis.geometry import modality_gap
-from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 
@@ -72,10 +73,10 @@ def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, spli
     noise = (1.9 if split == "renderings" else 2.4) - (1.0 if gap > 1 else 1.15) * skill
     items = _items(rng, pairs, split)
     image, text = _embeddings(rng, items, noise, gap)
-    groups = groups_of(items.caption)
-    values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, groups), k) for k in (1, 5, 10)}
-    values |= {f"text_to_image_R@{k}": recall_at(ranks(text, image, groups), k) for k in (1, 5, 10)}
-    values["auc_hard10"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, groups))
+    pairs_of = matching(numbered(items.caption))
+    values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, pairs_of.texts), k) for k in (1, 5, 10)}
+    values |= {f"text_to_image_R@{k}": recall_at(ranks(text, image, pairs_of.images), k) for k in (1, 5, 10)}
+    values["auc_hard10"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, pairs_of.texts))
     values["modality_gap"] = modality_gap(image, text)[1]
     prefix = "val" if split == "renderings" else split
     log.scalars(step, {f"{prefix}/{key}": value for key, value in values.items()})

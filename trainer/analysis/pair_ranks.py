@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import Answers, one_to_one
 from trainer.analysis.tiles import exact, row_blocks
 
 AGREEMENTS: Final = ("both right", "only A right", "only B right", "neither right")
@@ -21,33 +22,44 @@ def ranks_among(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     sample: Int[np.ndarray, " m"],
-    groups: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
     progress: Callable[[float, str], None] | None = None,
 ) -> Int[np.ndarray, " n"]:
-    """Place (1 = best) of each image's best right caption among the sampled texts and its own.
+    """Place (1 = best) of each image's best right caption among the distinct sampled ones and its own.
 
     What ties with the best right one, up to the rounding of float32, stands before it, as in `retrieval.ranks`, which
-    this equals where `sample` is all rows. Not-a-number embeddings rank last. Memory is O(n + m d).
+    this equals where `sample` is all captions. Not-a-number embeddings rank last. Memory is O(n + m d).
 
     Args:
         image: Unit embeddings that ask.
         text: Unit embeddings; row i belongs to image i.
         sample: Rows of the texts that every image is compared with.
-        groups: Texts of an image's own group are right too (equal captions); None: only row i is.
+        answers: Which texts are one, and which are right; None: all differ, and only row i is.
         progress: Called with the share done and a note; what it raises ends the computation.
     """
-    groups = np.arange(len(text)) if groups is None else groups
-    stored, of_stored = exact(text[sample]), groups[sample]
+    answers = one_to_one(len(text)) if answers is None else answers
+    kept = np.unique(answers.place[sample])
+    column = np.full(len(answers), -1)
+    column[kept] = np.arange(len(kept))
+    stored = exact(text[answers.rows[kept]])
     places = np.empty(len(image), dtype=np.int64)
-    # The own caption's cosine is summed in another order than the others'; a collapsed model must still rank last.
+    # The right captions' cosines are summed in another order than the others'; a collapsed model must still rank last.
     tie = np.finfo(np.float32).eps * np.sqrt(image.shape[1])
-    for rows in row_blocks(len(image), max(len(sample), image.shape[1])):
+    for rows in row_blocks(len(image), max(len(kept), image.shape[1])):
         asking = exact(image[rows])
         similarity = asking @ stored.T
-        right = groups[rows, None] == of_stored[None, :]
-        own = np.einsum("nd,nd->n", asking, exact(text[rows]))
-        best = np.maximum(own, np.where(right, similarity, -np.inf).max(1, initial=-np.inf))
+        line, place, first = answers.cells(answers.question[rows])
+        own = np.concatenate(
+            [
+                np.einsum("nd,nd->n", asking[line[part]], exact(text[answers.rows[place[part]]]))
+                for part in row_blocks(len(line), image.shape[1])
+            ]
+        )
+        best = np.maximum.reduceat(own, first)
+        there = column[place] >= 0
+        right = np.zeros(similarity.shape, bool)
+        right[line[there], column[place[there]]] = True
         places[rows] = 1 + (~(similarity < best[:, None] - tie) & ~right).sum(1)
         if progress is not None:
             progress(rows.stop / len(image), f"ranks of {rows.stop:,} of {len(image):,} images")

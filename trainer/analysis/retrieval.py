@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import Answers, one_to_one
 from trainer.analysis.tiles import Progress, exact, row_blocks
 
 
@@ -18,11 +19,12 @@ def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
 def ranks(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
+    rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> Int[np.ndarray, " n"]:
-    """Place (1 = best) of each query's best right item among all wrong ones, by inner product.
+) -> Int[np.ndarray, " m"]:
+    """Place (1 = best) of each query's best right item among all wrong ones, by inner product; equal items are one.
 
     A wrong item that ties with the best right one stands before it, so a collapsed model, whose rows are all equal,
     ranks last and not first. Not-a-number embeddings rank last too. Block by block: memory is O(n).
@@ -30,23 +32,70 @@ def ranks(
     Args:
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
-        groups: Rows of equal number are right answers to each other (equal captions); None: only row i to query i.
+        answers: Which rows are one item, and which items are right; None: all differ, row i answers query i alone.
+        rows: The queries that ask; None: all.
         progress: Told the share done; may raise to cancel.
     """
-    query, stored = exact(query), exact(stored)
-    places = np.empty(len(query), dtype=np.int64)
-    for rows in row_blocks(len(query), len(stored)):
+    answers = one_to_one(len(stored)) if answers is None else answers
+    query, stored = exact(query), exact(answers.gallery(stored))
+    asked = np.arange(len(query)) if rows is None else rows
+    places = np.empty(len(asked), dtype=np.int64)
+    for block in row_blocks(len(asked), len(stored)):
         if progress:
-            progress(rows.start / len(query), "ranking")
-        similarity = query[rows] @ stored.T
-        if groups is None:
-            best = similarity[np.arange(len(similarity)), np.arange(rows.start, rows.stop)]
-            places[rows] = (~(similarity < best[:, None])).sum(1)
-        else:
-            right = groups[rows, None] == groups[None, :]
-            best = np.where(right, similarity, -np.inf).max(1)
-            places[rows] = 1 + (~(similarity < best[:, None]) & ~right).sum(1)
+            progress(block.start / len(asked), "ranking")
+        similarity = query[asked[block]] @ stored.T
+        line, right, first = answers.cells(answers.question[asked[block]])
+        best = np.maximum.reduceat(similarity[line, right], first)
+        similarity[line, right] = -np.inf
+        # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
+        ahead = (~(similarity < best[:, None])).sum(1)
+        places[block] = 1 + ahead - np.where(np.isnan(best), np.diff(first, append=len(line)), 0)
     return places
+
+
+def average_precision(
+    query: Float[np.ndarray, "n d"],
+    stored: Float[np.ndarray, "n d"],
+    answers: Answers | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Float[np.ndarray, " n"]:
+    """Of each query the mean, over its right items, of the share of right ones among all that stand no lower.
+
+    Manning, Raghavan, Schütze, Introduction to Information Retrieval, 2008, section 8.4; its mean is the mAP. Equal
+    items are one. Among ties wrong items stand before right ones, so with one right item it is 1 / `ranks`.
+
+    Args:
+        query: Unit embeddings that ask.
+        stored: Unit embeddings that are ranked.
+        answers: As `ranks` takes them.
+        progress: Told the share done; may raise to cancel.
+    """
+    answers = one_to_one(len(stored)) if answers is None else answers
+    query, stored = exact(query), exact(answers.gallery(stored))
+    found = np.empty(len(query))
+    for block in row_blocks(len(query), len(stored)):
+        if progress:
+            progress(block.start / len(query), "ranking")
+        similarity = query[block] @ stored.T
+        line, right, first = answers.cells(answers.question[block])
+        own = similarity[line, right]
+        similarity[line, right] = -np.inf
+        for row, (start, end) in enumerate(zip(first, np.append(first[1:], len(line)), strict=True)):
+            found[block.start + row] = _precision(-np.sort(-own[start:end]), similarity[row])
+    return found
+
+
+def _precision(rights: Float[np.ndarray, " r"], others: Float[np.ndarray, " g"]) -> float:
+    """Of right ones, largest first and NaN last, among others, of which as many are minus infinity (the right ones)."""
+    if len(rights) == 1:
+        ahead = np.count_nonzero(~(others < rights[0])) - np.isnan(rights)
+    else:
+        # NaN stands last in what is sorted, above everything, as a wrong item that is not a number has to.
+        ahead = len(others) - np.searchsorted(np.sort(others), rights, side="left")
+        ahead = np.where(np.isnan(rights), len(others) - len(rights), ahead)
+    seen = np.arange(1, len(rights) + 1)
+    return float(np.mean(seen / (seen + ahead)))
 
 
 def recall_at(ranks: Int[np.ndarray, " n"], k: int) -> float:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.distinct import Answers, one_to_one
 from trainer.analysis.tiles import Progress, exact, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
 
@@ -62,12 +63,12 @@ def all_unmatched(
     text: Float[np.ndarray, "n d"],
     k: int,
     group_of: Int[np.ndarray, " m"],
-    captions: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> tuple[Int[np.ndarray, "g bins"], Float[np.ndarray, "m k"], Int[np.ndarray, "m k"]]:
-    """Counts of the cosines of each image with every text that is not its own, and the `k` hardest of each image.
+) -> tuple[Int[np.ndarray, "g bins"], Hardest]:
+    """Counts of the cosines of each image with every distinct text that is not its own, and the `k` hardest of each.
 
     One pass, block by block: 100,000 x 100,000 cosines take the time of multiplying them, a few minutes on one core.
 
@@ -76,7 +77,7 @@ def all_unmatched(
         text: Unit embeddings; row i belongs to image i.
         k: How many texts an image keeps.
         group_of: Group of each asking image.
-        captions: Texts of an image's own number count as matched; None: only row i does.
+        answers: Which texts are one, and which count as matched; None: all differ, and only row i does.
         rows: The images that ask; None: all.
         progress: Told the share done; may raise to cancel.
 
@@ -84,10 +85,10 @@ def all_unmatched(
         Counts by group of anchors, then as `trainer.analysis.similarity.hardest_texts`.
     """
     rows = np.arange(len(image)) if rows is None else rows
-    captions = np.arange(len(text)) if captions is None else captions
+    answers = one_to_one(len(text)) if answers is None else answers
     counts = np.zeros((int(group_of.max(initial=-1)) + 1, FINE), np.int64)
-    hardest = Hardest(len(rows), k, exact(text[:0]).dtype)
-    for block in cosine_blocks(image, text, captions, rows, note="counting unmatched pairs", progress=progress):
+    hardest = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
+    for block in cosine_blocks(image, text, answers, rows, note="counting unmatched pairs", progress=progress):
         groups = group_of[block.rows]
         for cosines, group in zip(block.cosines, groups, strict=True):
             # A row at a time: its bins stay in the cache, and no mask as large as the block is made.
@@ -96,21 +97,25 @@ def all_unmatched(
         there = np.isfinite(own)
         np.subtract.at(counts, (groups[block.own[0][there]], _bins(own[there])), 1)
         hardest.take(block)
-    return counts, hardest.cosines, hardest.places
+    return counts, hardest
 
 
 def sampled_unmatched(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     count: int,
-    captions: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     seed: int = 0,
 ) -> Float[np.ndarray, "m c"]:
-    """Cosines of each asking image with texts drawn at random, `ceil(count / m)` each; NaN where its own was drawn."""
+    """Cosines of each asking image with texts drawn at random, `ceil(count / m)` each; NaN where its own was drawn.
+
+    Each distinct text of `answers` (None: every one) is as likely as another, however many pairs share it.
+    """
     rows = np.arange(len(image)) if rows is None else rows
-    captions = np.arange(len(text)) if captions is None else captions
+    answers = one_to_one(len(text)) if answers is None else answers
+    text = answers.gallery(text)
     if not len(rows):
         return np.zeros((0, 1))
     each = max(1, -(-count // len(rows)))
@@ -120,8 +125,17 @@ def sampled_unmatched(
         cosines[block] = np.einsum(
             "nd,ncd->nc", exact(image[rows[block]]), exact(text[drawn[block].ravel()]).reshape(-1, each, text.shape[1])
         )
-    cosines[captions[rows][:, None] == captions[drawn]] = np.nan
+    cosines[_among_right(answers, answers.question[rows], drawn)] = np.nan
     return cosines
+
+
+def _among_right(
+    answers: Answers, questions: Int[np.ndarray, " m"], drawn: Int[np.ndarray, "m c"]
+) -> Bool[np.ndarray, "m c"]:
+    # Edges are sorted by question and place: a drawn cell is one of them or not.
+    asked = np.repeat(np.arange(len(answers.starts) - 1), np.diff(answers.starts))
+    edges, cells = asked * len(answers) + answers.right, questions[:, None] * len(answers) + drawn
+    return edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
 
 
 def separation(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import Answers, one_to_one
 from trainer.analysis.tiles import Progress, exact, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
 
@@ -25,43 +26,43 @@ def hardest_unmatched(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     k: int = 10,
-    groups: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "m k"]:
     """The `k` largest cosines of each image with texts that are not its own, largest first; see `hardest_texts`."""
-    return hardest_texts(image, text, k, groups, rows=rows, progress=progress)[0]
+    return hardest_texts(image, text, k, answers, rows=rows, progress=progress).cosines
 
 
 def hardest_texts(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     k: int = 10,
-    groups: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> tuple[Float[np.ndarray, "m k"], Int[np.ndarray, "m k"]]:
-    """The `k` largest cosines of each image with texts that are not its own, largest first, and whose texts they are.
+) -> Hardest:
+    """The `k` distinct texts most similar to each image that are not its own, largest cosine first.
 
-    Block by block: the n x n matrix never exists. Rows with fewer than `k` unmatched texts are filled up with NaN
-    and -1.
+    A caption that many pairs share is one text. Block by block: the n x n matrix never exists. Rows with fewer than
+    `k` unmatched texts are filled up with NaN and -1.
 
     Args:
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         k: How many texts an image keeps.
-        groups: Texts of an image's own group count as matched (equal captions); None: only row i does.
+        answers: Which texts are one, and which count as matched; None: all differ, and only row i does.
         rows: The images that ask, a sample; None: all. Every image is compared with all texts.
         progress: Told the share done; may raise to cancel.
     """
     rows = np.arange(len(image)) if rows is None else rows
-    groups = np.arange(len(text)) if groups is None else groups
-    found = Hardest(len(rows), k, exact(text[:0]).dtype)
-    for block in cosine_blocks(image, text, groups, rows, note="comparing pairs", progress=progress):
+    answers = one_to_one(len(text)) if answers is None else answers
+    found = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
+    for block in cosine_blocks(image, text, answers, rows, note="comparing pairs", progress=progress):
         found.take(block)
-    return found.cosines, found.places
+    return found
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.distinct import Answers, Matching, one_to_one
 from trainer.analysis.tiles import exact, row_blocks
 
 Progress = Callable[[float, str], None]
@@ -34,7 +35,7 @@ class Standing:
 def standing(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, " n"] | None = None,
+    answers: Answers | None = None,
     progress: Progress | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
@@ -43,40 +44,32 @@ def standing(
 
     The margin is positive exactly where the rank is 1. Dividing by the spread of the wrong cosines makes it the same
     for any run that only stretches or shifts its cosines, which an objective may do at will (DESIGN.md, "Honest
-    screens"). Block by block: memory is O(n).
+    screens"). Equal items are one. Block by block: memory is O(n).
 
     Args:
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
-        groups: Rows of equal number are right answers to each other (equal captions); None: only row i to query i.
+        answers: Which items are one, and which are right; None: all differ, row i answers query i alone.
         progress: Told after each block.
         rows: The queries that ask, all items answer; None: all.
     """
-    stored = exact(stored)
-    n = len(stored)
+    answers = one_to_one(len(stored)) if answers is None else answers
+    stored = exact(answers.gallery(stored))
     asked = np.arange(len(query)) if rows is None else rows
-    groups = np.arange(n) if groups is None else groups
-    members, starts = _members(groups)
     rank, margin = np.empty(len(asked), np.int64), np.empty(len(asked))
-    for block in row_blocks(len(asked), n):
+    for block in row_blocks(len(asked), len(stored)):
         if progress is not None:
             progress(block.start / max(len(asked), 1), "")
         similarity = exact(query[asked[block]]) @ stored.T
-        line, cell, first = _right_cells(groups[asked[block]], members, starts)
-        best = np.maximum.reduceat(similarity[line, cell], first)
-        rights = np.diff(np.append(first, len(line)))
-        similarity[line, cell] = -np.inf
-        # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
-        ahead = (~(similarity < best[:, None])).sum(1)
-        rank[block] = 1 + ahead - np.where(np.isnan(best), rights, 0)
-        margin[block] = _margin(similarity, best, line, cell, n - rights)
+        cells = answers.cells(answers.question[asked[block]])
+        rank[block], margin[block] = _placed(similarity, *cells)
     return Standing(rank, margin)
 
 
 def both_standings(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, " n"] | None = None,
+    matching: Matching | None = None,
     progress: Progress | None = None,
 ) -> tuple[Standing, Int[np.ndarray, " n"]]:
     """`standing(image, text)` and the ranks of `standing(text, image)`, from one product instead of two.
@@ -87,30 +80,43 @@ def both_standings(
     Args:
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
-        groups: Pairs of equal number are right answers to each other (equal captions); None: only row i to row i.
+        matching: Which texts and which images are one, and who answers whom; None: all differ, row i answers row i.
         progress: Told after each block.
     """
-    image, text = exact(image), exact(text)
-    n = len(text)
-    groups = np.arange(n) if groups is None else groups
-    members, starts = _members(groups)
-    best_of_text = _best_right(text, image, members, starts)
+    texts, images = (one_to_one(len(text)),) * 2 if matching is None else (matching.texts, matching.images)
+    # Distinct images in lines and distinct texts in columns: equal questions have equal answers.
+    image, text = exact(images.gallery(image)), exact(texts.gallery(text))
+    best_of_text = _best_right(text, image, images)
     least = best_of_text - np.finfo(text.dtype).eps * np.sqrt(text.shape[1])
-    rank, margin, ahead_of_text = np.empty(n, np.int64), np.empty(n), np.zeros(n, np.int64)
-    for block in row_blocks(n, n, cells=_COUNTED):
+    rank, margin, ahead_of_text = np.empty(len(image), np.int64), np.empty(len(image)), np.zeros(len(text), np.int64)
+    for block in row_blocks(len(image), len(text), cells=_COUNTED):
         if progress is not None:
-            progress(block.start / max(n, 1), "")
+            progress(block.start / max(len(image), 1), "")
         similarity = image[block] @ text.T
-        line, cell, first = _right_cells(groups[block], members, starts)
-        best = np.maximum.reduceat(similarity[line, cell], first)
-        rights = np.diff(np.append(first, len(line)))
+        line, cell, first = texts.cells(np.arange(block.start, block.stop))
+        own = similarity[line, cell]
         similarity[line, cell] = -np.inf
         ahead_of_text += _counted_down(~(similarity < least))
-        ahead = np.count_nonzero(~(similarity < best[:, None]), axis=1)
-        rank[block] = 1 + ahead - np.where(np.isnan(best), rights, 0)
-        margin[block] = _margin(similarity, best, line, cell, n - rights)
-    rights = np.diff(starts)[groups]
-    return Standing(rank, margin), 1 + ahead_of_text - np.where(np.isnan(best_of_text), rights, 0)
+        similarity[line, cell] = own
+        rank[block], margin[block] = _placed(similarity, line, cell, first)
+    text_rank = 1 + ahead_of_text - np.where(np.isnan(best_of_text), np.diff(images.starts), 0)
+    return Standing(rank[texts.question], margin[texts.question]), text_rank[images.question]
+
+
+def _placed(
+    similarity: Float[np.ndarray, "b g"],
+    line: Int[np.ndarray, " m"],
+    cell: Int[np.ndarray, " m"],
+    first: Int[np.ndarray, " b"],
+) -> tuple[Int[np.ndarray, " b"], Float[np.ndarray, " b"]]:
+    """Rank and margin of each line, whose right cells are given; the similarities are overwritten."""
+    best = np.maximum.reduceat(similarity[line, cell], first)
+    rights = np.diff(first, append=len(line))
+    similarity[line, cell] = -np.inf
+    # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
+    ahead = np.count_nonzero(~(similarity < best[:, None]), axis=1)
+    rank = 1 + ahead - np.where(np.isnan(best), rights, 0)
+    return rank, _margin(similarity, best, line, cell, similarity.shape[1] - rights)
 
 
 def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
@@ -121,18 +127,14 @@ def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
 
 
 def _best_right(
-    query: Float[np.ndarray, "n d"],
-    stored: Float[np.ndarray, "n d"],
-    members: Int[np.ndarray, " n"],
-    starts: Int[np.ndarray, " g+1"],
-) -> Float[np.ndarray, " n"]:
-    """The largest cosine of each query with the stored rows of its own group; NaN where one is not a number."""
-    best = np.einsum("nd,nd->n", query, stored)
-    for group in np.flatnonzero(np.diff(starts) > 1):
-        rows = members[starts[group] : starts[group + 1]]
-        for block in row_blocks(len(rows), len(rows)):
-            best[rows[block]] = (query[rows[block]] @ stored[rows].T).max(1)
-    return best
+    query: Float[np.ndarray, "q d"], stored: Float[np.ndarray, "g d"], answers: Answers
+) -> Float[np.ndarray, " q"]:
+    """The largest cosine of each distinct question with its right items; NaN where one is not a number."""
+    line, cell, first = answers.cells(np.arange(len(query)))
+    cosines = np.empty(len(line), query.dtype)
+    for part in row_blocks(len(line), query.shape[1]):
+        cosines[part] = np.einsum("nd,nd->n", query[line[part]], stored[cell[part]])
+    return np.maximum.reduceat(cosines, first)
 
 
 def _margin(
@@ -151,20 +153,3 @@ def _margin(
         spread = np.sqrt(np.einsum("bn,bn->b", similarity, similarity, dtype=np.float64) / wrong)
         margin = (best.astype(np.float64) - hardest) / spread
     return np.where((wrong >= 2) & (spread > 1e-9), margin, np.nan)
-
-
-def _members(groups: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g+1"]]:
-    """Rows sorted by group, and where each group begins."""
-    count = int(groups.max(initial=-1)) + 1
-    return np.argsort(groups, kind="stable"), np.searchsorted(np.sort(groups), np.arange(count + 1))
-
-
-def _right_cells(
-    of: Int[np.ndarray, " b"], members: Int[np.ndarray, " n"], starts: Int[np.ndarray, " g+1"]
-) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"], Int[np.ndarray, " b"]]:
-    """The right cells of a block as (line, column), line by line, and where each line begins."""
-    sizes = starts[of + 1] - starts[of]
-    first = np.cumsum(sizes) - sizes
-    line = np.repeat(np.arange(len(of)), sizes)
-    within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
-    return line, members[np.repeat(starts[of], sizes) + within], first

@@ -1,4 +1,4 @@
-"""All cosines of many images with all texts, a block at a time, and the largest of a block."""
+"""All cosines of many images with all distinct texts, a block at a time, and the largest of a block."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import Answers
 from trainer.analysis.tiles import Progress, exact, row_blocks
 
 CELLS: Final = 16_000_000
@@ -19,42 +20,37 @@ FEW: Final = 2_048
 
 @dataclass(frozen=True)
 class Block:
-    """Cosines of some images with all texts.
+    """Cosines of some images with all distinct texts.
 
     Attributes:
         rows: Places among the images that ask.
-        cosines: Theirs with every text; may be written to.
-        own: Rows and columns of the cells whose text has the image's own caption.
+        cosines: Theirs with every distinct text; may be written to.
+        own: Rows and columns of the cells whose text is a caption of the image's own picture, row by row.
+        first: Where the cells of each row begin in `own`.
     """
 
     rows: slice
-    cosines: Float[np.ndarray, "b n"]
+    cosines: Float[np.ndarray, "b g"]
     own: tuple[Int[np.ndarray, " o"], Int[np.ndarray, " o"]]
+    first: Int[np.ndarray, " b"]
 
 
 def cosine_blocks(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, " n"],
+    answers: Answers,
     rows: Int[np.ndarray, " m"],
     *,
     note: str,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
-    """The cosines of the images `rows` with all texts; pairs of one group have one caption."""
-    text = exact(text)
-    order = np.argsort(groups, kind="stable")
-    ordered = groups[order]
+    """The cosines of the images `rows` with all distinct texts; `answers` says which these are, and which are right."""
+    text = exact(answers.gallery(text))
     for block in row_blocks(len(rows), len(text), cells=CELLS):
         if progress:
             progress(block.start / max(len(rows), 1), note)
-        asked = groups[rows[block]]
-        first, last = (np.searchsorted(ordered, asked, side=side) for side in ("left", "right"))
-        sizes = last - first
-        place = np.repeat(np.arange(len(asked)), sizes)
-        start = np.cumsum(sizes) - sizes
-        own = order[np.arange(len(place)) - start[place] + first[place]]
-        yield Block(block, exact(image[rows[block]]) @ text.T, (place, own))
+        line, own, first = answers.cells(answers.question[rows[block]])
+        yield Block(block, exact(image[rows[block]]) @ text.T, (line, own), first)
 
 
 def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
@@ -84,15 +80,19 @@ class Hardest:
 
     Attributes:
         cosines: Largest first; NaN where an image has fewer.
-        places: The texts; -1 where an image has fewer.
+        places: The texts, each the first row that has its caption; -1 where an image has fewer.
+        right: Each image's largest cosine with a right text; NaN where one is not a number.
     """
 
-    def __init__(self, rows: int, k: int, dtype: np.dtype) -> None:
+    def __init__(self, rows: int, k: int, dtype: np.dtype, answers: Answers) -> None:
+        self._texts = answers.rows
+        self.right: Float[np.ndarray, " m"] = np.full(rows, np.nan, dtype)
         self.cosines: Float[np.ndarray, "m k"] = np.full((rows, k), np.nan, dtype)
         self.places: Int[np.ndarray, "m k"] = np.full((rows, k), -1, np.int64)
 
     def take(self, block: Block) -> None:
         """Takes a block's; its own cells become minus infinity."""
+        self.right[block.rows] = np.maximum.reduceat(block.cosines[block.own], block.first)
         block.cosines[block.own] = -np.inf
         kept = min(self.cosines.shape[1], block.cosines.shape[1])
         top = largest(block.cosines, kept)
@@ -101,4 +101,4 @@ class Hardest:
         values, top = (np.take_along_axis(found, order, axis=1) for found in (values, top))
         none = np.isneginf(values)
         self.cosines[block.rows, :kept] = np.where(none, np.nan, values)
-        self.places[block.rows, :kept] = np.where(none, -1, top)
+        self.places[block.rows, :kept] = np.where(none, -1, self._texts[top])

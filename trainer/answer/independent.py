@@ -7,13 +7,12 @@ Runs trained with and without co-occurrence are compared fairly on these pairs o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from trainer.answer.open_models import AnswerError, OpenModels
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, INDEPENDENT_SCENES
-from trainer.store import Items, SnapshotRow, snapshot_name, write_snapshot
+from trainer.store import SnapshotRow, snapshot_name, write_snapshot
 
 Progress = Callable[[float, str], None]
 
@@ -82,7 +81,7 @@ def _embed(
         folder,
         image=embedded.image,
         text=embedded.text,
-        items=Items(np.arange(n), pairs.paths, pairs.captions, pairs.labels, [INDEPENDENT] * n, pairs.metadata),
+        items=replace(heldout.items(), split=[INDEPENDENT] * n),
         step=opened.step,
         dataset=pairs.name,
         split=INDEPENDENT,

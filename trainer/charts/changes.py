@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
-from trainer.analysis.retrieval import groups_of
 from trainer.analysis.spaces import jaccard, neighbour_rows, procrustes_residuals
 from trainer.analysis.standing import Progress, both_standings, standing
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
 from trainer.charts.columns import NOTHING, column, is_class
+from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
@@ -277,14 +277,14 @@ def _standings(
         return {}
     values: dict[str, np.ndarray] = {}
     for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
-        groups = groups_of([snapshot.items.caption[row] for row in rows])
+        found = matching_of(snapshot, rows)
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
         letter = side.upper()
         if len(drawn) == len(rows):
-            by_image, text_rank = both_standings(image, text, groups, told.stage(f"pairs in {letter}", 4))
+            by_image, text_rank = both_standings(image, text, found, told.stage(f"pairs in {letter}", 4))
         else:
-            by_image = standing(image, text, groups, told.stage(f"captions in {letter}"), rows=drawn)
-            text_rank = standing(text, image, groups, told.stage(f"images in {letter}"), rows=drawn).rank
+            by_image = standing(image, text, found.texts, told.stage(f"captions in {letter}"), rows=drawn)
+            text_rank = standing(text, image, found.images, told.stage(f"images in {letter}"), rows=drawn).rank
         values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
         values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
     for name in ("image_rank", "text_rank", "margin"):

@@ -11,13 +11,15 @@ from jaxtyping import Float, Int
 
 from trainer import config
 from trainer.analysis import losses
+from trainer.analysis.distinct import Matching
 from trainer.analysis.gap import Way, close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import BOTH, SAME, ChartError
+from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, Workspace
@@ -93,7 +95,7 @@ class GapSample:
     Attributes:
         image: Unit rows.
         text: Unit rows.
-        captions: Equal numbers are equal captions.
+        matching: Which captions and which pictures are one.
         gap: Mean image minus mean text of the whole snapshot.
         rows: The pairs of the snapshot that these are.
         mean: Of both modalities together; the origin of the map.
@@ -102,7 +104,7 @@ class GapSample:
 
     image: Float[np.ndarray, "n d"]
     text: Float[np.ndarray, "n d"]
-    captions: Int[np.ndarray, " n"]
+    matching: Matching
     gap: Float[np.ndarray, " d"]
     rows: Int[np.ndarray, " n"]
     mean: Float[np.ndarray, " d"]
@@ -111,8 +113,8 @@ class GapSample:
     def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
         """Loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
         image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
-        forward = ranks(image, text, self.captions, progress=part_of(progress, 0, 4))
-        back = ranks(text, image, self.captions, progress=part_of(progress, 1, 4))
+        forward = ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
+        back = ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
         # The loss takes about as long as both rankings together, or longer.
         loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
         matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
@@ -218,7 +220,7 @@ def read_gap(
     image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
     vector = modality_gap(snapshot.image, snapshot.text)[0]
     mean, axes, _ = principal_axes(np.concatenate([image, text]), 2)
-    sample = GapSample(image, text, groups_of(snapshot.items.caption)[rows], vector, rows, mean, axes)
+    sample = GapSample(image, text, matching_of(snapshot, rows), vector, rows, mean, axes)
     steps, sizes = _over_steps(workspace, run, chosen.dataset, chosen.split, progress)
     words = objective_of(workspace, run, chosen.step).words
     facts = {"index": index, "n": len(rows), "pairs": snapshot.n, "objective_words": words}

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from trainer.analysis.hubness import csls_offsets, csls_queries, csls_vectors, k_occurrence, skewness
-from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.standing import Progress
+from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, ChartError
+from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
 MOST_QUERIES = 20_000
-"""More texts than this are sampled as questions: each is compared with every image."""
+"""More distinct texts than this are sampled as questions: each is compared with every distinct image."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +28,12 @@ class Hubness(Shown):
 
     Attributes:
         k: Hits of each text.
-        n: Texts that ask.
-        pairs: Pairs of the snapshot; more than `n` where the texts were sampled.
-        occurrences: How many texts find each image among their first k.
+        n: Distinct texts that ask.
+        texts: Distinct texts of the snapshot; more than `n` where they were sampled.
+        images: Distinct images of the snapshot.
+        pairs: Pairs of the snapshot.
+        rows: Of each distinct image the first pair that has it.
+        occurrences: How many texts find each distinct image among their first k.
         occurrences_csls: The same when searched by CSLS.
         skewness: Of `occurrences`.
         skewness_csls: Of `occurrences_csls`.
@@ -38,9 +43,12 @@ class Hubness(Shown):
 
     k: int
     n: int
+    texts: int
+    images: int
     pairs: int
-    occurrences: Int[np.ndarray, " n"]
-    occurrences_csls: Int[np.ndarray, " n"]
+    rows: Int[np.ndarray, " i"]
+    occurrences: Int[np.ndarray, " i"]
+    occurrences_csls: Int[np.ndarray, " i"]
     skewness: float
     skewness_csls: float
     recall: dict[int, float]
@@ -70,24 +78,29 @@ def hubness(
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {row.name} embeds only one modality; hubs of a search need images and texts. {BOTH}")
-    drawn = np.arange(snapshot.n)
-    if snapshot.n > MOST_QUERIES:
-        drawn = np.sort(np.random.default_rng(0).choice(snapshot.n, MOST_QUERIES, replace=False))
-    image, text = snapshot.image, snapshot.text[drawn]
+    found = matching_of(snapshot)
+    drawn = found.texts.rows
+    if len(drawn) > MOST_QUERIES:
+        drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_QUERIES, replace=False))
+    image, text = exact(found.images.gallery(snapshot.image)), exact(snapshot.text[drawn])
     _, offsets = csls_offsets(text, image, k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
-    groups = groups_of(snapshot.items.caption)
+    # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
+    answers = replace(found.images, question=found.images.question[drawn], rows=np.arange(len(image)))
     counts = [
         k_occurrence(q, s, k, _part(progress, 2 + place, 1, "who finds whom"))
         for place, (q, s) in enumerate(((text, image), (asks, wide)))
     ]
-    places = [_places(q, s, groups, drawn) for q, s in ((text, image), (asks, wide))]
+    places = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
     recalls = [{at: recall_at(place, at) for at in (1, 5, 10)} for place in places]
     return Hubness(
         **shown(row, snapshot),
-        k=min(k, snapshot.n),
+        k=min(k, len(image)),
         n=len(drawn),
+        texts=len(found.texts),
+        images=len(image),
         pairs=snapshot.n,
+        rows=found.images.rows,
         occurrences=counts[0],
         occurrences_csls=counts[1],
         skewness=skewness(counts[0]),
@@ -95,26 +108,6 @@ def hubness(
         recall=recalls[0],
         recall_csls=recalls[1],
     )
-
-
-def _places(
-    query: Float[np.ndarray, "m d"], stored: Float[np.ndarray, "n d"], groups: np.ndarray, drawn: np.ndarray
-) -> Int[np.ndarray, " m"]:
-    if len(drawn) == len(stored):
-        return ranks(query, stored, groups)
-    return _ranks_of(query, stored, groups, groups[drawn])
-
-
-def _ranks_of(query: np.ndarray, stored: np.ndarray, groups: np.ndarray, own: np.ndarray) -> Int[np.ndarray, " m"]:
-    from trainer.analysis.tiles import exact, row_blocks
-
-    places = np.empty(len(query), np.int64)
-    for rows in row_blocks(len(query), len(stored)):
-        similarity = exact(query[rows]) @ exact(stored).T
-        right = own[rows, None] == groups[None, :]
-        best = np.where(right, similarity, -np.inf).max(1)
-        places[rows] = 1 + (~(similarity < best[:, None]) & ~right).sum(1)
-    return places
 
 
 def _part(progress: Progress | None, start: int, length: int, words: str) -> Progress | None:

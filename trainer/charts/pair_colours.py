@@ -17,7 +17,7 @@ from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changed_colours import CHANGED, changed_colours, changed_words
 from trainer.charts.columns import NOTHING, Column
-from trainer.store.columns import StoredColumn
+from trainer.charts.matching import matching_of
 from trainer.store.snapshot_files import Snapshot
 
 MODALITY: Final = "modality"
@@ -49,18 +49,20 @@ class PairNumbers:
 
     Attributes:
         cosine: Of image and text.
-        rank: Of the right caption among `among` captions for the image; equal captions count as right.
-        among: Number of captions; fewer than pairs if they are a sample, drawn at random.
+        rank: Of the right caption among `among` distinct captions for the image.
+        among: Number of captions; fewer than `captions` if they are a sample, drawn at random.
+        captions: Distinct captions of the pairs.
     """
 
     cosine: Float[np.ndarray, " n"]
     rank: Int[np.ndarray, " n"]
     among: int
+    captions: int
 
     @property
     def sampled(self) -> bool:
         """Whether the ranks are among a sample of the captions."""
-        return self.among < len(self.rank)
+        return self.among < self.captions
 
 
 @dataclass(frozen=True)
@@ -118,21 +120,15 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     if snapshot.image is None or snapshot.text is None or len(snapshot.image) != len(snapshot.text):
         return None
     n = len(snapshot.image)
-    groups = _equal(snapshot.items.caption)
+    texts = matching_of(snapshot).texts
     cosine = matched_cosines(snapshot.image, snapshot.text)
     if n <= MOST_RANKED:
-        return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, groups), n)
-    sample = np.sort(np.random.default_rng(0).choice(n, CAPTIONS, replace=False))
-    rank = ranks_among(snapshot.image, snapshot.text, sample, groups, progress=progress)
-    return PairNumbers(cosine, rank, len(sample))
-
-
-def _equal(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
-    """Integers that are equal exactly where the captions are; sorting a million of them would stop other threads."""
-    if isinstance(captions, StoredColumn) and (coded := captions.coded()) is not None:
-        return np.asarray(coded[0], np.int64)
-    seen: dict[str, int] = {}
-    return np.fromiter((seen.setdefault(caption, len(seen)) for caption in captions), np.int64, len(captions))
+        return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, texts), len(texts), len(texts))
+    sample = texts.rows
+    if len(sample) > CAPTIONS:
+        sample = np.sort(np.random.default_rng(0).choice(sample, CAPTIONS, replace=False))
+    rank = ranks_among(snapshot.image, snapshot.text, sample, texts, progress=progress)
+    return PairNumbers(cosine, rank, len(sample), len(texts))
 
 
 def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:

@@ -15,6 +15,7 @@ from trainer.analysis.hubness import mean_of_nearest
 from trainer.analysis.search import best_of, products
 from trainer.analysis.standing import Progress
 from trainer.charts import ChartError
+from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, index_files
@@ -144,7 +145,7 @@ def build_index(
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
     """Every item's own scale: its mean cosine to its 10 nearest of the other modality, which stand for the questions.
 
-    Kept for the latest snapshots. At most 20,000 items of the other modality, drawn at random, are asked.
+    Kept for the latest snapshots. At most 20,000 distinct items of the other modality, drawn at random, are asked.
 
     Raises:
         ChartError: The snapshot lacks the other modality.
@@ -155,16 +156,18 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
             _OFFSETS.move_to_end(key)
             return _OFFSETS[key]
     stored = _vectors(snapshot, target, snapshot.model)
-    asks = _vectors(snapshot, "text" if target == "image" else "image", snapshot.model)
+    found = matching_of(snapshot)
+    asking = found.texts if target == "image" else found.images
+    asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     if len(asks) > MOST_CSLS:
         asks = asks[np.sort(np.random.default_rng(0).choice(len(asks), MOST_CSLS, replace=False))]
     tell = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
-    found = mean_of_nearest(stored, asks, CSLS_K, tell)
+    scale = mean_of_nearest(stored, asks, CSLS_K, tell)
     with _LOCK:
-        _OFFSETS[key] = found
+        _OFFSETS[key] = scale
         while len(_OFFSETS) > _KEPT:
             _OFFSETS.popitem(last=False)
-    return found
+    return scale
 
 
 def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:

@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis import separation as counting
-from trainer.analysis.retrieval import groups_of
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.tiles import Progress, part_of
+from trainer.analysis.unmatched import Hardest
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
+from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, SnapshotRow, Workspace
@@ -56,13 +57,14 @@ class SimilarityRun(Shown):
         pairs: Pairs of the snapshot; larger than `n` when sampled.
         rows: The pairs of the snapshot that were compared.
         matched: Cosine of each image with its own text.
-        hardest: Cosines of each image with its `k` most similar texts of another caption, NaN where there are fewer.
+        hardest: Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there
+            are fewer.
         hardest_row: The pair whose text is the most similar of them, -1 where there is none.
         unmatched: Cosines of unmatched pairs, flat; where all are compared, the distinct ones to 0.0005.
         unmatched_weights: How many pairs have each of them; None: one each.
         matched_counts: Histogram of `matched` over the chart's edges.
         unmatched_counts: Histogram of `unmatched` over the chart's edges.
-        recall1: Share of images whose own text is more similar than every other.
+        recall1: Share of images one of whose own texts is more similar than every other text.
         intervals: Of `auc`, `d_prime`, `overlap` and `ks`: the bootstrap interval of 95 % over images.
         densities: Kernel densities of matched and unmatched cosines over the chart's `grid`.
         facets: By the values of the chart's column, most images first.
@@ -206,8 +208,7 @@ class _Cosines:
 
     rows: np.ndarray
     matched: np.ndarray
-    hardest: np.ndarray
-    hardest_row: np.ndarray
+    hardest: Hardest
     unmatched: np.ndarray
     weights: np.ndarray | None
     counts: tuple[np.ndarray, np.ndarray]
@@ -217,7 +218,7 @@ class _Cosines:
 def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progress | None) -> _Cosines:
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
-    image, text, captions = snapshot.image, snapshot.text, groups_of(snapshot.items.caption)
+    image, text, texts = snapshot.image, snapshot.text, matching_of(snapshot).texts
     values = None if question.facet is None else column_values(snapshot.items, question.facet)
     everything = _sample(np.arange(snapshot.n))
     rows = np.arange(snapshot.n) if question.only is None else np.flatnonzero(values == question.only)
@@ -228,25 +229,23 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
     matched = matched_cosines(image[rows], text[rows])
     group_of, weights = counting.anchor_groups(len(rows)), None
     if question.compared == "all":
-        counts, hardest, places = counting.all_unmatched(
-            image, text, question.k, group_of, captions, rows=rows, progress=progress
-        )
+        counts, hardest = counting.all_unmatched(image, text, question.k, group_of, texts, rows=rows, progress=progress)
         there = np.flatnonzero(counts.sum(0))
         unmatched, weights = counting.CENTRES[there], counts.sum(0)[there]
     else:
-        hardest, places = hardest_texts(image, text, question.k, captions, rows=rows, progress=progress)
-        found = hardest
+        hardest = hardest_texts(image, text, question.k, texts, rows=rows, progress=progress)
+        found = hardest.cosines
         if question.compared == "sampled":
-            found = counting.sampled_unmatched(image, text, SAMPLE, captions, rows=rows)
+            found = counting.sampled_unmatched(image, text, SAMPLE, texts, rows=rows)
         counts, unmatched = counting.fine_counts(found, group_of), found[np.isfinite(found)]
     facets: tuple[Facet, ...] = ()
     if values is not None:
         against = hardest
         if question.only is not None or len(rows) != len(everything):
-            against = hardest_texts(image, text, question.k, captions, rows=everything, progress=progress)[0]
+            against = hardest_texts(image, text, question.k, texts, rows=everything, progress=progress)
         facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
     both = (counting.fine_counts(matched, group_of), counts)
-    return _Cosines(rows, matched, hardest, places[:, 0], unmatched, weights, both, facets)
+    return _Cosines(rows, matched, hardest, unmatched, weights, both, facets)
 
 
 def _sample(rows: np.ndarray) -> np.ndarray:
@@ -271,15 +270,15 @@ def _run(
         pairs=chosen.n,
         rows=found.rows,
         matched=found.matched,
-        hardest=found.hardest,
-        hardest_row=found.hardest_row,
+        hardest=found.hardest.cosines,
+        hardest_row=found.hardest.places[:, 0],
         unmatched=found.unmatched,
         unmatched_weights=found.weights,
         matched_counts=np.histogram(found.matched, edges)[0],
         unmatched_counts=np.histogram(found.unmatched, edges, weights=found.weights)[0].astype(np.int64),
         mean_matched=_mean(found.matched),
         mean_unmatched=_mean(found.unmatched, found.weights),
-        recall1=_recall1(found.matched, found.hardest[:, 0]),
+        recall1=_recall1(found.hardest.right, found.hardest.cosines[:, 0]),
         intervals=counting.intervals(first, second),
         densities=(counting.density(first.sum(0), grid), counting.density(second.sum(0), grid)),
         facets=found.facets,
@@ -287,13 +286,14 @@ def _run(
     )
 
 
-def _facets(values: np.ndarray, matched: np.ndarray, hardest: np.ndarray) -> list[Facet]:
+def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest) -> list[Facet]:
     names, counts = np.unique(values, return_counts=True)
     made = []
     for name in names[np.argsort(-counts, kind="stable")]:
-        own, others = matched[values == name], hardest[values == name]
+        of = values == name
+        own, others = matched[of], hardest.cosines[of]
         measured = (measure(own, others) for measure in (auc, d_prime, overlap))
-        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(own, others[:, 0])))
+        made.append(Facet(str(name), len(own), *measured, _mean(own), _recall1(hardest.right[of], others[:, 0])))
     return made
 
 
@@ -312,10 +312,10 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
 
-def _recall1(matched: np.ndarray, hardest: np.ndarray) -> float:
+def _recall1(right: np.ndarray, hardest: np.ndarray) -> float:
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
-    right = (matched > hardest) | (np.isnan(hardest) & np.isfinite(matched))
-    return float(right.mean()) if len(matched) else float("nan")
+    found = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))
+    return float(found.mean()) if len(right) else float("nan")
 
 
 def _note(runs: tuple[SimilarityRun, ...], compared: Unmatched) -> str:

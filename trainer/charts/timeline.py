@@ -14,12 +14,13 @@ from jaxtyping import Float, Int
 from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
 from trainer.analysis.procrustes import Turn, procrustes
 from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
 from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column, is_class
+from trainer.charts.matching import matching_of
 from trainer.charts.pair_colours import (
     AGREEMENT,
     CLASS,
@@ -409,8 +410,7 @@ def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
     nan = float("nan")
     numbers = {"recall": nan, "gap": nan, "alignment": nan}
     if image is not None and text is not None and len(image) == len(text):
-        groups = groups_of([snapshot.items.caption[row] for row in rows])
-        numbers["recall"] = recall_at(ranks(image, text, groups), 1)
+        numbers["recall"] = recall_at(ranks(image, text, matching_of(snapshot, rows).texts), 1)
         numbers["gap"], numbers["alignment"] = modality_gap(image, text)[1], alignment(image, text)
     return numbers | {
         "uniformity": uniformity(seen),

@@ -11,11 +11,13 @@ import torch
 from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
+from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
-from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.retrieval import ranks
 from trainer.analysis.tiles import Progress
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
+from trainer.data.content import pixel_digests
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
 from trainer.embedding import embed_features, embed_images, embed_tokens
@@ -89,21 +91,13 @@ class Evaluation:
         learned = no_image or no_class or no_train
         return {
             "zero_shot": no_image or no_class or (self._no_words() if self.subject.words else no_text),
-            "retrieval": no_image or no_text or self._no_captions(),
+            "retrieval": no_image or no_text,
             "linear_probe": learned,
             "few_shot": learned,
             "fine_tune": learned,
             "knn": learned,
             "robustness": no_image or (learned if no_text else ""),
         }
-
-    def _no_captions(self) -> str:
-        """Captions that are made of class names are no texts to be found: hundreds of images share each."""
-        tried = self.data.tried
-        made = {caption.replace(label, "{}", 1) for caption, label in zip(tried.captions, tried.labels, strict=True)}
-        if len(made) == 1 and all(tried.labels):
-            return "Its captions are made of its classes."
-        return ""
 
     def _no_words(self) -> str:
         """A bag of words can name a class only if it learned a word of its name."""
@@ -134,7 +128,7 @@ class Evaluation:
 
     def _retrieval(self) -> TaskRecord:
         text = self._texts()
-        found = tasks.retrieval(self._tried(), text, self.data.tried.captions)
+        found = tasks.retrieval(self._tried(), text, self._matching())
         tried = self.data.tried
         return tasks.record("retrieval", found, paths=tried.paths, whole=tried.whole)
 
@@ -207,7 +201,7 @@ class Evaluation:
             weights = class_weights(self._prompts())
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
-            return ranks(image, self._texts(), groups_of(self.data.tried.captions)) == 1, "image_to_text_R@1"
+            return ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
         found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBOURS))
         return found == self._label, "knn_acc1"
 
@@ -218,6 +212,11 @@ class Evaluation:
 
     def _about_classes(self) -> dict[str, Any]:
         return {"classes": list(self.data.suite.classes), "suite": self.data.suite.name}
+
+    def _matching(self) -> Matching:
+        """Which captions and which pictures of the pairs that are tried are one."""
+        tried = self.data.tried
+        return matching(numbered(tried.captions), numbered(tried.content or pixel_digests(tried.images)))
 
     # -- embeddings --------------------------------------------------------------------------------------------
 

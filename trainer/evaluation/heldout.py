@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.retrieval import groups_of
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
+from trainer.data.content import pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.embedding import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
+from trainer.store.snapshot_files import Items
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,22 @@ class HeldOut:
         self._shape = (len(suite.classes), len(suite.templates)) if suite and (self.labels >= 0).any() else None
         prompts = [t.replace("{}", c) for c in suite.classes for t in suite.templates] if suite and self._shape else []
         self._prompts = tokenizer.encode(prompts, context_length)
+
+    @functools.cached_property
+    def content(self) -> list[str]:
+        """Of each image a text that is equal exactly where the pixels are; made once, when it is asked for."""
+        return pixel_digests(self.pairs.images)
+
+    @functools.cached_property
+    def matching(self) -> Matching:
+        """Who answers whom: equal captions are one text, pictures of equal pixels one image."""
+        return matching(numbered(self.pairs.captions), numbered(self.content))
+
+    def items(self) -> Items:
+        """What a snapshot keeps of each pair beside its embeddings."""
+        pairs, n = self.pairs, len(self.pairs)
+        described = (pairs.paths, pairs.captions, pairs.labels, [pairs.split] * n, pairs.metadata)
+        return Items(np.arange(n), *described, content=self.content)
 
     def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False, alive: Alive = None) -> Embedded:
         """The split as the towers see it now; they come back in training mode if they were in it.

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from trainer.analysis.distinct import Answers
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
@@ -19,7 +20,7 @@ from trainer.methods import ImageText, Method
 
 RECALLS: Final = (1, 5, 10)
 HARDEST: Final = 10
-"""Unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
+"""Distinct unmatched texts an image is compared with: its most similar ones, as in the window's histograms."""
 
 
 def measure(
@@ -40,11 +41,11 @@ def measure(
         return {}
     progress = None if alive is None else lambda share, note: alive()
     matched = matched_cosines(embedded.image, embedded.text)
-    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.groups, progress=progress)
+    unmatched = hardest_unmatched(embedded.image, embedded.text, HARDEST, heldout.matching.texts, progress=progress)
     return {
         "loss": _loss(method, embedded, heldout, batch_size),
-        **_retrieval("image_to_text", embedded.image, embedded.text, heldout, progress),
-        **_retrieval("text_to_image", embedded.text, embedded.image, heldout, progress),
+        **_retrieval("image_to_text", embedded.image, embedded.text, heldout.matching.texts, progress),
+        **_retrieval("text_to_image", embedded.text, embedded.image, heldout.matching.images, progress),
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
         f"unmatched_cosine_hard{HARDEST}": float(np.nanmean(unmatched))
@@ -59,10 +60,10 @@ def _retrieval(
     direction: str,
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    heldout: HeldOut,
+    answers: Answers,
     progress: Progress | None,
 ) -> dict[str, float]:
-    places = ranks(query, stored, heldout.groups, progress=progress)
+    places = ranks(query, stored, answers, progress=progress)
     recalls = {f"{direction}_R@{k}": recall_at(places, k) for k in RECALLS}
     return recalls | {f"{direction}_median_rank": median_rank(places)}
 

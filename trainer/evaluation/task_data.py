@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args, get_type_hints
 
@@ -14,6 +14,7 @@ from jaxtyping import Int, UInt8
 
 from trainer import config
 from trainer.catalog import PromptSuite, prompt_suites
+from trainer.charts.matching import image_numbers
 from trainer.data.listing import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
@@ -41,6 +42,7 @@ class Part:
     Attributes:
         whole: Pairs of the split they were drawn from.
         fingerprint: Hash of images, captions and labels, the same as that of a snapshot of these pairs; "" if unknown.
+        content: Of each image a text that is equal exactly where the pixels are; none where `images` has the pixels.
     """
 
     images: UInt8[np.ndarray, "n s s 3"]
@@ -49,6 +51,7 @@ class Part:
     paths: list[str]
     whole: int
     fingerprint: str = ""
+    content: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -384,10 +387,12 @@ def snapshot_data(
     chosen = _chosen_suite(suite, listed, rows)
     held = np.array([_place(row) < _PROBE_SHARE for row in rows])
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
+    images = image_numbers(items, snapshot.image)
 
     def part(places: np.ndarray) -> Part:
         columns = [[column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path)]
-        return Part(np.zeros((0, 0, 0, 3), np.uint8), *columns, whole=len(places))
+        content = [f"{images[row]}" for row in places.tolist()]
+        return Part(np.zeros((0, 0, 0, 3), np.uint8), *columns, whole=len(places), content=content)
 
     nothing = part(tried[:0])
     every = part(np.arange(len(rows)))

@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.calibration import Reliability, fitted_inv_tau, reliability, top_confidence
+from trainer.analysis.distinct import Matching
 from trainer.analysis.intervals import wilson
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
-from trainer.analysis.retrieval import groups_of, median_rank, ranks, recall_at
+from trainer.analysis.retrieval import average_precision, median_rank, ranks, recall_at
 from trainer.analysis.tiles import Progress, exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -74,17 +75,29 @@ def zero_shot(
 
 
 def retrieval(
-    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], captions: list[str]
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], matching: Matching
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
-    """Recall at 1, 5 and 10 and median rank both ways; equal captions are right answers to each other. Tiled."""
-    groups = groups_of(captions)
+    """Recall at 1, 5 and 10, median rank and mean average precision both ways, over distinct texts and images. Tiled.
+
+    Every pair asks both ways, and every text of its picture or picture of its text is right.
+
+    Args:
+        image: Unit embeddings.
+        text: Unit embeddings; row i belongs to image i.
+        matching: Which captions and which pictures are one.
+
+    Returns:
+        Metrics, how many distinct captions and images are ranked, and the ranks of each pair.
+    """
     metrics, arrays = {}, {}
-    for name, query, stored in (("image_to_text", image, text), ("text_to_image", text, image)):
-        places = ranks(query, stored, groups)
+    ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
+    for name, query, stored, answers in ways:
+        places = ranks(query, stored, answers)
         metrics |= {f"{name}_R@{k}": recall_at(places, k) for k in RECALLS}
         metrics[f"{name}_median_rank"] = median_rank(places)
+        metrics[f"{name}_mAP"] = float(average_precision(query, stored, answers).mean()) if len(query) else math.nan
         arrays[name] = places
-    return metrics, {"captions": int(groups.max(initial=-1)) + 1}, arrays
+    return metrics, {"captions": len(matching.texts), "images": len(matching.images)}, arrays
 
 
 def probe(

@@ -40,8 +40,9 @@ def draw(charts: Sequence[Hubness]) -> Figure:
         axes.set_xlabel(f"Texts that find an image among their first {chart.k}")
         axes.set_ylabel("Images")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
-        sampled = f" of {chart.pairs:,}" if chart.n < chart.pairs else ""
-        data = f"step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}{sampled} texts"
+        sampled = f" of {chart.texts:,}" if chart.n < chart.texts else ""
+        asked = f"n = {chart.n:,}{sampled} distinct texts, {chart.images:,} images"
+        data = f"step {chart.step:,}, {chart.dataset} {chart.split}, {asked}"
         heading(axes, chart.name, data, swatch=run_colour(place), above_pt=24)
     footnote(figure, "CSLS: Conneau et al., 2018; k-occurrence: Radovanović et al., 2010.")
     return figure
@@ -49,7 +50,13 @@ def draw(charts: Sequence[Hubness]) -> Figure:
 
 def numbers(chart: Hubness) -> dict[str, Any]:
     """What is printed, by name."""
-    values: dict[str, Any] = {"k": chart.k, "n": chart.n, "pairs": chart.pairs}
+    values: dict[str, Any] = {
+        "k": chart.k,
+        "n": chart.n,
+        "texts": chart.texts,
+        "images": chart.images,
+        "pairs": chart.pairs,
+    }
     values |= {"skewness": chart.skewness, "skewness_csls": chart.skewness_csls}
     for name, recall in (("", chart.recall), ("_csls", chart.recall_csls)):
         values |= {f"text_to_image_R@{at}{name}": value for at, value in recall.items()}
@@ -64,6 +71,6 @@ def rows(charts: Sequence[Hubness]) -> Rows:
         (
             (c.run, c.name, c.step, c.dataset, c.split, c.k, c.n, row, a, b)
             for c in charts
-            for row, (a, b) in enumerate(zip(c.occurrences.tolist(), c.occurrences_csls.tolist()))
+            for row, a, b in zip(c.rows.tolist(), c.occurrences.tolist(), c.occurrences_csls.tolist(), strict=True)
         ),
     )

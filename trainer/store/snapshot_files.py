@@ -21,6 +21,7 @@ from trainer.store.files import make_folders, write_atomically
 from trainer.store.rows import StoreError
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
+_CONTENT: Final = "content"
 _METADATA_PREFIX: Final = "meta."
 VERIFIED_BYTES: Final = 32 * 2**20
 """Up to which size a snapshot is compared with its manifest when it is read; `trainer doctor --check` reads all."""
@@ -38,6 +39,7 @@ class Items:
         label: Class names; empty where an item has none.
         split: Name of the split each item is from.
         metadata: Further columns, one value an item.
+        content: Of each image a text that is equal exactly where the pixels are; empty where that is not known.
     """
 
     id: Shaped[np.ndarray, " n"]
@@ -46,6 +48,7 @@ class Items:
     label: Sequence[str]
     split: Sequence[str]
     metadata: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    content: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.id)
@@ -183,6 +186,7 @@ def _verify(folder: Path) -> None:
 def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tuple[int, int]:
     shapes = {a.shape for a in arrays.values()}
     columns = [items.path, items.caption, items.label, items.split, *items.metadata.values()]
+    columns += [items.content] if len(items.content) else []
     problem = ""
     if len(shapes) != 1 or len(next(iter(shapes))) != 2:
         problem = f"needs image or text embeddings of one shape (n, d), not {sorted(shapes)}"
@@ -226,6 +230,7 @@ def _write_items(path: Path, items: Items) -> None:
 
     columns: dict[str, Any] = {"id": pa.array(np.asarray(items.id).tolist())}
     columns |= {name: pa.array(list(getattr(items, name)), pa.string()) for name in _COLUMNS[1:]}
+    columns |= {_CONTENT: pa.array(list(items.content), pa.string())} if len(items.content) else {}
     columns |= {_METADATA_PREFIX + name: pa.array(list(values)) for name, values in items.metadata.items()}
     pq.write_table(pa.table(columns), path)
 
@@ -239,4 +244,5 @@ def _read_items(path: Path) -> Items:
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
-    return Items(read_ids(columns["id"]), *(columns[name] for name in _COLUMNS[1:]), metadata=metadata)
+    described = (columns[name] for name in _COLUMNS[1:])
+    return Items(read_ids(columns["id"]), *described, metadata=metadata, content=columns.get(_CONTENT, ()))

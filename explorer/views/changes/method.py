@@ -6,8 +6,8 @@ METHOD = """\
 Everything here is computed in the embedding spaces, never on the map's picture, from the pairs that both snapshots \
 hold. All pairs are compared with all.
 
-Caption rank: place of the right caption among all captions, asked by the image; image rank: the other way. Equal \
-captions count as right, an equally near wrong one goes before. Ranks of two runs may be compared, cosines may not.
+Caption rank: place of the right caption among all distinct captions, asked by the image; image rank: the other way, \
+among distinct pictures. An equally near wrong one goes before. Ranks of two runs may be compared, cosines may not.
 
 Margin: cosine of the right caption minus that of the nearest wrong one, in standard deviations of this image's \
 cosines to wrong captions; so it does not depend on how far an objective spreads its cosines.

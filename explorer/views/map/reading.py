@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from explorer.views.map.colouring import choices
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
+from trainer.analysis.distinct import answers
 from trainer.analysis.neighbours import nearest
 from trainer.analysis.orbit import components
 from trainer.analysis.pair_ranks import ranks_among
@@ -20,6 +21,7 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changed_colours import changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.columns import Column, column
+from trainer.charts.matching import matching_of
 from trainer.charts.pair_colours import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, Workspace
@@ -165,13 +167,17 @@ def read_one(side: Side, row: int) -> PairNumbers | None:
     snapshot: Snapshot = read_snapshot(side.row.folder, side.items)
     if snapshot.image is None or snapshot.text is None:
         return None
-    sample = np.sort(np.random.default_rng(0).choice(side.n, min(CAPTIONS, side.n), replace=False))
-    own = side.items.caption[row]
-    equal = np.array([side.items.caption[i] == own for i in sample])
-    sample = sample[~equal & (sample != row)]
-    image, text = snapshot.image[row : row + 1], snapshot.text[row : row + 1]
-    rank = ranks_among(image, np.concatenate([text, snapshot.text[sample]]), np.arange(1, len(sample) + 1))
-    return PairNumbers(matched_cosines(image, text), rank, len(sample) + 1)
+    texts = matching_of(snapshot).texts
+    sample = texts.rows
+    if len(sample) > CAPTIONS:
+        sample = np.sort(np.random.default_rng(0).choice(sample, CAPTIONS, replace=False))
+    # The one image's question alone: its own captions, and the sampled ones that are not.
+    own = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
+    others = np.setdiff1d(sample, own)
+    image, text = snapshot.image[row : row + 1], np.concatenate([snapshot.text[own], snapshot.text[others]])
+    one = answers(np.repeat([0, 1], [len(own), len(others)]), np.arange(len(text)))
+    rank = ranks_among(image, text, np.arange(len(text)), one)
+    return PairNumbers(matched_cosines(image, snapshot.text[row : row + 1]), rank, len(text), len(texts))
 
 
 def read_words(side: Side, progress: Progress | None = None) -> ClusterWords:

@@ -16,7 +16,7 @@ The two maps are computed separately: up, left and scale mean nothing across the
 what you point at or select in one is marked in the other.
 
 Cosine and rank in the card are computed in the embedding space, not on the map. Rank 1 means that the right caption \
-is the nearest of all texts to the image; equal captions count as right, and an equally near wrong one goes before. \
+is the nearest of all texts to the image; equal captions are one, and an equally near wrong one goes before. \
 Cosines of two runs are not on one scale, ranks are."""
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. Their embeddings then appear here as points."

@@ -58,9 +58,9 @@ class Hubs(QWidget):
         none = float("nan")
         bars = (Bars("cosine", ("run_a", "run_b")[index], counts, none), Bars("CSLS", "secondary", taken, none, False))
         plot.show_bars(edges, bars)
-        sampled = f" of {found.pairs:,}, sampled" if found.n < found.pairs else ""
+        sampled = f" of {found.texts:,}, sampled" if found.n < found.texts else ""
         most = int(found.occurrences.max(initial=0))
-        note.setText(f"{found.n:,} captions{sampled}; the greatest hub is found by {most:,}. Outline: CSLS.")
+        note.setText(f"{found.n:,} distinct captions{sampled}; the greatest hub is found by {most:,}. Outline: CSLS.")
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)

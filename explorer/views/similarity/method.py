@@ -2,8 +2,8 @@
 
 METHOD = """\
 Matched: the cosine of every image with its own text. Unmatched: the cosines of every image with the k most similar \
-texts that are not its own; texts with the same caption count as its own. These are the pairs that retrieval confuses, \
-not average ones.
+distinct texts that are not its own; a caption that many pairs share is one text, and every caption of the same \
+picture is its own. These are the pairs that retrieval confuses, not average ones.
 
 AUC: the chance that a matched cosine exceeds an unmatched one (Mann-Whitney), 0.5 is chance. d′: difference of the \
 means over the root of the mean variance. Overlap: area that both normalised histograms share. R@1: share of images \

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.models.pictures import Pictures
 from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, Row
+from trainer.charts.matching import matching_of
 from trainer.charts.timeline import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
 
@@ -18,7 +19,7 @@ HEADS: Final = ("step", "cosine", "caption rank")
 MOST_CAPTIONS: Final = 20_000
 
 OnePair = tuple[float, int, int]
-"""Cosine of a pair, rank of its caption, and among how many."""
+"""Cosine of a pair, rank of its caption, and among how many distinct ones."""
 
 
 class TimelineCard(HoverCard):
@@ -73,20 +74,21 @@ def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
 def one_pair(folder: Path, row: int) -> OnePair | None:
     """How a snapshot sees one pair; None without both modalities. Reads every caption once: for a thread.
 
-    Of more than 20,000 captions so many are drawn at random, as the number says.
+    Of more than 20,000 distinct captions so many are drawn at random, as the number says.
     """
     snapshot = read_snapshot(folder)
     if snapshot.image is None or snapshot.text is None or not 0 <= row < min(len(snapshot.image), len(snapshot.text)):
         return None
-    n, rows = len(snapshot.text), np.arange(len(snapshot.text))
-    if n > MOST_CAPTIONS:
-        rows = np.union1d(np.random.default_rng(0).choice(n, MOST_CAPTIONS, replace=False), [row])
-    cosines = np.asarray(snapshot.text[rows], np.float32) @ np.asarray(snapshot.image[row], np.float32)
-    own = snapshot.items.caption[row]
-    right = np.array([snapshot.items.caption[other] == own for other in rows])
+    texts = matching_of(snapshot).texts
+    own = texts.cells(texts.question[row : row + 1])[1]
+    places = np.arange(len(texts))
+    if len(places) > MOST_CAPTIONS:
+        places = np.union1d(np.random.default_rng(0).choice(places, MOST_CAPTIONS, replace=False), own)
+    cosines = np.asarray(snapshot.text[texts.rows[places]], np.float32) @ np.asarray(snapshot.image[row], np.float32)
+    right = np.isin(places, own)
     best = cosines[right].max()
     rank = 1 + int((~(cosines < best) & ~right).sum())
-    return float(cosines[np.searchsorted(rows, row)]), rank, len(rows)
+    return float(cosines[np.searchsorted(places, texts.place[row])]), rank, len(places)
 
 
 def _written(step: int, known: OnePair | None) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ import numpy as np
 from PIL import Image
 
 from trainer import config
-from trainer.analysis.retrieval import groups_of, ranks, recall_at
+from trainer.analysis.distinct import matching, numbered
+from trainer.analysis.retrieval import ranks, recall_at
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 
 FORMULAS = (
@@ -78,8 +79,8 @@ def _run(workspace: Workspace, name: str, items: Items, noise: float) -> int:
             about = {"step": step, "dataset": "scenes", "split": "renderings"}
             write_snapshot(folder, image=image, text=text, items=items, model=name, **about)
             log.snapshot(step, "scenes", "renderings", folder, N, D)
-            groups = groups_of(items.caption)
-            values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, groups), k) for k in (1, 5)}
+            texts = matching(numbered(items.caption)).texts
+            values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, texts), k) for k in (1, 5)}
             log.scalars(step, {"train/loss": 1.0 / step} | {f"val/{key}": value for key, value in values.items()})
             log.evaluation(step, "scenes", "renderings", values)
         log.progress(step=20, total_steps=20, phase="done", eta_s=0)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.analysis import hubness, search, spaces, standing, tiles
+from trainer.analysis.distinct import matching
 from trainer.analysis.retrieval import ranks
 
 
@@ -19,11 +20,12 @@ def unit(rng: np.random.Generator, n: int, d: int, dtype=np.float32) -> np.ndarr
 
 
 def naive_standing(query, stored, groups):
+    """Rows of one group are one item."""
     rank, margin = [], []
     for i in range(len(query)):
         cosines = [float(np.dot(query[i].astype(np.float64), s.astype(np.float64))) for s in stored]
         best = max(c for c, g in zip(cosines, groups) if g == groups[i])
-        wrong = [c for c, g in zip(cosines, groups) if g != groups[i]]
+        wrong = list({g: c for c, g in zip(cosines, groups) if g != groups[i]}.values())
         rank.append(1 + sum(c >= best for c in wrong))
         spread = float(np.std(wrong)) if len(wrong) >= 2 else 0.0
         margin.append((best - max(wrong)) / spread if spread > 1e-9 else math.nan)
@@ -34,15 +36,15 @@ def naive_standing(query, stored, groups):
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
 def test_standing_is_the_double_loop(n: int, d: int, seed: int, cells: int):
     rng = np.random.default_rng(seed)
-    query, stored = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)
     groups = rng.integers(0, max(1, n // 2) + 1, n)
+    query, stored = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)[groups % n]
     blocks = tiles.row_blocks
     standing.row_blocks = lambda r, c: blocks(r, c, cells=cells)
     try:
-        found = standing.standing(query, stored, groups)
+        found = standing.standing(query, stored, matching(groups % n).texts)
     finally:
         standing.row_blocks = blocks
-    rank, margin = naive_standing(query, stored, groups)
+    rank, margin = naive_standing(query, stored, groups % n)
     assert found.rank.tolist() == rank.tolist()
     np.testing.assert_allclose(found.margin, margin, rtol=1e-6, atol=1e-9)
     assert ((found.margin > 0) == (found.rank == 1))[~np.isnan(found.margin)].all()
@@ -52,9 +54,9 @@ def test_standing_without_groups_and_with_diverged_rows_ranks_as_retrieval_does(
     rng = np.random.default_rng(3)
     query, stored = unit(rng, 40, 8), unit(rng, 40, 8)
     query[5], stored[9] = np.nan, np.nan
-    groups = rng.integers(0, 12, 40)
+    texts = matching(rng.integers(0, 12, 40)).texts
     assert standing.standing(query, stored).rank.tolist() == ranks(query, stored).tolist()
-    assert standing.standing(query, stored, groups).rank.tolist() == ranks(query, stored, groups).tolist()
+    assert standing.standing(query, stored, texts).rank.tolist() == ranks(query, stored, texts).tolist()
     assert standing.standing(query, stored).rank[5] == 40
 
 
@@ -65,14 +67,15 @@ def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed
     image, text = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)
     if n > 6:
         image[3], text[5] = np.nan, np.nan
-    groups = rng.integers(0, max(1, n // 2) + 1, n)
+    found_of = matching(rng.integers(0, max(1, n // 2) + 1, n), rng.integers(0, n, n))
+    image, text = image[found_of.images.rows][found_of.images.place], text[found_of.texts.rows][found_of.texts.place]
     blocks = tiles.row_blocks
     standing.row_blocks = lambda r, c, cells=cells: blocks(r, c, cells=cells)
     try:
-        found, text_rank = standing.both_standings(image, text, groups)
+        found, text_rank = standing.both_standings(image, text, found_of)
     finally:
         standing.row_blocks = blocks
-    forth, back = standing.standing(image, text, groups), standing.standing(text, image, groups)
+    forth, back = standing.standing(image, text, found_of.texts), standing.standing(text, image, found_of.images)
     assert found.rank.tolist() == forth.rank.tolist()
     assert text_rank.tolist() == back.rank.tolist()
     np.testing.assert_allclose(found.margin, forth.margin, rtol=1e-6, atol=1e-9)

@@ -10,13 +10,14 @@ import pytest
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.losses import cloob, info_nce
-from trainer.analysis.retrieval import groups_of, ranks
+from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
 from trainer.charts import similarity as similarity_module
 from trainer.charts import uniformity as uniformity_module
 from trainer.charts.facets import facet_columns
 from trainer.charts.gap import gap, objective_of
+from trainer.charts.matching import matching_of
 from trainer.charts.matrix import Window, matrix
 from trainer.charts.similarity import similarity
 from trainer.charts.snapshots import choose_snapshot
@@ -44,7 +45,7 @@ def test_the_gap_is_that_of_the_snapshot(charted):
         objective = objective_of(charted, charted.run(run.run), run.step)
         beta = (objective.beta,) if objective.kind == "cloob" else ()
         assert run.points[1].loss == pytest.approx(loss(image, text, objective.inv_tau, *beta))
-        right = ranks(image, text, groups_of(snapshot.items.caption)) == 1
+        right = ranks(image, text, matching_of(snapshot).texts) == 1
         assert run.points[1].image_to_text == pytest.approx(right.mean())
     assert objective_of(charted, charted.run(2), 240).inv_tau == 30
     assert "share no axis" in chart.note or "compare recall" in chart.note
@@ -87,8 +88,9 @@ def test_the_work_can_be_cancelled(charted):
 def test_all_unmatched_and_sampled(charted, monkeypatch):
     snapshot = _snapshot(charted, 1)
     dense = (snapshot.image @ snapshot.text.T).astype(np.float64)
-    groups = groups_of(snapshot.items.caption)
-    others = dense[groups[:, None] != groups[None, :]]
+    caption = list(snapshot.items.caption)
+    first = [caption.index(one) for one in dict.fromkeys(caption)]
+    others = np.array([dense[i, j] for i in range(len(caption)) for j in first if caption[i] != caption[j]])
     (run,) = similarity(charted, [1], compared="all").runs
     assert run.n_unmatched == len(others)
     assert run.auc == pytest.approx(auc(np.diag(dense), others), abs=1e-3)

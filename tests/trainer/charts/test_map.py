@@ -74,12 +74,12 @@ def test_wrong_layouts_and_columns_are_refused(charted, folder):
 
 
 def naive_numbers(snapshot):
-    """Cosines and ranks written out: a wrong caption that ties goes before, equal captions are right."""
+    """Cosines and ranks written out: a wrong caption that ties goes before, equal captions are one."""
     cosines = np.asarray(snapshot.image, np.float64) @ np.asarray(snapshot.text, np.float64).T
     captions, ranks = np.array(snapshot.items.caption), []
     for i, row in enumerate(cosines):
         right = captions == captions[i]
-        ranks.append(1 + int((~right & (row >= row[right].max())).sum()))
+        ranks.append(1 + len(set(captions[~right & (row >= row[right].max())].tolist())))
     return np.diag(cosines), np.array(ranks)
 
 
@@ -128,7 +128,7 @@ def test_many_pairs_are_ranked_among_a_sample_and_it_is_said(charted, folder, mo
 
 
 def test_what_is_not_known_yet_is_grey():
-    known = PairNumbers(np.zeros(3), np.array([1, 2, 3]), 3)
+    known = PairNumbers(np.zeros(3), np.array([1, 2, 3]), 3, 3)
     first, second = pair_colours(AGREEMENT, [ColouredMap(3, {}, known), ColouredMap(3, {})])
     assert first.place.tolist() == second.place.tolist() == [-1] * 3
     assert np.isnan(pair_colours("cosine", [ColouredMap(3, {})])[0].numbers).all()

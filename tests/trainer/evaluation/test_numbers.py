@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 from trainer import config
+from trainer.analysis.distinct import matching
 from trainer.catalog import PromptSuite
+from trainer.charts.matching import matching_of
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import Embedded, HeldOut, measure
+from trainer.evaluation.tasks import retrieval
 from trainer.methods import build
+from trainer.store import read_snapshot, write_snapshot
 
 CAPTIONS = ["a red ring", "a blue star", "a red ring", "a green moon"]
 LABELS = ["ring", "star", "ring", ""]
@@ -18,7 +23,7 @@ SUITE = PromptSuite("toy", ("moon", "ring", "star"), ("a {}", "one {}"), "", "")
 
 
 def heldout(suite: PromptSuite | None = SUITE) -> HeldOut:
-    images = np.zeros((4, 8, 8, 3), np.uint8)
+    images = np.zeros((4, 8, 8, 3), np.uint8) + np.uint8([0, 1, 2, 3])[:, None, None, None]
     pairs = Pairs("toy", "held", images, CAPTIONS, LABELS, CAPTIONS, {}, "f")
     return HeldOut(pairs, prefix="val", suite=suite, tokenizer=train_tokenizer(CAPTIONS, 300), context_length=8)
 
@@ -38,6 +43,39 @@ def test_a_perfect_model_has_perfect_numbers():
     assert found["image_to_text_median_rank"] == 1
     assert found["unmatched_cosine_hard10"] == pytest.approx(0.0)
     assert found["modality_gap"] == pytest.approx(0.0)
+
+
+def test_pictures_of_equal_pixels_and_equal_captions_are_one_and_the_snapshot_keeps_which(tmp_path):
+    pairs = Pairs("toy", "held", np.zeros((4, 8, 8, 3), np.uint8), CAPTIONS, LABELS, CAPTIONS, {}, "f")
+    pairs.images[3] = 1
+    held = HeldOut(pairs, prefix="val", suite=None, tokenizer=train_tokenizer(CAPTIONS, 300), context_length=8)
+    assert (len(held.matching.texts), len(held.matching.images)) == (len(set(CAPTIONS)), 2)
+    rows = np.eye(4, dtype=np.float32)
+    write_snapshot(
+        tmp_path / "s", image=rows, text=rows, items=held.items(), step=1, dataset="toy", split="held", model="m"
+    )
+    found = matching_of(read_snapshot(tmp_path / "s"))
+    for mine, kept in ((held.matching.texts, found.texts), (held.matching.images, found.images)):
+        assert mine.place.tolist() == kept.place.tolist()
+        assert mine.right.tolist() == kept.right.tolist()
+    # Without what the pixels are, a file is a picture only as long as its embedding is the same.
+    items = dataclasses.replace(held.items(), content=(), path=["a.png"] * 4)
+    same = rows[[0, 0, 1, 2]]
+    write_snapshot(tmp_path / "t", image=same, text=same, items=items, step=1, dataset="t", split="h", model="m")
+    assert matching_of(read_snapshot(tmp_path / "t")).images.place.tolist() == [0, 0, 1, 2]
+
+
+def test_a_class_folder_is_measured_by_retrieval_over_its_classes():
+    """12 pictures of 3 classes, whose captions are made of the class: what is ranked are 3 captions."""
+    caption = np.repeat([0, 1, 2], 4)
+    text = np.eye(3)[caption]
+    image = np.roll(text, 1, axis=0)  # the first picture of every class is taken for another class
+    metrics, details, ranks = retrieval(image, text, matching(caption))
+    assert details == {"captions": 3, "images": 12}
+    assert metrics["image_to_text_R@1"] == pytest.approx(9 / 12)
+    assert metrics["image_to_text_R@5"] == 1.0, "there are only three captions"
+    assert ranks["image_to_text"].max() == 3
+    assert metrics["image_to_text_mAP"] == pytest.approx((9 + 3 / 3) / 12)
 
 
 def test_a_collapsed_model_is_not_flattered():

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 def values(chart: Any) -> dict[str, Any]:
     """Facts, skewness, the greatest hub, images that nobody finds, and recall, each by cosine and by CSLS."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "k", "n", "pairs")
+    facts = ("run", "name", "objective", "step", "dataset", "split", "k", "n", "texts", "images", "pairs")
     found: dict[str, Any] = {name: getattr(chart, name) for name in facts}
     for end in ("", "_csls"):
         counts = getattr(chart, f"occurrences{end}")

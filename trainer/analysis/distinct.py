@@ -1,0 +1,129 @@
+"""Which rows are one item, and which items answer a question rightly: equal captions are one text, equal pictures one.
+
+A ranking is over distinct items. Were a caption that a hundred pictures share a hundred entries, the first five of a
+ranking would be one wrong caption five times, and ranks and recalls would measure how often captions repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one modality is asked about the other: the distinct items that are ranked, and which of them are right.
+
+    Items and questions are numbered in the order in which they first occur.
+
+    Attributes:
+        rows: Of the vectors that answer, the first row of each distinct item; ascending.
+        place: Of each row, the place in `rows` of its item.
+        question: Of each row that asks, the number of its question: equal rows ask the same.
+        right: Places in `rows` of the right answers of each question, question after question.
+        starts: Where those of each question begin in `right`, and where the last ends.
+    """
+
+    rows: Int[np.ndarray, " g"]
+    place: Int[np.ndarray, " n"]
+    question: Int[np.ndarray, " n"]
+    right: Int[np.ndarray, " e"]
+    starts: Int[np.ndarray, " q+1"]
+
+    def __len__(self) -> int:
+        """Distinct items."""
+        return len(self.rows)
+
+    def gallery(self, vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "g d"]:
+        """One vector of each distinct item; the vectors themselves where all are distinct."""
+        return vectors if len(self.rows) == len(vectors) else vectors[self.rows]
+
+    def cells(
+        self, questions: Int[np.ndarray, " b"]
+    ) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"], Int[np.ndarray, " b"]]:
+        """The right answers of some questions as (line, column) of a block, and where each line begins among them."""
+        sizes = self.starts[questions + 1] - self.starts[questions]
+        first = np.cumsum(sizes) - sizes
+        line = np.repeat(np.arange(len(questions)), sizes)
+        within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
+        return line, self.right[np.repeat(self.starts[questions], sizes) + within], first
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Pairs as questions both ways.
+
+    Attributes:
+        texts: Images ask; the distinct captions answer, right are all of the same picture.
+        images: Texts ask; the distinct pictures answer, right are all of the same caption.
+    """
+
+    texts: Answers
+    images: Answers
+
+
+def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | None = None) -> Matching:
+    """Who answers whom rightly among n pairs.
+
+    Args:
+        captions: Equal exactly where the captions are.
+        images: Equal exactly where the pictures are; None: all differ.
+    """
+    captions = np.asarray(captions)
+    images = np.arange(len(captions)) if images is None else np.asarray(images)
+    return Matching(answers(images, captions), answers(captions, images))
+
+
+def one_to_one(n: int) -> Answers:
+    """Row i answers row i alone."""
+    rows = np.arange(n)
+    return Answers(rows, rows, rows, rows, np.arange(n + 1))
+
+
+def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> Answers:
+    """Of n pairs, what the side numbered `asking` is answered by the side numbered `answering`."""
+    question, _ = _in_order(asking)
+    place, rows = _in_order(answering)
+    edges = np.unique(question * max(len(rows), 1) + place)
+    asked, right = np.divmod(edges, max(len(rows), 1))
+    starts = np.searchsorted(asked, np.arange(int(question.max(initial=-1)) + 2))
+    return Answers(rows, place, question, right, starts)
+
+
+def numbered(values: Sequence[str]) -> Int[np.ndarray, " n"]:
+    """Numbers that are equal exactly where the values are; an empty value says nothing and equals no other."""
+    seen: dict[str, int] = {}
+    found = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
+    return apart(found, found == seen.get("", -1))
+
+
+def apart(numbers: Int[np.ndarray, " n"], unknown: np.ndarray) -> Int[np.ndarray, " n"]:
+    """The numbers, with one of its own for each row that is `unknown`."""
+    alone = np.flatnonzero(unknown)
+    found = np.array(numbers, np.int64)
+    found[alone] = int(found.max(initial=-1)) + 1 + np.arange(len(alone))
+    return found
+
+
+def equal_rows(numbers: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+    """Numbers that are equal where `numbers` are and the vectors are the same, bit for bit."""
+    numbers = np.asarray(numbers)
+    found = np.arange(len(numbers))
+    place = _in_order(numbers)[0]
+    shared = np.flatnonzero((np.bincount(place) > 1)[place])
+    seen: dict[tuple[int, bytes], int] = {}
+    for row in shared.tolist():
+        found[row] = seen.setdefault((int(numbers[row]), np.ascontiguousarray(vectors[row]).tobytes()), row)
+    return found
+
+
+def _in_order(numbers: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
+    """Numbers from 0 in the order in which the values first occur, and the row where each first does."""
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[place.reshape(-1)], first[order].astype(np.int64)
