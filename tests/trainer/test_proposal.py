@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +18,7 @@ from PIL import Image
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.answer.importing import survey
 from trainer.data.listing import listing
 from trainer.proposal import propose, recognise
 
@@ -151,10 +156,35 @@ def oxford_pets(root: Path) -> dict[str, Pairs]:
     pictures(root, names)
     (root / "images" / "Abyssinian_100.mat").write_bytes(b"MATLAB")
     pictures(root / "annotations" / "trimaps", [f"{Path(name).stem}.png" for name in names])
-    listed = "\n".join(f"{Path(name).stem} 1 1 1" for name in names)
-    write(root / "annotations" / "trainval.txt", listed)
+    held = [name for name in names if name.endswith("_200.jpg")]
+    for file, listed in (("trainval.txt", sorted(set(names) - set(held))), ("test.txt", held), ("list.txt", names)):
+        write(root / "annotations" / file, "#Image CLASS-ID\n" + "\n".join(f"{Path(n).stem} 1 1 1" for n in listed))
     kinds = {name: Path(name).stem.rpartition("_")[0].replace("_", " ") for name in names}
-    return {"train": [(name, f"a photo of a {kinds[name]}.") for name in sorted(names)]}
+    made = [(name, f"a photo of a {kinds[name]}.") for name in sorted(names)]
+    return {"train": [one for one in made if one[0] not in held], "heldout": [one for one in made if one[0] in held]}
+
+
+def flickr8k_with_its_lists(root: Path) -> dict[str, Pairs]:
+    made = flickr8k_of_its_makers(root)["train"]
+    names = list(dict.fromkeys(name for name, _ in made))
+    lists = {"trainImages": names[:3], "devImages": names[3:4], "testImages": names[4:]}
+    for split, named in lists.items():
+        lines = "".join(f"{Path(name).name}\n" for name in named)
+        write(root / "Flickr8k_text" / f"Flickr_8k.{split}.txt", lines)
+    return {
+        "train": [one for one in made if one[0] in names[:3]],
+        "heldout": [one for one in made if one[0] in names[4:]],
+    }
+
+
+def classes_with_lists(root: Path) -> dict[str, Pairs]:
+    names = [f"{kind}/image_{n:04}.jpg" for kind in ("accordion", "crab", "wrench") for n in range(4)]
+    pictures(root, names)
+    held = [name for name in names if name.endswith("3.jpg")]
+    write(root / "train.txt", "\n".join(name for name in names if name not in held))
+    write(root / "test.txt", "\n".join(f"{root.name}/{name}" for name in held))
+    made = {name: (name, f"a photo of a {name.split('/')[0]}.") for name in names}
+    return {"train": [made[name] for name in names if name not in held], "heldout": [made[name] for name in held]}
 
 
 LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
@@ -169,6 +199,8 @@ LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "a lone folder in a lone folder": in_a_lone_folder,
     "Caltech101": caltech101,
     "Oxford pets": oxford_pets,
+    "Flickr8k with its lists of a split": flickr8k_with_its_lists,
+    "classes with train.txt and test.txt": classes_with_lists,
 }
 
 
@@ -266,6 +298,77 @@ def test_an_image_folder_that_is_chosen_is_the_one(tmp_path: Path) -> None:
     table = write(tmp_path / "pairs.csv", "filepath,title\n" + "".join(f"{name},x{name}\n" for name in names))
     data = config.Table(path=str(table), image_folder="small")
     assert pairs(data, tmp_path) == [(f"small/{name}", f"x{name}") for name in names]
+
+
+def test_what_a_list_names_is_exactly_its_part(tmp_path: Path) -> None:
+    root = tmp_path / "kinds"
+    classes_with_lists(root)
+    write(root / "test.txt", "crab/image_0000.jpg\nwrench/image_0003 7\nimage_0001.jpg\nnowhere.jpg\n")
+    write(root / "train.txt", "crab/image_0000.jpg\ncrab/image_0001.jpg\n\ncrab/image_0002.jpg")
+    found = listing(recognise(root), tmp_path / "workspace", lambda share, note: None)
+    splits = {split: [source.relative for source in part] for split, part in found.splits.items()}
+    # What both name is held out; image_0001.jpg could be one of three.
+    assert splits == {
+        "train": ["crab/image_0001.jpg", "crab/image_0002.jpg"],
+        "heldout": ["crab/image_0000.jpg", "wrench/image_0003.jpg"],
+    }
+    assert found.problems[:2] == [
+        ("test.txt, line 3", "It names no image: image_0001.jpg"),
+        ("test.txt, line 4", "It names no image: nowhere.jpg"),
+    ]
+    rest = [reason for _, reason in found.problems[2:]]
+    assert rest == ["The lists of the split do not name it."] * 8
+    only = replace(recognise(root), train_list="")
+    assert len(pairs(only, root)) == 10
+    only = replace(recognise(root), heldout_list="")
+    assert (len(pairs(only, root)), len(pairs(only, root, "heldout"))) == (3, 9)
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_path: Path) -> None:
+    root = tmp_path / "phone"
+    pictures(root, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    for name in ("cat/1.heic", "cat/2.JP2", "dog/3.ico", "dog/4.svg", "dog/5.psd"):
+        (root / name).write_bytes(b"of another kind")
+    if not per_class:
+        for file in list(root.rglob("*.*")):
+            write(file.with_suffix(".txt"), "a caption")
+    data = recognise(root)
+    assert isinstance(data, config.ClassFolder if per_class else config.Folder)
+    found = survey(data, image_size=16, workspace_folder=tmp_path, opened=False, progress=lambda share, note: None)
+    reason = "is a format that is not read. Save it as JPEG or PNG."
+    assert found.problems == [
+        ("cat/1.heic", f"HEIC {reason}"),
+        ("cat/2.JP2", f"JPEG 2000 {reason}"),
+        ("dog/3.ico", f"ICO {reason}"),
+        ("dog/4.svg", f"SVG {reason}"),
+        ("dog/5.psd", f"PSD {reason}"),
+    ]
+    assert (found.found, found.used, found.passed_over) == (13, 8, {})
+
+
+def test_heic_is_read_where_the_plugin_of_pillow_is(tmp_path: Path) -> None:
+    """The plugin is stood in for by one that takes PNG by another name."""
+    plugin = """
+from PIL import Image, PngImagePlugin
+class Heif(PngImagePlugin.PngImageFile):
+    format = "HEIF"
+def register_heif_opener():
+    Image.register_open("HEIF", Heif, lambda prefix: prefix.startswith(b"\\x89PNG"))
+"""
+    write(tmp_path / "pillow_heif.py", plugin)
+    pictures(tmp_path / "phone", [f"{number}.heic" for number in range(4)])
+    for number in range(4):
+        write(tmp_path / "phone" / f"{number}.txt", f"number {number}")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    command = [sys.executable, "-m", "trainer", "data", "show", "--data", str(tmp_path / "phone")]
+    made = subprocess.run(
+        [*command, "--workspace", str(tmp_path / "workspace")],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert "4 pairs found: 4 used, 0 not." in made.stdout, made.stdout + made.stderr
 
 
 # -- questions -----------------------------------------------------------------------------------------------------

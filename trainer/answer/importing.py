@@ -22,7 +22,7 @@ from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
 from trainer.messages import Example, ReadData
-from trainer.pictures import SUFFIXES, Location, Member, location
+from trainer.pictures import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.proposal import columns_of, propose
 
 EXAMPLES: Final = 10
@@ -245,7 +245,7 @@ def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
             seen += 1
             if seen % TOLD_EVERY == 0:
                 progress(0.0, f"Looking into the folder: {seen:,} files")
-    others = {ending: count for ending, count in endings.most_common() if ending not in (*SUFFIXES, *_TEXTS)}
+    others = {ending: count for ending, count in endings.most_common() if ending not in {*SUFFIXES, *NOT_READ, *_TEXTS}}
     told = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
     return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, told
 

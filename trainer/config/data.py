@@ -55,6 +55,12 @@ class Folder:
         "Another folder of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    train_list: str = option(
+        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+    )
+    heldout_list: str = option(
+        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +96,12 @@ class Table:
         "Another table of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    train_list: str = option(
+        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+    )
+    heldout_list: str = option(
+        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +125,12 @@ class ClassFolder:
         "Held-out folder",
         "Another folder of the same form to validate on; empty: its folder test or val, or a share of the first.",
         advanced=True,
+    )
+    train_list: str = option(
+        "", "Training list", "A text file that names the images to train on, one a line; empty: all.", advanced=True
+    )
+    heldout_list: str = option(
+        "", "Held-out list", "A text file that names the images to validate on; empty: a share.", advanced=True
     )
 
 
@@ -216,9 +234,12 @@ def _says_nothing(name: str) -> bool:
     return bool(_COMMON.fullmatch(Path(name).stem))
 
 
+_PATHS: Final = ("path", "heldout_path", "root", "train_list", "heldout_list")
+
+
 def absolute(data: Data) -> Data:
     """The data with absolute paths: a detached or resumed trainer may work in another folder."""
-    paths = {name: getattr(data, name, "") for name in ("path", "heldout_path", "root")}
+    paths = {name: getattr(data, name, "") for name in _PATHS}
     return replace(data, **{name: _absolute(path) for name, path in paths.items() if path.strip()})
 
 

@@ -11,7 +11,7 @@ from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source
-from trainer.pictures import SUFFIXES
+from trainer.pictures import NOT_READ, SUFFIXES, not_read
 from trainer.proposal.places import NAMED
 
 Progress = Callable[[float, str], None]
@@ -66,7 +66,7 @@ def _of_folder(
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    files = images_below(root, SUFFIXES | videos.SUFFIXES, progress=progress)
+    files = images_below(root, SUFFIXES | NOT_READ.keys() | videos.SUFFIXES, progress=progress)
     films = [file for file in files if file.suffix.lower() in videos.SUFFIXES]
     frames: dict[str, Source] = {}
     if films:
@@ -77,6 +77,8 @@ def _of_folder(
     for file, relative in zip(files, relatives, strict=True):
         if not foreign.is_text(relative):
             problems.append((foreign.spelled(relative), NO_NAME))
+        elif reason := not_read(relative):
+            problems.append((relative, reason))
         elif relative not in kinds:
             problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:

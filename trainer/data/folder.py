@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from trainer import foreign
 from trainer.data.pairs import DataError, Source
-from trainer.pictures import SUFFIXES
+from trainer.pictures import NOT_READ, SUFFIXES, not_read
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
@@ -51,13 +51,16 @@ def folder_sources(
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
     problems: list[tuple[str, str]] = []
-    images = images_below(root, progress=progress)
+    images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress)
     for number, image in enumerate(images):
         if number and number % TOLD_EVERY == 0:
             progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
         relative = image.relative_to(root).as_posix()
         if not foreign.is_text(relative):
             problems.append((foreign.spelled(relative), NO_NAME))
+            continue
+        if reason := not_read(image.name):
+            problems.append((relative, reason))
             continue
         try:
             words = named_in(image.stem) if captions == "names" else _caption(image.with_suffix(".txt"))

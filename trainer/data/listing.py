@@ -18,6 +18,7 @@ from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import Source
 from trainer.data.shards import shard_sources
+from trainer.data.split_lists import shared_by_lists
 from trainer.data.table import table_sources
 
 Progress = Callable[[float, str], None]
@@ -57,6 +58,10 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
         splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
         return Listing("scenes", splits, [], prompt_suites().get("scenes"))
     splits, problems = _found(data, workspace_folder, progress)
+    lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
+    if any(lists) and len(splits) == 1:
+        splits, more = shared_by_lists(splits["train"], *lists)
+        problems = problems + more
     labelled = [source for sources in splits.values() for source in sources]
     return Listing(name, splits, problems, _suite(name, labelled))
 

@@ -9,12 +9,13 @@ from trainer.pictures.decoder import (
     read_pictures,
     scratch_file,
 )
-from trainer.pictures.decoding import FORMATS, SUFFIXES, UnreadableImage, open_image, read_image
+from trainer.pictures.decoding import FORMATS, NOT_READ, SUFFIXES, UnreadableImage, not_read, open_image, read_image
 from trainer.pictures.location import Cell, Location, Member, file_of, location
 from trainer.pictures.preprocessing import Preprocessing
 
 __all__ = [
     "FORMATS",
+    "NOT_READ",
     "SUFFIXES",
     "Cell",
     "Decoded",
@@ -27,6 +28,7 @@ __all__ = [
     "borrowed",
     "file_of",
     "location",
+    "not_read",
     "open_image",
     "read_image",
     "read_picture",

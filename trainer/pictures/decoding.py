@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
-from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError, features
 
 from trainer.pictures.location import Location, NoFile, location, opened
 from trainer.pictures.preprocessing import Preprocessing
 from trainer.problem import Problem
 
-FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+_HEIF: Final = (".heic", ".heif", ".hif")
+
+
+def _has_heif() -> bool:
+    """Whether Pillow's plugin for HEIC, the pictures of iPhones, is there; it is not part of this project."""
+    if importlib.util.find_spec("pillow_heif") is None:
+        return False
+    try:
+        importlib.import_module("pillow_heif").register_heif_opener()
+    except Exception:  # of somebody else, in whatever state
+        return False
+    return True
+
+
+_PLUGGED: Final = _has_heif()
+_AVIF: Final = features.check("avif")
+
+FORMATS: Final = (
+    *("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM"),
+    *(("AVIF",) if _AVIF else ()),
+    *(("HEIF",) if _PLUGGED else ()),
+)
 """Decoders a file may reach. No EPS (runs Ghostscript), no PSD, nothing that only old programs write."""
 
 SUFFIXES: Final = frozenset(
-    (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
+    (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+    + ((".avif",) if _AVIF else ())
+    + (_HEIF if _PLUGGED else ())
 )
 """Names taken for images when a folder is searched; the decoder itself looks at the content."""
+
+NOT_READ: Final = {
+    **{ending: "HEIC" for ending in _HEIF if ending not in SUFFIXES},
+    **{ending: "AVIF" for ending in (".avif",) if ending not in SUFFIXES},
+    **dict.fromkeys((".jp2", ".j2k", ".jpf", ".jpx"), "JPEG 2000"),
+    **dict.fromkeys((".cr2", ".cr3", ".nef", ".arw", ".dng", ".orf", ".rw2"), "The raw data of a camera"),
+    ".jxl": "JPEG XL",
+    ".ico": "ICO",
+    ".svg": "SVG",
+    ".psd": "PSD",
+    ".eps": "EPS",
+    ".tga": "TGA",
+}
+"""Ending -> name of formats that are images and are not read."""
+
+
+def not_read(name: str) -> str:
+    """Why an image of this name is not read, with the next step; empty if it is, or is no image."""
+    format_ = NOT_READ.get(f".{name.lower().rpartition('.')[2]}", "")
+    return f"{format_} is a format that is not read. Save it as JPEG or PNG." if format_ else ""
+
 
 LARGEST: Final = 64_000_000
 """Pixels. Checked in the header: a small file can unfold to gigabytes."""

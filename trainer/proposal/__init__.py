@@ -1,6 +1,6 @@
 """What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
 
-from trainer.proposal.places import Proposal, answered, open_question, propose, recognise
+from trainer.proposal.places import Proposal, answered, names_in, open_question, propose, recognise
 from trainer.proposal.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "columns_of",
     "form_of",
     "image_root",
+    "names_in",
     "open_question",
     "parquet_files",
     "propose",

@@ -79,7 +79,8 @@ def propose(path: str | Path) -> Proposal:
     """
     place = foreign.expanded(str(path)).absolute()
     try:
-        return _at(place, str(path))
+        found = _at(place, str(path))
+        return replace(found, data=_with_lists(place, found.data))
     except OSError as error:
         raise ConfigError(
             f"{place} cannot be looked at: {error.strerror or error}. Check its permissions, or choose another."
@@ -172,7 +173,7 @@ class _Look:
     Attributes:
         beside: Pictures and films in the folder itself.
         inside: The same in folders of it.
-        texts: Files .txt at any depth.
+        texts: Files .txt beside a picture of their name, at any depth.
         folders: Names of its folders that have pictures or films at any depth.
     """
 
@@ -231,8 +232,9 @@ def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
     for count, (folder, below, files) in enumerate(os.walk(place)):
         below[:] = sorted(name for name in below if not name.startswith("."))
         names = [name for name in files if not name.startswith(".")]
-        texts += sum(name.lower().endswith(".txt") for name in names)
-        shown = sum(_is_shown(name) for name in names)
+        stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
+        shown, known = len(stems), set(stems)
+        texts += sum(name[:-4] in known for name in names if name.lower().endswith(".txt"))
         if Path(folder) == place:
             beside += shown
         else:
@@ -399,3 +401,72 @@ def _counterpart(file: Path) -> str:
             if other is not None and other.is_file() and columns_of(other):
                 return str(other)
     return ""
+
+
+# -- lists of a split ----------------------------------------------------------------------------------------------
+
+
+_TRAIN_LIST: Final = re.compile(r"train(val)?\.txt|.*\.trainimages\.txt|train_list\.txt", re.IGNORECASE)
+_HELDOUT_LISTS: Final = (
+    re.compile(r"test\.txt|.*\.testimages\.txt|test_list\.txt", re.IGNORECASE),
+    re.compile(r"val(id|idation)?\.txt|.*\.devimages\.txt|val_list\.txt", re.IGNORECASE),
+)
+
+
+def names_in(line: str) -> Iterator[str]:
+    """What a line of a list may call its image: all of it, or its first column, each also without its first folders."""
+    for whole in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
+        parts = whole.replace("\\", "/").removeprefix("./").split("/")
+        yield from ("/".join(parts[first:]) for first in range(len(parts)))
+
+
+def _with_lists(place: Path, data: Data) -> Data:
+    """The data with the lists of their split that lie beside them; those whose first lines name pictures."""
+    if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
+        return data
+    at = Path(data.path)
+    if not isinstance(data, Table) and (at / "train").is_dir():
+        return data
+    top = place if place.is_dir() else place.parent
+    # From what was pointed at down to the pictures or the table.
+    near = [top, *(folder for folder in (at.parent, at) if folder.is_dir() and folder.is_relative_to(top))]
+    texts = [below for folder in dict.fromkeys(near) for below in _text_folders(folder)]
+    if isinstance(data, Table):
+        root = image_root(at, first_images(at, data.image_column), data.image_folder)
+    else:
+        root = at
+    for folder in dict.fromkeys((*near, *texts)):
+        train, heldout = _lists_in(folder, root)
+        if train and heldout:
+            return replace(data, train_list=str(train), heldout_list=str(heldout))
+    return data
+
+
+def _text_folders(folder: Path) -> list[Path]:
+    """Folders for texts: annotations, meta, splits; at most a few."""
+    if not folder.is_dir():
+        return []
+    named = (e for e in os.scandir(folder) if e.is_dir() and re.search(r"annot|text|meta|split|list", e.name, re.I))
+    return [Path(entry.path) for entry in itertools.islice(named, 10)]
+
+
+def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
+    if not folder.is_dir():
+        return None, None
+    texts = sorted(name for name in os.listdir(folder) if name.lower().endswith(".txt"))
+    if len(texts) > _LOOKED_AT:  # captions, one a picture
+        return None, None
+    train = next((name for name in texts if _TRAIN_LIST.fullmatch(name)), None)
+    held = next((name for likely in _HELDOUT_LISTS for name in texts if likely.fullmatch(name)), None)
+    if train is None or held is None or not all(_names_pictures(folder / name, root) for name in (train, held)):
+        return None, None
+    return folder / train, folder / held
+
+
+def _names_pictures(file: Path, root: Path) -> bool:
+    with foreign.open_ordinary(file) as opened:
+        lines = opened.read(1 << 16).decode("utf-8", "replace").splitlines()[:20]
+    endings = ("", *SUFFIXES)
+    return any(
+        (root / f"{name}{end}").is_file() for line in lines for name in names_in(line) if name for end in endings
+    )

@@ -49,15 +49,16 @@ def _read(data: config.Data, tmp_path: Path, *, opened: bool):
 
 def test_listing_opens_no_picture_and_opening_names_every_one(folder: Path, tmp_path: Path) -> None:
     listed = _read(recognise(folder), tmp_path, opened=False)
-    assert (listed.found, listed.used, [item for item, _ in listed.problems]) == (27, 26, ["silent.png"])
-    assert listed.passed_over == {".heic": 1}
+    assert (listed.found, listed.used) == (28, 26)
+    assert [item for item, _ in listed.problems] == ["phone.heic", "silent.png"]
+    assert listed.passed_over == {}
     assert listed.bytes_needed == 26 * 16 * 16 * 3
     assert len(listed.pictures) == 27
     assert not (tmp_path / "workspace" / "cache").exists()
     opened = _read(recognise(folder), tmp_path, opened=True)
-    assert (opened.found, opened.used) == (27, 25)
+    assert (opened.found, opened.used) == (28, 25)
     assert opened.used == sum(opened.pairs.values())
-    assert {item for item, _ in opened.problems} == {"silent.png", "broken.png"}
+    assert {item for item, _ in opened.problems} == {"phone.heic", "silent.png", "broken.png"}
     assert opened.remarks == [("thin.png", "Transparent parts lie on white.")]
     assert [line[:2] for line in report_lines(opened)][-1] == ("thin.png", "used, but odd")
 
@@ -159,7 +160,7 @@ def test_the_command_and_the_question_tell_the_same(
         rows = list(csv.reader(file))
     lines = [json.loads(line) for line in Path(answer["report"]).read_text(encoding="utf-8").splitlines()]
     assert rows == [["item", "what", "reason"], *lines]
-    assert (answer["not_used"], answer["odd"]) == (2, 1)
+    assert (answer["not_used"], answer["odd"]) == (3, 1)
     chosen = ReadData(data={"kind": "folder", "path": str(folder), "heldout_share": 0.5}, image_size=16)
     assert answer_read_data(chosen, workspace, lambda share, note: None)["recognised"]["heldout_share"] == 0.5
 
