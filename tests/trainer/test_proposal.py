@@ -371,6 +371,66 @@ def register_heif_opener():
     assert "4 pairs found: 4 used, 0 not." in made.stdout, made.stdout + made.stderr
 
 
+TEXTS = {
+    "cp1252": ["un café près de l’étang", "Straße über “Köln”", "plain words"],
+    "cp1251": ["красная лиса на снегу", "Белый дом у реки", "plain words"],
+    "shift_jis": ["赤いきつねが走る", "白いねこのしゃしん", "plain words"],
+    "euc_kr": ["빨간 여우가 달린다", "하얀 고양이", "plain words"],
+    "gb18030": ["红色的狐狸在雪地里奔跑", "白色的房子", "plain words"],
+    "utf-8": ["un café 赤い лиса", "plain words", "ok"],
+}
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+@pytest.mark.parametrize("layout", ["csv", "tokens", "folder"])
+def test_the_encoding_is_found_and_told(encoding: str, layout: str, tmp_path: Path) -> None:
+    root = tmp_path / "words"
+    names = [f"{number}.png" for number in range(9)]
+    captions = [TEXTS[encoding][number % 3] for number in range(9)]
+    pictures(root, names)
+    told = list(zip(names, captions, strict=True))
+    if layout == "csv":
+        rows = "".join(f"{name};{caption}\n" for name, caption in told)
+        (root / "captions.csv").write_bytes(f"image;caption\n{rows}".encode(encoding))
+    elif layout == "tokens":
+        (root / "all.token.txt").write_bytes(
+            "".join(f"{name}#0\t{caption}\n" for name, caption in told).encode(encoding)
+        )
+    else:
+        for name, caption in told:
+            (root / name).with_suffix(".txt").write_bytes(caption.encode(encoding))
+    data = recognise(root)
+    assert pairs(data, root) == told
+    found = survey(data, image_size=16, workspace_folder=tmp_path / "w", opened=True, progress=lambda share, note: None)
+    assert (found.used, found.problems) == (9, [])
+    if encoding == "utf-8":
+        assert (found.notes, found.remarks) == ([], [])
+    elif layout == "folder":
+        assert len(found.remarks) == 6
+        assert "is no UTF-8; it is read as" in found.remarks[0][1]
+    else:
+        assert f"is no UTF-8 (line {2 if layout == 'csv' else 1}); it is read as" in found.notes[0]
+    # What is chosen is used, and said of each line where it does not fit.
+    if layout != "folder":
+        assert pairs(replace(data, encoding=encoding), root) == told
+        forced = survey(
+            replace(data, encoding="latin-1"),
+            image_size=16,
+            workspace_folder=tmp_path / "w",
+            opened=False,
+            progress=lambda share, note: None,
+        )
+        assert forced.notes == []
+        if encoding == "cp1252":
+            assert forced.examples[0].caption != captions[0]
+
+
+def test_an_encoding_that_nobody_knows_is_a_sentence() -> None:
+    for name in ("klingon", "hex", "zip"):
+        with pytest.raises(config.ConfigError, match=r"data\.encoding"):
+            config.check(config.Run(data=config.Table(path="x", encoding=name)))
+
+
 # -- questions -----------------------------------------------------------------------------------------------------
 
 

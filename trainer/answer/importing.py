@@ -49,6 +49,7 @@ class Survey:
         used: Pairs that a run gets, held out or not.
         problems: (item, reason) of every item that is not used; `used` and these are all that was found.
         remarks: (item, what was put right) of odd ones that are used.
+        notes: Sentences about all of them: their encoding, what repeats, what is too long.
         passed_over: Ending -> number of files in a folder that are neither image nor text.
         columns: Of a table, as its head names them.
         classes: How many.
@@ -69,6 +70,7 @@ class Survey:
     used: int
     problems: Lines
     remarks: Lines = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     passed_over: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     classes: int = 0
@@ -128,6 +130,8 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "examples": _examples(found.splits["train"]),
         "used": len(sources),
         "problems": found.problems,
+        "remarks": found.told.remarks,
+        "notes": found.told.notes,
         "classes": len({source.label for source in sources} - {""}),
         "suite": found.suite.name if found.suite else None,
         "bytes_needed": bytes_needed(len(sources), image_size),
@@ -144,6 +148,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "used": splits.report.used,
         "problems": splits.report.problems,
         "remarks": splits.report.remarks,
+        "notes": splits.report.notes,
         "classes": len({label for part in parts for label in part.labels} - {""}),
         "suite": splits.suite.name if splits.suite else None,
         "bytes_needed": bytes_needed(splits.report.used, image_size),
@@ -165,8 +170,9 @@ def as_json(survey: Survey) -> dict[str, Any]:
 
 
 def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
-    """(item, `not used` or `used, but odd`, reason) of everything that the report names."""
+    """(item, `not used`, `note` or `used, but odd`, reason) of everything that the report names."""
     yield from ((item, "not used", reason) for item, reason in survey.problems)
+    yield from ((survey.name, "note", sentence) for sentence in survey.notes)
     yield from ((item, "used, but odd", remark) for item, remark in survey.remarks)
 
 

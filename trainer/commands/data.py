@@ -162,6 +162,8 @@ def _print_survey(found: Survey) -> None:
     if found.passed_over:
         named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
         print(f"Passed over, being neither image nor text: {named}.")
+    for sentence in found.notes:
+        print(spelled(sentence))
     _print_some("Not used", found.problems)
     _print_some("Used, but odd", found.remarks)
 

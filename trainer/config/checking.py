@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
@@ -51,12 +52,22 @@ def _check_data(data: Data) -> None:
     for name in ("path", "name"):
         if not getattr(data, name, "given").strip():
             raise ConfigError(f"data.{name} is empty: choose the {_NOUNS[type(data)]} to train on.")
+    encoding = getattr(data, "encoding", "auto")
+    if encoding != "auto" and not _is_encoding(encoding):
+        raise ConfigError(f"data.encoding {encoding!r} is none that Python knows: write auto, utf-8, cp1252, cp1251...")
     separator = getattr(data, "separator", "auto")
     if separator not in ("auto", "tab") and (len(separator) != 1 or separator in '"\r\n'):
         raise ConfigError(f"data.separator {separator!r}: write auto, tab, or the one sign that parts the columns.")
     template = getattr(data, "template", "{}")
     if template.count("{}") != 1:
         raise ConfigError(f"data.template {template!r} needs one {{}} where the name of the class goes.")
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return bool(codecs.lookup(name)._is_text_encoding)
+    except (LookupError, ValueError):
+        return False
 
 
 def _check_objective(run: Run) -> None:

@@ -48,6 +48,9 @@ class Folder:
         "txt: of the .txt beside each image. names: the names of the images, without numbers at their end.",
         advanced=True,
     )
+    encoding: str = option(
+        "auto", "Encoding", "Of the captions: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",
@@ -88,6 +91,9 @@ class Table:
         "Image folder",
         "Where relative image paths begin; empty: at the table's folder, or at one beside or below it that has them.",
         advanced=True,
+    )
+    encoding: str = option(
+        "auto", "Encoding", "Of the captions: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
     )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(

@@ -17,7 +17,7 @@ MOST_BYTES: Final = 512 << 20
 Row = tuple[str, dict[str, Any] | str]
 
 
-def document_rows(path: Path) -> Iterator[Row]:
+def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     """(record or annotation, its values), or (the same, why it has none), in the order of the document.
 
     Of COCO's document, each caption is a row of `file_name` and `caption`; images without one are named.
@@ -26,7 +26,7 @@ def document_rows(path: Path) -> Iterator[Row]:
     Raises:
         DataError: It cannot be read, or is no table.
     """
-    document = _read(path)
+    document = _read(path, encoding)
     if isinstance(document, list):
         return _records(document)
     images, captions = document.get("images"), document.get("annotations")
@@ -41,10 +41,10 @@ def document_rows(path: Path) -> Iterator[Row]:
     return _records(lists[0])
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, encoding: str) -> Any:
     next_step = "Write it again as a list of objects, or as JSONL, an object a line."
     try:
-        document = json.loads(foreign.read_bytes(path, MOST_BYTES).decode("utf-8-sig"))
+        document = json.loads(foreign.read_bytes(path, MOST_BYTES).decode(encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {next_step}") from error
     except (ValueError, RecursionError, MemoryError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from trainer import foreign
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, Told
 from trainer.pictures import NOT_READ, SUFFIXES, not_read
+from trainer.proposal import encoding_of_lines
+from trainer.proposal.encodings import NAMES
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
@@ -32,7 +35,12 @@ def silent(_share: float, _note: str) -> None:
 
 
 def folder_sources(
-    path: str, progress: Progress = silent, *, captions: Literal["txt", "names"] = "txt"
+    path: str,
+    progress: Progress = silent,
+    *,
+    captions: Literal["txt", "names"] = "txt",
+    encoding: str = "auto",
+    told: Told | None = None,
 ) -> tuple[list[Source], list[tuple[str, str]]]:
     """The pairs at any depth of a folder, sorted by path; and (path, reason) for each image without a usable caption.
 
@@ -42,6 +50,8 @@ def folder_sources(
         path: Of the folder.
         progress: Told how many images there are, then how many captions have been read; may raise to stop.
         captions: As `config.Folder.captions`.
+        encoding: As `config.Folder.encoding`.
+        told: Receives a remark for each caption that is in another encoding than the usual ones.
 
     Raises:
         DataError: There is no such folder, or no image in it.
@@ -63,8 +73,13 @@ def folder_sources(
             problems.append((relative, reason))
             continue
         try:
-            words = named_in(image.stem) if captions == "names" else _caption(image.with_suffix(".txt"))
+            if captions == "names":
+                words, odd = named_in(image.stem), ""
+            else:
+                words, odd = _caption(image.with_suffix(".txt"), encoding)
             found.append(Source(image, relative, words))
+            if odd and told is not None:
+                told.remarks.append((relative, odd))
         except ValueError as reason:
             problems.append((relative, str(reason)))
     if not found and not problems:
@@ -103,7 +118,8 @@ def _walk(root: Path, endings: frozenset[str]) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _caption(path: Path) -> str:
+def _caption(path: Path, encoding: str) -> tuple[str, str]:
+    """The text of a caption, and what is odd about its encoding."""
     try:
         _check_link(path)
         with foreign.open_ordinary(path) as file:
@@ -114,13 +130,25 @@ def _caption(path: Path) -> str:
         raise ValueError(f"Its caption {path.name} cannot be read: {error.strerror}.") from None
     if len(raw) > _LONGEST_CAPTION:
         raise ValueError(f"Its caption {path.name} is longer than {_LONGEST_CAPTION:,} bytes.")
-    try:
-        text = " ".join(raw.decode("utf-8-sig").split())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Its caption {path.name} is not UTF-8 text (byte {error.start}).") from None
+    decoded, odd = _decoded(path, raw, encoding)
+    text = " ".join(decoded.split())
     if not text:
         raise ValueError(f"Its caption {path.name} is empty.")
-    return text
+    return text, odd
+
+
+def _decoded(path: Path, raw: bytes, encoding: str) -> tuple[str, str]:
+    if encoding == "auto" and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        return raw.decode("utf-8-sig" if encoding == "auto" else encoding), ""
+    except UnicodeDecodeError as error:
+        if encoding != "auto":
+            raise ValueError(f"Its caption {path.name} is not {encoding} text (byte {error.start}).") from None
+        guessed = encoding_of_lines([line for line in raw.splitlines() if not line.isascii()])
+        if guessed == "utf-8":
+            raise ValueError(f"Its caption {path.name} is not UTF-8 text (byte {error.start}).") from None
+        return raw.decode(guessed, "replace"), f"Its caption is no UTF-8; it is read as {NAMES[guessed]}."
 
 
 def _check_link(path: Path) -> None:

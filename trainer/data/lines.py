@@ -57,7 +57,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
             return
 
 
-def read_lines(path: Path, separator: str) -> Iterator[Line]:
+def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[Line]:
     """Every row of a CSV or TSV that is not blank, the header among them.
 
     UTF-8, or UTF-16 where it says so at its beginning. A quoted cell may go over several lines. Where a quote is wrong,
@@ -67,19 +67,21 @@ def read_lines(path: Path, separator: str) -> Iterator[Line]:
         OSError: It cannot be read, or is no ordinary file.
     """
     with foreign.open_ordinary(path) as file:
-        rows = _Rows(_texts(file), separator)
+        rows = _Rows(_texts(file, encoding), separator)
         while (line := rows.next()) is not None:
             yield line
 
 
-def _texts(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
+def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
     """(number, text, why it is none)."""
     start = file.read(1 << 16)
     file.seek(0)
-    if start.startswith(_UTF16):
-        file = _recoded(file, "utf-16")
+    if encoding not in ("utf-8", "utf-8-sig", "utf8"):
+        file = recoded(file, encoding)
+    elif start.startswith(_UTF16):
+        file = recoded(file, "utf-16")
     elif b"\r" in start and b"\n" not in start:
-        file = _recoded(file, "utf-8-sig")
+        file = recoded(file, "utf-8-sig")
     for number, raw in numbered(file):
         if isinstance(raw, str):
             yield number, "", raw
@@ -99,7 +101,7 @@ def _texts(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
             yield number, text, ""
 
 
-def _recoded(file: BinaryIO, encoding: str) -> BinaryIO:
+def recoded(file: BinaryIO, encoding: str) -> BinaryIO:
     """The same text in UTF-8 with the line ends of today, a part at a time; what is damaged becomes U+FFFD."""
     return io.BufferedReader(_Recoded(file, encoding), 1 << 16)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from trainer.data.class_names import suite_of
 from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
-from trainer.data.pairs import Source
+from trainer.data.pairs import Source, Told
 from trainer.data.shards import shard_sources
 from trainer.data.split_lists import shared_by_lists
 from trainer.data.table import table_sources
@@ -33,12 +33,14 @@ class Listing:
         splits: "train", and what is held out if the data set says so itself.
         problems: (path or row, reason) of what is no pair.
         suite: A zero-shot task that comes with the data set.
+        told: What is odd, and what is told about all of them.
     """
 
     name: str
     splits: dict[str, list[Source]]
     problems: list[tuple[str, str]]
     suite: PromptSuite | None = None
+    told: Told = field(default_factory=Told)
 
 
 def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Listing:
@@ -57,17 +59,17 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
         folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
         splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
         return Listing("scenes", splits, [], prompt_suites().get("scenes"))
-    splits, problems = _found(data, workspace_folder, progress)
+    splits, problems = _found(data, workspace_folder, progress, told := Told())
     lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
     if any(lists) and len(splits) == 1:
         splits, more = shared_by_lists(splits["train"], *lists)
         problems = problems + more
     labelled = [source for sources in splits.values() for source in sources]
-    return Listing(name, splits, problems, _suite(name, labelled))
+    return Listing(name, splits, problems, _suite(name, labelled), told)
 
 
 def _found(
-    data: config.Data, workspace_folder: Path, progress: Progress
+    data: config.Data, workspace_folder: Path, progress: Progress, told: Told
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     if isinstance(data, config.ClassFolder):
         return class_sources(data, workspace_folder, progress)
@@ -78,9 +80,9 @@ def _found(
     if isinstance(data, config.HubDataset):
         return hub_sources(data, workspace_folder, progress)
     if isinstance(data, config.Folder):
-        read = partial(folder_sources, captions=data.captions)
+        read = partial(folder_sources, captions=data.captions, encoding=data.encoding, told=told)
     else:
-        read = _table_at(data)
+        read = _table_at(data, told)
     found, problems = read(data.path, progress)
     if not data.heldout_path.strip():
         return {"train": found}, problems
@@ -88,8 +90,8 @@ def _found(
     return {"train": found, "heldout": heldout}, problems + more
 
 
-def _table_at(data: config.Table) -> Callable[[str, Progress], tuple[list[Source], list[tuple[str, str]]]]:
-    return lambda path, progress: table_sources(replace(data, path=path), progress)
+def _table_at(data: config.Table, told: Told) -> Callable[[str, Progress], tuple[list[Source], list[tuple[str, str]]]]:
+    return lambda path, progress: table_sources(replace(data, path=path), progress, told)
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:

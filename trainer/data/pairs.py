@@ -13,7 +13,7 @@ from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
 from trainer.pictures import Location
 
-__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source"]
+__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told"]
 
 BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
@@ -32,6 +32,16 @@ class Source:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Told:
+    """What is told about pairs besides what is wrong with them; filled while they are listed."""
+
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    """(item, what was put right) of pairs that are used."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences about all of them."""
+
+
 @dataclass(frozen=True)
 class ImportReport:
     """How many pairs are used, why each of the others is not, and what was odd about some that are.
@@ -44,6 +54,8 @@ class ImportReport:
     """(path or line, reason), in the order they were met."""
     remarks: list[tuple[str, str]] = field(default_factory=list)
     """(path, what was put right) of pairs that are used."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences about all of them: in which encoding they are, what repeats."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +13,10 @@ from trainer import config, foreign
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, Told
 from trainer.pictures import Cell
-from trainer.proposal import form_of, image_root, parquet_files, token_parts
+from trainer.proposal import encoding_of, form_of, image_root, parquet_files, token_parts
+from trainer.proposal.encodings import NAMES
 from trainer.proposal.tables import Form
 
 LABEL: Final = "label"
@@ -32,10 +34,12 @@ _FEW_ROWS: Final = 1_000_000
 Problems = list[tuple[str, str]]
 
 
-def record_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], Problems]:
+def record_sources(
+    table: config.Table, progress: Progress = silent, told: Told | None = None
+) -> tuple[list[Source], Problems]:
     """The pairs of a table in its order, other plain columns as metadata; and (row, reason).
 
-    `progress` is told how many rows have been read; it may raise to stop.
+    `progress` is told how many rows have been read; it may raise to stop. `told` as for `table_sources`.
 
     Raises:
         DataError: The file cannot be read, lacks a column, or has no usable row.
@@ -44,7 +48,7 @@ def record_sources(table: config.Table, progress: Progress = silent) -> tuple[li
     form = "parquet" if "*" in path.name else form_of(path)
     found: list[Source] = []
     problems: Problems = []
-    for number, (where, row) in enumerate(_rows(path, form, table)):
+    for number, (where, row) in enumerate(_rows(path, form, table, told)):
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
@@ -66,12 +70,33 @@ def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source
     return [replace(one, path=root / one.relative) if isinstance(one.path, Path) else one for one in found]
 
 
-def _rows(path: Path, form: Form, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
+    """The encoding that was chosen, or that of the file, which is told where it is none of Unicode.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if chosen != "auto":
+        return chosen
+    encoding, line = encoding_of(path)
+    if encoding != "utf-8" and told is not None:
+        told.notes.append(
+            f"{path.name} is no UTF-8 (line {line}); it is read as {NAMES[encoding]}. Set data.encoding if letters are "
+            "wrong."
+        )
+    return encoding
+
+
+def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Iterator[tuple[str, dict[str, Any] | str]]:
     if form == "parquet":
         return _all_parquet_rows(path, table)
+    # JSON is UTF-8 unless somebody says otherwise.
+    chosen = "utf-8-sig" if table.encoding == "auto" else table.encoding
     if form == "json":
-        return document_rows(path)
-    return _line_rows(path, _object if form == "jsonl" else _token)
+        return document_rows(path, chosen)
+    if form == "jsonl":
+        return _line_rows(path, partial(_object, encoding=chosen))
+    return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, told)))
 
 
 def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
@@ -132,17 +157,17 @@ def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Ite
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
 
 
-def _token(raw: bytes) -> dict[str, Any] | str:
+def _token(raw: bytes, encoding: str) -> dict[str, Any] | str:
     try:
-        parts = token_parts(raw.decode("utf-8-sig"))
+        parts = token_parts(raw.decode(encoding).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
-        return f"It is not UTF-8 text (byte {error.start})."
+        return f"It is not {encoding.upper()} text (byte {error.start})."
     return {"image": parts[0], "caption": parts[1]} if parts else "It is no name#number, a tab and a caption."
 
 
-def _object(raw: bytes) -> dict[str, Any] | str:
+def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
     try:
-        document = json.loads(raw.decode("utf-8-sig"))
+        document = json.loads(raw.decode(encoding))
     except (ValueError, RecursionError) as error:
         return f"It is no JSON: {error}."
     return document if isinstance(document, dict) else "It is no JSON object."

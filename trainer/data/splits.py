@@ -51,7 +51,7 @@ def load(
     parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
     total, done = sum(map(len, parts.values())), 0
-    problems, remarks = list(listed.problems), []
+    problems, remarks = list(listed.problems), list(listed.told.remarks)
     splits: dict[str, Pairs] = {}
     for split, sources in parts.items():
         low, high = (start + (1 - start) * part / total for part in (done, done + len(sources)))
@@ -69,7 +69,7 @@ def load(
         splits[split] = _pairs(listed.name, split, kept, prepared.images, prepared.fingerprint)
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
-    report = ImportReport(sum(map(len, splits.values())), problems, remarks)
+    report = ImportReport(sum(map(len, splits.values())), problems, remarks, listed.told.notes)
     return DataSplits(splits.pop("train"), splits, listed.suite, report)
 
 

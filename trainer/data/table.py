@@ -7,15 +7,18 @@ from pathlib import Path
 from trainer import config, foreign
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import Line, read_lines
-from trainer.data.pairs import DataError, Source
-from trainer.data.records import at_root, pair, record_sources
+from trainer.data.pairs import DataError, Source, Told
+from trainer.data.records import at_root, encoding_for, pair, record_sources
 from trainer.proposal import form_of, separator_of
 
 
-def table_sources(table: config.Table, progress: Progress = silent) -> tuple[list[Source], list[tuple[str, str]]]:
+def table_sources(
+    table: config.Table, progress: Progress = silent, told: Told | None = None
+) -> tuple[list[Source], list[tuple[str, str]]]:
     """The pairs of a table in its order, columns beyond path and caption as metadata; and (line, reason) for bad lines.
 
-    `progress` is told how many rows have been read; it may raise to stop.
+    `progress` is told how many rows have been read; it may raise to stop. `told` receives a note about the encoding
+    where it is none of Unicode.
 
     Raises:
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
@@ -23,8 +26,9 @@ def table_sources(table: config.Table, progress: Progress = silent) -> tuple[lis
     path = foreign.expanded(table.path)
     try:
         if "*" in path.name or form_of(path) != "cells":
-            return record_sources(table, progress)
-        lines = read_lines(path, _separator(_first_line(path), table))
+            return record_sources(table, progress, told)
+        encoding = encoding_for(path, table.encoding, told)
+        lines = read_lines(path, _separator(_first_line(path, encoding), table), encoding)
         header = next(lines, Line(1))
         _check_header(path, header, table)
         found: list[Source] = []
@@ -44,11 +48,13 @@ def table_sources(table: config.Table, progress: Progress = silent) -> tuple[lis
     return at_root(found, path, table), problems
 
 
-def _first_line(path: Path) -> str:
+def _first_line(path: Path, encoding: str) -> str:
     """The beginning of a table, to find out what parts its columns."""
     with foreign.open_ordinary(path) as file:
         start = file.read(1 << 16)
-    text = start.decode("utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+    if encoding == "utf-8":
+        encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    text = start.decode(encoding, "replace")
     return next(iter(text.splitlines()), "")
 
 

@@ -1,5 +1,6 @@
 """What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
 
+from trainer.proposal.encodings import encoding_of, encoding_of_lines
 from trainer.proposal.places import Proposal, answered, names_in, open_question, propose, recognise
 from trainer.proposal.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
 
@@ -7,6 +8,8 @@ __all__ = [
     "Proposal",
     "answered",
     "columns_of",
+    "encoding_of",
+    "encoding_of_lines",
     "form_of",
     "image_root",
     "names_in",

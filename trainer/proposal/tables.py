@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import itertools
 import json
@@ -171,8 +172,14 @@ def _head(path: Path, most: int = _HEAD) -> bytes:
 
 
 def _first_line(head: bytes) -> str:
-    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    text = head.decode("utf-16" if wide else "utf-8-sig", "replace")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = head.decode("utf-16", "replace")
+    else:
+        first = re.split(rb"[\r\n]", head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n"), maxsplit=1)[0]
+        try:
+            text = first.decode("utf-8")
+        except UnicodeDecodeError:
+            text = first.decode("cp1252", "replace")
     return next(iter(re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)), "")
 
 

@@ -50,6 +50,8 @@ class Reading:
     trouble: str
     question: str = ""
     """What the person must decide before anything is trained on it; empty if nothing is open."""
+    notes: tuple[str, ...] = ()
+    """Sentences about all pairs."""
     others: tuple[config.Data, ...] = ()
     """Other ways to read it, the likeliest first."""
 
@@ -79,6 +81,7 @@ def reading(answer: Mapping[str, Any]) -> Reading:
         "data": _data(answer["recognised"]),
         "others": tuple(map(_data, answer.get("others", ()))),
         "examples": tuple(Example(**example) for example in answer["examples"]),
+        "notes": tuple(answer["notes"]),
         "columns": tuple(answer["columns"]),
         "pictures": tuple(answer["pictures"]),
     }

@@ -114,7 +114,7 @@ def counted(reading: Reading) -> str:
 
 
 def described(reading: Reading) -> str:
-    """Splits, classes, and what was passed over; one line, may be empty."""
+    """Splits, classes, what was passed over, and what there is to tell of all pairs; one line, may be empty."""
     parts = []
     if len(reading.pairs) > 1:
         parts.append(", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items()))
@@ -123,7 +123,8 @@ def described(reading: Reading) -> str:
     if reading.passed_over:
         parts.append(f"passed over, being no pictures: {_few(reading.passed_over)}")
     words = "; ".join(parts)
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+    first = f"{words[:1].upper()}{words[1:]}." if words else ""
+    return " ".join(filter(None, (first, *reading.notes)))
 
 
 def cost(reading: Reading, size: int) -> str:

@@ -93,7 +93,6 @@ for name, spoil in {
     "quotes within quotes": lambda row: f'{row[0]},"so "called" {row[1]}"',
     "a NUL in a caption": lambda row: f"{row[0]},a\0b",
     "a NUL in a name": lambda row: f"{row[0]}\0.png,{row[1]}",
-    "a letter of Latin-1": lambda row: f"{row[0]},".encode() + b"caf\xe9",
     "half of a letter of UTF-8": lambda row: f"{row[0]},".encode() + b"\xf0\x9f\x98",
     "a surrogate in UTF-8": lambda row: f"{row[0]},".encode() + b"\xed\xa0\x80",
     "a cell is missing": lambda row: row[0],
@@ -182,6 +181,12 @@ FAULTS |= {
     "CSV: UTF-16 with tabs, as Excel writes it": _encoded("utf-16-le", "\t", "\r\n", b"\xff\xfe"),
     "CSV: line ends of Windows": _encoded("utf-8", end="\r\n"),
     "CSV: line ends of old Macs": _encoded("utf-8", end="\r"),
+    "CSV: Windows-1252": _whole(
+        lambda folder, good: table(folder, ["filepath,title", *(f"{a},{b} du café".encode("cp1252") for a, b in good)])
+    ),
+    "CSV: one letter of Windows-1252": _whole(
+        lambda folder, good: table(folder, ["filepath,title", *(f"{a},{b}" for a, b in good[:-1]), b"7.png,caf\xe9"])
+    ),
     "CSV: semicolons": _encoded("utf-8", ";"),
     "CSV: tabs": _encoded("utf-8", "\t"),
     "CSV: blank lines between": _encoded("utf-8", end="\n\n\n"),
@@ -453,7 +458,7 @@ def _(folder: Path, rng: random.Random) -> Faulty:
 # -- folders --------------------------------------------------------------------------------------------------------
 
 
-def _in_folder(name: bytes, image: bytes | None, caption: bytes | None) -> Make:
+def _in_folder(name: bytes, image: bytes | None, caption: bytes | None, used: int = 0) -> Make:
     def make(folder: Path, rng: random.Random) -> Faulty:
         rows(folder)
         for number in range(ROWS):
@@ -461,16 +466,17 @@ def _in_folder(name: bytes, image: bytes | None, caption: bytes | None) -> Make:
         for ending, content in ((b".png", image), (b".txt", caption)):
             if content is not None:
                 Path(os.fsdecode(os.fsencode(folder) + b"/" + name + ending)).write_bytes(content)
-        return Faulty(folder, ROWS, 1)
+        return Faulty(folder, ROWS + used, 1 - used)
 
     return make
 
 
 FAULTS |= {
+    "folder: a caption of Windows-1252": _in_folder(b"x", picture(1), b"caf\xe9", used=1),
+    "folder: a caption of UTF-16": _in_folder(b"x", picture(1), "words".encode("utf-16"), used=1),
     "folder: a caption is missing": _in_folder(b"x", picture(1), None),
     "folder: a caption is empty": _in_folder(b"x", picture(1), b" \n"),
-    "folder: a caption of Latin-1": _in_folder(b"x", picture(1), b"caf\xe9"),
-    "folder: a caption of UTF-16": _in_folder(b"x", picture(1), "words".encode("utf-16")),
+    "folder: a caption of no encoding": _in_folder(b"x", picture(1), b"caf\xe9\xff\xfe\x81"),
     "folder: a caption of 10 MB": _in_folder(b"x", picture(1), b"x" * 10_000_000),
     "folder: a picture of no bytes": _in_folder(b"x", b"", b"x"),
     "folder: a picture that is cut short": _in_folder(b"x", picture(1)[:50], b"x"),
