@@ -11,16 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from trainer import config
+from trainer import catalog, config
 from trainer.__main__ import main
-from trainer.answer.importing import survey
+from trainer.answer.importing import answer_read_data, survey
+from trainer.data.captions import caption_notes
+from trainer.data.fitting import fitting_run
 from trainer.data.listing import listing
+from trainer.data.pairs import captioned
+from trainer.data.tokenizer import train_tokenizer
+from trainer.messages import ReadData
 from trainer.proposal import propose, recognise
+from trainer.store import Workspace
 
 Pairs = list[tuple[str, str]]
 
@@ -146,7 +153,9 @@ def caltech101(root: Path) -> dict[str, Pairs]:
         (root / "Annotations" / kind).mkdir(parents=True)
         (root / "Annotations" / kind / "annotation_0001.mat").write_bytes(b"MATLAB")
     (root / "101_ObjectCategories.tar.gz").write_bytes(b"what was unpacked")
-    return {"train": [(name, f"a photo of a {kinds[name.split('/')[1]]}.") for name in names]}
+    article = {"airplanes": "an", "BACKGROUND_Google": "a", "ibis": "an"}
+    of = {name: name.split("/")[1] for name in names}
+    return {"train": [(name, f"a photo of {article[of[name]]} {kinds[of[name]]}.") for name in names]}
 
 
 def oxford_pets(root: Path) -> dict[str, Pairs]:
@@ -178,7 +187,7 @@ def flickr8k_with_its_lists(root: Path) -> dict[str, Pairs]:
 
 
 def classes_with_lists(root: Path) -> dict[str, Pairs]:
-    names = [f"{kind}/image_{n:04}.jpg" for kind in ("accordion", "crab", "wrench") for n in range(4)]
+    names = [f"{kind}/image_{n:04}.jpg" for kind in ("cello", "crab", "wrench") for n in range(4)]
     pictures(root, names)
     held = [name for name in names if name.endswith("3.jpg")]
     write(root / "train.txt", "\n".join(name for name in names if name not in held))
@@ -429,6 +438,129 @@ def test_an_encoding_that_nobody_knows_is_a_sentence() -> None:
     for name in ("klingon", "hex", "zip"):
         with pytest.raises(config.ConfigError, match=r"data\.encoding"):
             config.check(config.Run(data=config.Table(path="x", encoding=name)))
+
+
+# -- what is counted ---------------------------------------------------------------------------------------------
+
+
+def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path, capsys) -> None:
+    names = [f"{number}.png" for number in range(9)]
+    pictures(tmp_path, names)
+    captions = [f"a dog number {number}" for number in range(6)] + ["word " * 400, "แมวสีดำนอนหลับ", "красная лиса"]
+    rows = list(zip(names, captions, strict=True))
+    rows += [rows[0], rows[0], rows[3], (names[0], "another of it")]
+    table = write(tmp_path / "t.csv", "filepath,title\n" + "".join(f"{name},{words}\n" for name, words in rows))
+    assert main(["data", "show", "--data", str(table), "--workspace", str(tmp_path / "w")]) == 0
+    told = capsys.readouterr().out
+    assert "3 rows repeat an earlier one, picture and caption; the first: " in told
+    assert "1 caption is longer than the 30 tokens" in told
+    assert "2 captions are in a script that a tokenizer of 2,048 tokens hardly knows" in told
+    assert "Thai" in told
+    assert "Cyrillic" in told
+    answer = answer_read_data(ReadData(path=str(table), image_size=16), tmp_path / "w", lambda share, note: None)
+    lines = [json.loads(line) for line in Path(answer["report"]).read_text(encoding="utf-8").splitlines()]
+    assert [what for _, what, _ in lines] == ["note"] * 3
+    assert [sentence for _, _, sentence in lines] == answer["notes"]
+
+
+def test_what_is_counted_of_captions_is_what_a_double_loop_counts() -> None:
+    rng = np.random.default_rng(0)
+    words = ["red", "green", "fox", "лиса", "sea"]
+    model = config.TinyTowers(context_length=8)
+    made = [(f"{rng.integers(9)}", " ".join(rng.choice(words, rng.integers(1, 12)))) for _ in range(200)]
+    made += made[:40]
+    again = sum(any(made[i] == made[j] for j in range(i)) for i in range(len(made)))
+    tokens = train_tokenizer(list(dict.fromkeys(caption for _, caption in made)), model.vocabulary)
+    rows = tokens.encode([caption for _, caption in made], 100)
+    long = sum(int((row != 0).sum()) > model.context_length for row in rows)
+    assert long > 20
+    notes = caption_notes(made, model)
+    assert notes[0].startswith(f"{again} rows repeat")
+    assert notes[1].startswith(f"{long} captions are longer than the 6 tokens")
+    assert len(notes) == 2, "a word that is there forty times is known, whatever its script"
+
+
+# -- a run that fits ---------------------------------------------------------------------------------------------
+
+
+def _fitted(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path, *more: str) -> config.Run:
+    where = tmp_path / "workspace"
+    small = ("--set", "optimiser.epochs=1", "--set", "model.image_width=8", "--set", "model.image_size=32")
+    assert main(["fit", "--data", str(root), *small, *more, "--workspace", str(where), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["status"] == "finished"
+    run = Workspace(where).config_of(answer["id"])
+    assert run.name == answer["name"]
+    return run
+
+
+def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flickr8k_of_kaggle(tmp_path / "flickr8k")
+    run = _fitted(capsys, tmp_path, tmp_path / "flickr8k")
+    assert run.name == "clip-flickr8k"
+    assert (run.optimiser.batch_size, run.optimiser.epochs) == (16, 1), "27 of 30 pairs are learned from"
+    assert not run.objective.mask_duplicates
+    assert run.data == config.Table(
+        path=str(tmp_path / "flickr8k" / "captions.txt"), image_column="image", caption_column="caption"
+    )
+    kinds = tmp_path / "my kinds"
+    pictures(kinds, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(10)])
+    more = ("--set", "objective=cloob", "--set", "optimiser.batch_size=4", "--name", "mine")
+    run = _fitted(capsys, tmp_path, kinds, *more)
+    assert (run.name, run.objective.kind, run.optimiser.batch_size) == ("mine", "cloob", 4)
+    assert run.objective.mask_duplicates
+    assert (run.model.text_layers, run.model.context_length) == (1, 16)
+
+
+def test_a_run_fits_its_captions(tmp_path: Path) -> None:
+    root = tmp_path / "long"
+    names = [f"{number}.png" for number in range(12)]
+    pictures(root, names)
+    for name in names:
+        write((root / name).with_suffix(".txt"), f"{name} " + "word " * 40)
+    begun = replace(catalog.preset("clip-folder"), data=recognise(root))
+    run = fitting_run(begun, tmp_path / "w", lambda share, note: None)
+    assert run.model.context_length == 77
+    assert run.optimiser.batch_size == 8
+    assert run.watching.evaluate_every <= run.optimiser.epochs * (10 // 8) / 8
+    write(root / "0.txt", "the same")
+    write(root / "1.txt", "the same")
+    assert fitting_run(begun, tmp_path / "w", lambda share, note: None).objective.mask_duplicates
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["--set", "optimizer.epochs=3"], "Did you mean optimiser.epochs?"),
+        (["--set", "data.captoins=names"], "no such field"),
+        (["--set", "speed"], "FIELD=VALUE"),
+    ],
+)
+def test_a_wrong_name_is_a_sentence_also_where_the_data_decide(
+    changes: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures(tmp_path / "kinds", [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    command = ["fit", "--data", str(tmp_path / "kinds"), *changes, "--workspace", str(tmp_path / "w")]
+    assert main(command) == 2
+    assert sentence in capsys.readouterr().err
+    assert Workspace(tmp_path / "w").runs() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "caption"),
+    [
+        ("cat", "a photo of a cat."),
+        ("ibis", "a photo of an ibis."),
+        ("Owl", "a photo of an Owl."),
+        ("unicorn", "a photo of a unicorn."),
+        ("umbrella", "a photo of an umbrella."),
+        ("hourglass", "a photo of an hourglass."),
+    ],
+)
+def test_a_class_has_its_article(name: str, caption: str) -> None:
+    assert captioned(config.ClassFolder().template, name) == caption
+    # Templates of runs that were made before stay as they are.
+    assert captioned("a photo of a {}.", name) == f"a photo of a {name}."
 
 
 # -- questions -----------------------------------------------------------------------------------------------------

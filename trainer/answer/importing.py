@@ -8,7 +8,7 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from trainer import config
+from trainer.catalog import preset
 from trainer.data import DataError, Pairs, load
+from trainer.data.captions import caption_notes
+from trainer.data.fitting import PRESET
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.listing import listing
 from trainer.data.pairs import Source
@@ -131,7 +134,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "used": len(sources),
         "problems": found.problems,
         "remarks": found.told.remarks,
-        "notes": found.told.notes,
+        "notes": [*found.told.notes, *_notes((str(one.path), one.caption) for one in sources)],
         "classes": len({source.label for source in sources} - {""}),
         "suite": found.suite.name if found.suite else None,
         "bytes_needed": bytes_needed(len(sources), image_size),
@@ -148,12 +151,19 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "used": splits.report.used,
         "problems": splits.report.problems,
         "remarks": splits.report.remarks,
-        "notes": splits.report.notes,
+        "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
         "classes": len({label for part in parts for label in part.labels} - {""}),
         "suite": splits.suite.name if splits.suite else None,
         "bytes_needed": bytes_needed(splits.report.used, image_size),
         "fingerprints": {part.split: part.fingerprint for part in parts},
     }
+
+
+def _notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """What is odd about the captions as a whole, for the towers that a run has unless others are chosen."""
+    model = preset(PRESET).model
+    assert isinstance(model, config.TinyTowers)
+    return caption_notes(pairs, model)
 
 
 def as_json(survey: Survey) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
     source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
-    parser.add_argument("--name", help="name of the new run (default: the preset's)")
+    parser.add_argument("--name", help="name of the new run (default: after the data of --data, else the preset's)")
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
-        "--data", metavar="PATH", help="train on a folder, table or tar of whatever layout; it is recognised"
+        "--data",
+        metavar="PATH",
+        help="train on a folder, table or tar of whatever layout; without --preset or --config as it fits the data",
     )
     place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions beside them")
     place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
@@ -42,8 +45,11 @@ def run(args: argparse.Namespace) -> int:
 
     workspace: Workspace = args.workspace
     changes = args.set or args.name or args.folder or args.table or args.data
-    if bool(args.run) == bool(args.preset or args.config):
-        raise ConfigError("Name a run that exists, or make a new one with --preset or --config: exactly one of these.")
+    if bool(args.run) == bool(args.preset or args.config or args.data):
+        raise ConfigError(
+            "Name a run that exists, or make a new one with --data PATH, --preset or --config: exactly one of these; "
+            "--data may be given beside --preset or --config."
+        )
     if args.run and changes:
         raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
     if args.run:
@@ -78,26 +84,45 @@ def configured(args: argparse.Namespace) -> config.Run:
     from dataclasses import replace
 
     from trainer import catalog, config
+    from trainer.data.fitting import PRESET, fitting_run, named_after
+    from trainer.data.folder import silent
     from trainer.proposal import answered
 
-    run = catalog.preset(args.preset) if args.preset else config.read(args.config)
+    run = config.read(args.config) if args.config else catalog.preset(args.preset or PRESET)
     if args.data:
-        run = replace(run, data=answered(args.data, args.set))
+        data = answered(args.data, args.set)
+        run = replace(run, data=data, name=named_after(data, run.objective.kind))
     if args.folder:
         run = replace(run, data=config.Folder(path=args.folder))
     if args.table:
         run = replace(run, data=config.Table(path=args.table))
     if args.name:
         run = replace(run, name=args.name)
-    for change in args.set:
-        field, equals, value = change.partition("=")
-        if not equals:
-            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
-        run = config.replace(run, field.strip(), value.strip())
+    run = _changed(run, args.set)
     run = replace(run, data=config.absolute(run.data))
+    if args.data and not (args.preset or args.config):
+        config.check(run)
+        run = fitting_run(run, args.workspace.folder, silent)
+        # What was asked for stays; a kind of objective or towers is there already.
+        run = _changed(run, [change for change in args.set if change.partition("=")[0].strip() not in config.SECTIONS])
+        run = replace(run, data=config.absolute(run.data))
     config.check(run)
     return run
 
 
+def _changed(run: config.Run, changes: Sequence[str]) -> config.Run:
+    from trainer import config
+
+    for change in changes:
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise config.ConfigError(f"--set {change}: write FIELD=VALUE, e.g. optimiser.batch_size=64.")
+        run = config.replace(run, field.strip(), value.strip())
+    return run
+
+
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:
-    return workspace.create_run(configured(args), preset=args.preset or "")
+    from trainer.data.fitting import PRESET
+
+    preset = args.preset or ("" if args.config else PRESET)
+    return workspace.create_run(configured(args), preset=preset)

@@ -124,7 +124,7 @@ class ClassFolder:
         "folders: an image's class is its folder. names: its name without the number at its end, as in Birman_12.jpg.",
         advanced=True,
     )
-    template: str = option("a photo of a {}.", "Caption", "{} stands for the name of the class.")
+    template: str = option("a photo of a(n) {}.", "Caption", "{} stands for the name of the class, a(n) for a or an.")
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",
@@ -150,7 +150,9 @@ class Shards:
     path: str = option(
         "", "Tars", "A folder of .tar files, or their names: shards/{000..150}.tar; parts are joined by ::."
     )
-    template: str = option("a photo of a {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name.")
+    template: str = option(
+        "a photo of a(n) {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name, a(n) its article."
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",
@@ -197,7 +199,9 @@ class HubDataset:
     split: str = option("train", "Training split", "Its name on the hub.", advanced=True)
     heldout_split: str = option("", "Held-out split", "Its name; empty: a share of the first.", advanced=True)
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
-    template: str = option("a photo of a {}.", "Caption", "Of classes; {} is the name.", advanced=True)
+    template: str = option(
+        "a photo of a(n) {}.", "Caption", "Of classes; {} is the name, a(n) its article.", advanced=True
+    )
 
 
 Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset

@@ -10,7 +10,7 @@ from trainer import config, foreign
 from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, captioned
 from trainer.pictures import NOT_READ, SUFFIXES, not_read
 from trainer.proposal.places import NAMED
 
@@ -84,7 +84,7 @@ def _of_folder(
         elif relative not in unread:
             place = frames[relative].path if relative in frames else file
             name = kinds[relative]
-            found.append(Source(place, relative, data.template.replace("{}", name), name))
+            found.append(Source(place, relative, captioned(data.template, name), name))
     if not found:
         raise DataError(f"{root} has no folder with images. Each class needs a folder of its name with its images.")
     return found, problems

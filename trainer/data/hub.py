@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer import config
 from trainer.data.kept import Picture, Unusable, kept
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, captioned
 from trainer.foreign import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
@@ -126,7 +126,7 @@ def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterato
         image, caption, label = row[data.image_column], row[data.caption_column], ""
         if names is not None and isinstance(caption, int):
             label = names[caption].replace("_", " ") if 0 <= caption < len(names) else ""
-            caption = data.template.replace("{}", label) if label else ""
+            caption = captioned(data.template, label) if label else ""
         if isinstance(caption, list):
             caption = next((text for text in caption if isinstance(text, str)), "")
         pixels = _bytes(image)

@@ -17,7 +17,7 @@ from PIL import Image
 from trainer import config
 from trainer.catalog import prompt_suites
 from trainer.data.kept import Picture, kept
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, captioned
 from trainer.foreign import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
@@ -61,7 +61,7 @@ def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, pro
         return [_captioned(source, data.template) for source in sources]
     names = _class_names(data.name, opened)
     return [
-        Source(path, path.relative_to(root).as_posix(), data.template.replace("{}", names[target]), names[target])
+        Source(path, path.relative_to(root).as_posix(), captioned(data.template, names[target]), names[target])
         for path, target in _files(opened)
     ]
 
@@ -131,7 +131,7 @@ def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[Picture]:
 
 
 def _captioned(source: Source, template: str) -> Source:
-    return Source(source.path, source.relative, template.replace("{}", source.label), source.label)
+    return Source(source.path, source.relative, captioned(template, source.label), source.label)
 
 
 def _files(opened: Any) -> list[tuple[Path, int]]:

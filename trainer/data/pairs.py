@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,10 +14,19 @@ from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
 from trainer.pictures import Location
 
-__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told"]
+__all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told", "captioned"]
 
 BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
+
+
+_VOWEL: Final = re.compile(r"(?!uni|eu|one\b|us[ae]|ur[aiou]|ut[ei]|uk)[aeiou]|hour|honest|heir", re.IGNORECASE)
+"""Beginnings of English names that are spoken with a vowel."""
+
+
+def captioned(template: str, name: str) -> str:
+    """The caption of a class: its name in place of `{}`, and a or an in place of `a(n)`."""
+    return template.replace("a(n)", "an" if _VOWEL.match(name) else "a").replace("{}", name)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import BinaryIO, Final
 from trainer import config, foreign
 from trainer.data.class_folder import HELDOUT
 from trainer.data.once import written_once
-from trainer.data.pairs import DataError, Source
+from trainer.data.pairs import DataError, Source, captioned
 from trainer.pictures import SUFFIXES, Member
 
 MOST_SHARDS: Final = 100_000
@@ -249,7 +249,7 @@ def _words(texts: dict[str, bytes], template: str, names: list[str]) -> tuple[st
     for key in CAPTION_KEYS:
         caption = caption or " ".join(metadata.pop(key, "").split())
     if not caption and label:
-        caption = template.replace("{}", label)
+        caption = captioned(template, label)
     if not caption:
         raise ValueError("Its caption is empty." if "txt" in decoded else "It has an image and neither text nor class.")
     return caption, label, metadata

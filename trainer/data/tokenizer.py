@@ -12,9 +12,9 @@ from typing import Final
 import torch
 from jaxtyping import Int
 from tokenizers import Tokenizer as BytePairs
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor
 
+from trainer.data.byte_pairs import learned_pairs
 from trainer.data.pairs import DataError
 
 PADDING: Final = 0
@@ -73,15 +73,4 @@ class Tokenizer:
 
 def train_tokenizer(captions: Iterable[str], vocabulary: int) -> Tokenizer:
     """A tokenizer of at most `vocabulary` ids that spells every text, and common words of `captions` in one token."""
-    byte_pairs = BytePairs(models.BPE())
-    byte_pairs.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    byte_pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    byte_pairs.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary - _FIRST - 1,
-        min_frequency=2,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    byte_pairs.train_from_iterator(captions, trainer)
-    return Tokenizer(byte_pairs)
+    return Tokenizer(learned_pairs(captions, vocabulary - _FIRST - 1))

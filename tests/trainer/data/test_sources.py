@@ -185,7 +185,7 @@ def test_json_members_give_captions_and_metadata(tmp_path: Path) -> None:
     members |= {"1.webp": png(2), "1.json": b"{", "2.png": png(3), "3.txt": b"no image", "4.png": png(4), "4.txt": b" "}
     members |= {"5.png": png(5), "5.txt": b"five", "6.png": png(6), "6.cls": b"owl"}
     splits = read(config.Shards(path=str(tar_of(tmp_path / "a.tar", members)), heldout_share=0.3), tmp_path)
-    assert shades(splits) == {"one": 1, "five": 5, "a photo of a owl.": 6}
+    assert shades(splits) == {"one": 1, "five": 5, "a photo of an owl.": 6}
     reasons = dict(splits.report.problems)
     assert "cannot be read" in reasons["a.tar/1"]
     assert "neither text nor class" in reasons["a.tar/2"]
