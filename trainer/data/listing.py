@@ -16,7 +16,7 @@ from trainer.data.class_names import suite_of
 from trainer.data.folder import folder_sources
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
-from trainer.data.pairs import Source, Told
+from trainer.data.pairs import DataError, Source, Told
 from trainer.data.shards import shard_sources
 from trainer.data.split_lists import shared_by_lists
 from trainer.data.table import table_sources
@@ -79,19 +79,23 @@ def _found(
         return named_sources(data, workspace_folder, progress), []
     if isinstance(data, config.HubDataset):
         return hub_sources(data, workspace_folder, progress)
-    if isinstance(data, config.Folder):
-        read = partial(folder_sources, captions=data.captions, encoding=data.encoding, told=told)
-    else:
-        read = _table_at(data, told)
-    found, problems = read(data.path, progress)
+    if isinstance(data, config.Scenes):
+        raise DataError("Scenes are drawn, not listed.")
+    read = partial(_at_path, data, progress=progress, told=told)
+    found, problems = read(data.path)
     if not data.heldout_path.strip():
         return {"train": found}, problems
-    heldout, more = read(data.heldout_path, progress)
+    heldout, more = read(data.heldout_path)
     return {"train": found, "heldout": heldout}, problems + more
 
 
-def _table_at(data: config.Table, told: Told) -> Callable[[str, Progress], tuple[list[Source], list[tuple[str, str]]]]:
-    return lambda path, progress: table_sources(replace(data, path=path), progress, told)
+def _at_path(
+    data: config.Folder | config.Table, path: str, *, progress: Progress, told: Told
+) -> tuple[list[Source], list[tuple[str, str]]]:
+    """The pairs of one of the paths of `data`."""
+    if isinstance(data, config.Folder):
+        return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, told=told)
+    return table_sources(replace(data, path=path), progress, told)
 
 
 def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
