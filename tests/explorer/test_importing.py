@@ -19,12 +19,12 @@ from explorer.asker.long_questions import WAITS
 from explorer.background import Background
 from explorer.hooks import Hooks
 from explorer.views import VIEWS
-from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.new_run import NewRun, on_data
 from explorer.widgets.empty_state import EmptyState
 from explorer.window import Window
 from explorer.window.importing import ImportData, read
 from explorer.window.importing.report import ReportTable
-from trainer import config
+from trainer import catalog, config
 from trainer.messages import Failure, ReadData
 
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
@@ -489,6 +489,8 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
     assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
+    fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12)
+    assert (fitted.name, fitted.optimiser.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
     note = sheet.options.form._rows["heldout_share"].help.text()
     assert "a held-out part of their own" in note
 
@@ -555,6 +557,8 @@ def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: Q
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
     form = window.findChild(NewRun)
     assert form.run().name == "clip-flickr8k"
+    pairs = sheet.reading.pairs["train"]
+    assert form.run().optimiser.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
     qtbot.keyClick(form, Qt.Key.Key_Escape)
 
 

@@ -99,7 +99,7 @@ class NewRun(QDialog):
         self.resize(760, 720)
         self._presets, self._background = presets, background
         self._data, self._image_size = data, image_size
-        self._pairs = pairs
+        self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
         self._build(preset)
@@ -283,7 +283,7 @@ class NewRun(QDialog):
 
     def _take_preset(self) -> None:
         """Shows the preset's values; a name that the person typed stays."""
-        chosen = on_data(self._presets[self.preset_name], self._data, self._image_size)
+        chosen = on_data(self._presets[self.preset_name], self._data, self._image_size, self._imported_pairs)
         typed = self.name_field.text() if self.name_field.isModified() else chosen.name
         self.show_run(dataclasses.replace(chosen, name=typed))
         self.name_field.setModified(typed != chosen.name)
@@ -419,15 +419,22 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
     return words
 
 
-def on_data(run: config.Run, data: config.Data | None, image_size: int | None) -> config.Run:
-    """The run of a preset, trained on `data` at `image_size` where these are given, and named after both."""
+def on_data(run: config.Run, data: config.Data | None, image_size: int | None, pairs: int | None = None) -> config.Run:
+    """The run of a preset, trained on `data` at `image_size` where these are given, and named after both.
+
+    A batch has no more than the `pairs` that there are to train on; equal captions of a class are no wrong answers.
+    """
     if data is None:
         return run
-    model = run.model
+    model, optimiser = run.model, run.optimiser
     if image_size and isinstance(model, config.TinyTowers):
         model = dataclasses.replace(model, image_size=image_size)
-    name = f"{run.objective.kind}-{config.data_name(data)}"
-    return dataclasses.replace(run, data=data, model=model, name=re.sub(r"[/\\:\s]+", "-", name))
+    if pairs and 2 <= pairs < optimiser.batch_size:
+        optimiser = dataclasses.replace(optimiser, batch_size=1 << (pairs.bit_length() - 1))
+    if isinstance(data, config.ClassFolder) and hasattr(run.objective, "mask_duplicates"):
+        run = config.replace(run, "objective.mask_duplicates", "true")
+    name = re.sub(r"[/\\:\s]+", "-", f"{run.objective.kind}-{config.data_name(data)}")
+    return dataclasses.replace(run, data=data, model=model, optimiser=optimiser, name=name)
 
 
 def estimated_steps(run: config.Run, pairs: int) -> int:

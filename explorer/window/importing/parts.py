@@ -33,7 +33,14 @@ from trainer import config
 IMAGE_SIZE: Final = 64
 SMALLEST, LARGEST = 16, 1_024
 _ORDERED: Final = ("image_column", "caption_column")
-_FILES: Final = "Tables and tars (*.csv *.tsv *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
+_USUAL: Final = {
+    "separator": ("auto", ",", "tab", ";", "|"),
+    "encoding": ("auto", "utf-8", "cp1252", "cp1251", "shift_jis", "euc_kr", "gb18030"),
+}
+"""Values that are offered; any other may be typed."""
+_FILES: Final = (
+    "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
+)
 _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
 
 
@@ -138,11 +145,13 @@ class Options(QWidget):
         names = {field.name for field in dataclasses.fields(kind)}
         form = Form(
             kind,
-            browse={"heldout_path": _HELDOUT.get(kind, "folder")},
+            browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file"},
             skip=frozenset({read.path_field(kind)}),
-            choosable=frozenset(_ORDERED) & names,
+            choosable=frozenset((*_ORDERED, *_USUAL)) & names,
             parent=self,
         )
+        for name in _USUAL.keys() & names:
+            form.set_choices(name, _USUAL[name])
         form.changed.connect(self.changed)
         refuse_drops(form)
         self._column.addWidget(form)
