@@ -128,7 +128,7 @@ def test_a_second_folder_may_be_held_out(folder: Path, tmp_path: Path, workspace
 def test_bad_pairs_are_named_and_the_others_used(folder: Path, workspace: Path) -> None:
     (folder / "0/00.txt").unlink()
     (folder / "1/01.txt").write_text(" \n", encoding="utf-8")
-    (folder / "2/02.txt").write_bytes(b"caf\xe9")
+    (folder / "2/02.txt").write_bytes(b"caf\xe9\xff\xfe\x81")
     (folder / "0/03.txt").write_text("x" * 200_000, encoding="utf-8")
     (folder / "1/04.png").write_bytes(b"no image")
     (folder / "2/05.png").write_bytes((folder / "2/05.png").read_bytes()[:60])
@@ -324,7 +324,7 @@ def test_a_table_without_use_says_why(name: str, folder: Path, workspace: Path) 
 
 
 def test_a_table_of_other_letters_or_none_is_refused(folder: Path, workspace: Path) -> None:
-    (folder / "latin.csv").write_bytes("filepath,title\na.png,café\n".encode("latin-1"))
+    (folder / "latin.csv").write_bytes(b"filepath,title\na.png,caf\xe9\xff\xfe\x81\n")
     with pytest.raises(DataError, match="UTF-8"):
         read(config.Table(path=str(folder / "latin.csv")), workspace)
     with pytest.raises(DataError, match="cannot be read"):
