@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import torch
 
@@ -24,6 +26,9 @@ from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
 from trainer.training import FitError, Training
 from trainer.watch import Watch
 from trainer.wishes import Wishes
+
+SAY_S: Final = 3.0
+"""How long a preparation goes on between two lines about it."""
 
 
 def fit(workspace: Workspace, run: int) -> None:
@@ -73,7 +78,7 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
     where = device.choose(run.device)
     device.be_polite(where)
     speech.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
-    progress = _telling(log, wishes)
+    progress = _telling(log, wishes, speech)
     try:
         found = _found(workspace, run, log, progress)
         if found is not None:
@@ -125,10 +130,15 @@ class _Stopped(Exception):
     """Raised out of the preparation of the data by the wish to stop."""
 
 
-def _telling(log: RunLog, wishes: Wishes) -> Callable[[float, str], None]:
-    """Shows what is being prepared as the run's phase; raises when it is to stop."""
+def _telling(log: RunLog, wishes: Wishes, speech: Speech) -> Callable[[float, str], None]:
+    """Shows what is being prepared as the run's phase, and says it now and then; raises when it is to stop."""
+    said_at = time.monotonic()
 
     def progress(share: float, note: str) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= SAY_S:
+            speech.say(f"{note} ({share:.0%} of the preparation)")
+            said_at = time.monotonic()
         log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
         if wishes.now() == "stop":
             raise _Stopped

@@ -153,7 +153,12 @@ class Training:
         return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
 
     def first_batch(self) -> Pairs:
-        """The pairs of the first step, their images whole: what a batch of this training is like."""
+        """The pairs of the first step, their images whole: what a batch of this training is like.
+
+        Of a model that is only measured, and of fewer pairs than a batch has, all of them.
+        """
+        if not self._per_epoch and len(self._pairs) < self._run.optimiser.batch_size:
+            return self._pairs.part(np.arange(len(self._pairs)), split=BATCH)
         drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, 0)
         return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
 

@@ -271,3 +271,14 @@ def test_old_configurations_are_read():
     lines = [line for line in text.splitlines() if line.split(" = ")[0] not in ("tokenizer", "layer_decay", "cycles")]
     assert config.from_toml("\n".join(lines)) == config.Run()
     assert json.loads(json.dumps(config.flatten(config.Run())))["model"] == "tiny"
+
+
+def test_what_takes_long_is_said(workspace, hub_folder, capsys, monkeypatch):
+    monkeypatch.setattr("trainer.fit.SAY_S", 0.0)
+    seeded = ["--set", "data.seed=3"]
+    arguments = ["open", str(hub_folder), "--name", "told", *FEW, *seeded, "--workspace", str(workspace.folder)]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    for doing in ("Reading open_clip_model.safetensors", "Drawing", "Preparing images"):
+        assert doing in said, said
+    assert "% of the preparation)" in said

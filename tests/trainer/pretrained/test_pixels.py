@@ -71,7 +71,6 @@ def upright(path: Path) -> Image.Image:
 
 def opened(path: Path, folder: Path, *more: str) -> OpenModel:
     data = more or ("--set", "data.train_pairs=64", "--set", "data.heldout_pairs=24")
-    data = (*data, "--set", "optimiser.batch_size=8")
     assert main(["open", str(path), "--name", "it", "--set", "device=cpu", *data, "--workspace", str(folder)]) == 0
     workspace = Workspace(folder)
     return open_run(workspace, workspace.run("it").id, on="cpu")
