@@ -78,11 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the report; 1 when something is broken."""
+    # In this order: who makes a workspace theirs may have to mend its database first, and restores in their own only.
+    rebuilt = args.workspace.rebuild() if args.rebuild else None
+    adopted = args.workspace.adopt() if args.adopt else None
     restored = None
     if args.restore is not None:
         restored = args.workspace.restore_backup("" if args.restore == "newest" else args.restore)
-    adopted = args.workspace.adopt() if args.adopt else None
-    rebuilt = args.workspace.rebuild() if args.rebuild else None
     findings = [*_programs(), *_devices(), *_workspace(args.workspace)]
     if args.check:
         findings += _files(args.workspace)

@@ -133,8 +133,12 @@ def put_back(database: Path, backup: Backup) -> Path | None:
             if part.exists():
                 os.replace(part, aside.with_name(aside.name + ending))
         sync_folder(aside.parent)
-    write_atomically(database, lambda draft: shutil.copyfile(backup.path, draft) and None)
+    write_atomically(database, lambda draft: _copy(backup.path, draft))
     return aside
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
 
 
 def _check_whole(backup: Backup) -> None:

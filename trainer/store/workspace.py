@@ -6,6 +6,7 @@ import datetime
 import json
 import shlex
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -53,6 +54,7 @@ class Workspace:
         self._lock = threading.RLock()
         self._tables: tuple[Database, RunTable, Facts] | None = None
         self._is_mine = False
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def runs_folder(self) -> Path:
@@ -94,6 +96,16 @@ class Workspace:
         if words := self.refusal:
             raise LookOnly(words)
 
+    def _bring_up_to_date(self) -> None:
+        """Opens the database itself, where so far a copy of it was read."""
+        if self._copy is not None:
+            from trainer.store.database import sentences
+            from trainer.store.upgrade import prepare
+
+            with sentences(self.database_file):
+                prepare(self.database_file)
+            self.close()
+
     def check_there(self) -> None:
         """Passes where the workspace has a folder; from here on this process does not make one.
 
@@ -112,12 +124,15 @@ class Workspace:
         waiting = sum(run.status == "queued" for run in self.runs())
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
+            self._bring_up_to_date()
             try:
                 kept = self.setting("queue", {})
             except ValueError:
                 kept = {}
             self._runs.set_setting("queue", json.dumps({**(kept if isinstance(kept, dict) else {}), "held": True}))
         ownership.sign(self.folder)
+        if self._copy is not None:
+            self.close()  # the next use opens the database itself
         return waiting
 
     # -- runs ----------------------------------------------------------------------------------------------
@@ -336,6 +351,7 @@ class Workspace:
 
     def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
+        self._check_kept()
         self._facts.add_snapshot(run, step=step, dataset=dataset, split=split, folder=folder, n=n, d=d)
 
     def add_checkpoint(self, run: int, step: int, folder: Path, *, best: bool = False) -> None:
@@ -349,6 +365,7 @@ class Workspace:
 
     def add_evaluation(self, run: int, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
         """Stores the numbers of a whole split at one step; those that were there are replaced."""
+        self._check_kept()
         self._facts.add_evaluation(run, step=step, dataset=dataset, split=split, metrics=metrics)
 
     def rewind(self, run: int, step: int) -> list[Path]:
@@ -382,18 +399,21 @@ class Workspace:
         """
         from trainer.store.selections import keep_selection
 
+        self._check_kept()
         return keep_selection(self._database, name, dataset, items)
 
     def drop_selection(self, selection: NamedSelection) -> None:
         """Forgets a selection."""
         from trainer.store.selections import drop_selection
 
+        self._check_kept()
         drop_selection(self._database, selection.id)
 
     def restore_selection(self, selection: NamedSelection) -> None:
         """Keeps a dropped selection again, under its old number."""
         from trainer.store.selections import keep_selection
 
+        self._check_kept()
         keep_selection(self._database, selection.name, selection.dataset, selection.items, again=selection)
 
     # -- life and repair -----------------------------------------------------------------------------------
@@ -512,6 +532,9 @@ class Workspace:
             if self._tables is not None:
                 self._tables[0].close()
                 self._tables = None
+            if self._copy is not None:
+                self._copy.cleanup()
+                self._copy = None
 
     def _refuse_alive(self, run: int, what: str) -> RunRow:
         row = self.run(run)
@@ -532,13 +555,33 @@ class Workspace:
                 if not is_there:
                     # Before there is a database: one without a word is of somebody else.
                     self._sign(state)
-                database = Database(self.database_file, wait_ms=self._wait_ms)
+                database = Database(self._readable(), wait_ms=self._wait_ms)
                 if is_there:
                     self._sign(state)
                 # Moved while it is open, it is not made anew at its old place.
                 never_make(self.folder)
                 self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
             return self._tables
+
+    def _readable(self) -> Path:
+        """The database; a copy of it where it is of an older version and nothing may change in the workspace."""
+        from trainer.store import upgrade
+        from trainer.store.database import sentences
+        from trainer.store.schema import SCHEMA_VERSION
+
+        with sentences(self.database_file):
+            version = upgrade.version_of(self.database_file) if self.look_only else None
+            if version in (None, SCHEMA_VERSION) or version not in upgrade.known_versions():
+                return self.database_file
+            self._copy = tempfile.TemporaryDirectory(prefix="look-only-", ignore_cleanup_errors=True)
+            copy = Path(self._copy.name) / self.database_file.name
+            upgrade.copy_verified(self.database_file, copy)
+        return copy
+
+    def _check_kept(self) -> None:
+        """Passes unless what is computed would be lost with the copy of a database."""
+        if self._tables is not None and self._copy is not None:
+            self.check_mine()
 
     def _sign(self, state: ownership.State) -> None:
         """Says whose a new workspace is, and where one of this user lies now."""

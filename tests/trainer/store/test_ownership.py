@@ -144,6 +144,10 @@ def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path
     assert copy.reconcile() == []
     copy.close()
     assert content(copy.folder) == before
+    # What is computed from it may be kept.
+    copy.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
+    assert [one.metrics for one in copy.evaluations(1)] == [{"acc1": 0.5}]
+    copy.close()
 
 
 def test_a_row_that_trains_elsewhere_is_not_marked_as_interrupted(filled, tmp_path):
@@ -201,6 +205,16 @@ def test_commands_answer_with_one_sentence_and_the_doctor_adopts(filled, tmp_pat
     assert "1 runs wait in its queue, which is held" in said
     assert "look only" not in said
     assert main(["runs", "delete", "1", *space]) == 0
+
+
+def test_a_damaged_workspace_of_somebody_else_is_mended_and_adopted_at_once(filled, tmp_path, capsys):
+    copy = copied(filled, tmp_path / "copy")
+    copy.database_file.write_bytes(b"no database" * 500)
+    assert main(["doctor", "--rebuild", "--adopt", "--workspace", str(copy.folder)]) == 0
+    assert "2 runs put into the database" in capsys.readouterr().out
+    assert copy.look_only == ""
+    assert [run.status for run in copy.runs()] == ["stopped", "interrupted"]
+    copy.close()
 
 
 def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):

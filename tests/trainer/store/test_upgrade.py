@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from trainer.store import StoreError, Workspace
+from trainer.store import LookOnly, StoreError, Workspace
 from trainer.store.schema import SCHEMA_VERSION, metadata
 from trainer.store.upgrade import MIGRATIONS, known_versions, prepare, version_of
 
@@ -127,6 +127,11 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     (row,) = workspace.runs()
     assert (row.name, row.device, row.priority, row.place, row.alerts) == ("old", "", 0, None, {})
     assert workspace.setting("queue", "unset") == "unset"
+    # From before there was a word of whose it is: read as a copy, and brought up to date once it is made mine.
+    assert version_of(path) == "0001"
+    assert [file.name for file in path.parent.iterdir() if "-" not in file.name] == ["explorer.db"]
+    with pytest.raises(LookOnly):
+        workspace.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
     workspace.adopt()  # from before there was a word of whose it is
     workspace.set_setting("queue", {"cpu": 2})
     assert workspace.setting("queue") == {"cpu": 2}
