@@ -268,6 +268,17 @@ def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
     assert pairs(recognise(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
 
 
+def test_numbers_of_classes_are_told_by_their_names_of_the_hub(tmp_path: Path) -> None:
+    features = {"label": {"names": ["airplane", "cat"], "_type": "ClassLabel"}, "img": {"_type": "Image"}}
+    about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    images = [{"bytes": png(number), "path": None} for number in range(6)]
+    rows = pa.table({"img": images, "label": [0, 1, 0, 1, 1, None]})
+    pq.write_table(rows.replace_schema_metadata(about), tmp_path / "a.parquet")
+    found = listing(recognise(tmp_path / "a.parquet"), tmp_path / "workspace", lambda share, note: None)
+    assert [source.caption for source in found.splits["train"]] == ["airplane", "cat", "airplane", "cat", "cat"]
+    assert found.problems == [("row 6", "Its caption is empty.")]
+
+
 def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
     coco(tmp_path / "field")
     file = tmp_path / "field" / "annotations" / "captions_train2017.json"
@@ -455,6 +466,7 @@ def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path
     told = capsys.readouterr().out
     assert "3 rows repeat an earlier one, picture and caption; the first: " in told
     assert "1 caption is longer than the 30 tokens" in told
+    assert f"The prepared pictures lie in {tmp_path / 'w' / 'cache'} until 30 days after their last use" in told
     assert "2 captions are in a script that a tokenizer of 2,048 tokens hardly knows" in told
     assert "Thai" in told
     assert "Cyrillic" in told

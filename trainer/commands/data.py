@@ -102,6 +102,9 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2))
     else:
         _print_survey(found)
+        if found.opened and not found.trouble:
+            kept = f"The prepared pictures lie in {args.workspace.folder / 'cache'} until 30 days after their last use"
+            print(spelled(f"{kept}; --quick opens and keeps none."))
     if found.trouble:
         raise DataError(found.trouble)
     if question:

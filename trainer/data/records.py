@@ -200,15 +200,26 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         inside = not _is_words(kind)
         plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == table.caption_column)]
         columns = [name for name in plain if not (inside and name == table.image_column)]
+        names = {column: _class_names(schema, column) for column in (table.caption_column, LABEL)}
         row = 0
         for batch in file.iter_batches(_ROWS, columns=columns):
             for values in batch.to_pylist():
+                values |= {c: known[values[c]] for c, known in names.items() if known and values.get(c) in known}
                 if inside:
                     values[table.image_column] = Cell(path, table.image_column, row)
                 yield f"row {row + 1}", values
                 row += 1
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
+
+
+def _class_names(schema: Any, column: str) -> dict[int, str]:
+    """What the hub's data sets call the numbers of a column of classes; empty for another column."""
+    try:
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        return dict(enumerate(map(str, features.get(column, {}).get("names", ()))))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return {}
 
 
 def _check_rows(path: Path, rows: int) -> None:
