@@ -368,6 +368,69 @@ def _(folder: Path, rng: random.Random) -> Faulty:
     return Faulty(parquet(folder, {"filepath": pictures, "title": ["a"] * ROWS}), ROWS - 1, 1)
 
 
+# -- JSON documents: a list of records, and COCO's captions ----------------------------------------------------------
+
+
+def _document(spoil: Callable[[list], None], used: int, reported: int, first: str = "", coco: bool = False) -> Make:
+    """A record or a caption of COCO is spoiled, the others are used."""
+
+    def make(folder: Path, rng: random.Random) -> Faulty:
+        good = rows(folder)
+        if coco:
+            told: list = [{"image_id": number, "caption": words} for number, (_, words) in enumerate(good)]
+            images = [{"id": number, "file_name": name} for number, (name, _) in enumerate(good)]
+            spoil(told)
+            text = json.dumps({"images": images, "annotations": told})
+        else:
+            told = [{"filepath": name, "title": words} for name, words in good]
+            spoil(told)
+            text = json.dumps(told)
+        return Faulty(table(folder, [text], "captions.json"), used, reported, first)
+
+    return make
+
+
+FAULTS |= {
+    "JSON: a record is none": _document(lambda told: told.insert(3, 12), ROWS, 1, "record 4"),
+    "JSON: a record lacks its caption": _document(lambda told: told[2].pop("title"), ROWS - 1, 1, "record 3"),
+    "JSON: half a letter": _document(lambda told: told[2].update(title="\ud83d"), ROWS - 1, 1, "record 3"),
+    "JSON: a caption of 200 kB": _document(lambda told: told[2].update(title="x" * 200_000), ROWS - 1, 1, "record 3"),
+    "JSON: an address for a name": _document(
+        lambda told: told[0].update(filepath="https://x/y"), ROWS - 1, 1, "record 1"
+    ),
+    "JSON: a NUL in a name": _document(lambda told: told[0].update(filepath="a\0.png"), ROWS - 1, 1, "record 1"),
+    "COCO: a caption of no image": _document(
+        lambda told: told.append({"image_id": 99, "caption": "x"}), ROWS, 1, "annotation 9", coco=True
+    ),
+    "COCO: an id is a list": _document(
+        lambda told: told.append({"image_id": [1], "caption": "x"}), ROWS, 1, "annotation 9", coco=True
+    ),
+    "COCO: a caption is null": _document(
+        lambda told: told[1].update(caption=None), ROWS - 1, 1, "annotation 2", coco=True
+    ),
+    "COCO: an image without a caption": _document(lambda told: told.pop(0), ROWS - 1, 1, "0.png", coco=True),
+    "JSON: cut in half": _refused("a.json", b'[{"filepath": "0.png", "title": "a"}, {"filep'),
+    "JSON: a hundred thousand levels deep": _refused("a.json", b'{"a":' * 100_000),
+    "JSON: lists as deep": _refused("a.json", b"[" * 100_000),
+    "JSON: a number of a million digits": _refused(
+        "a.json", b'[{"filepath": "0.png", "n": ' + b"9" * 1_000_000 + b"}]"
+    ),
+    "JSON: a text": _refused("a.json", b'"filepath"'),
+    "JSON: nothing in it": _refused("a.json", b""),
+    "JSON: objects of nothing": _refused("a.json", b'{"images": [], "annotations": [], "caption": "x"}'),
+    "Flickr: not one line has a caption": _refused("a.token.txt", b"0.png#0\t \n1.png#0\t\n"),
+    "text: no table": _refused("a.txt", b"just a few words\n"),
+}
+
+
+@fault("Flickr: a line is spoiled")
+def _(folder: Path, rng: random.Random) -> Faulty:
+    good, at = rows(folder), rng.randrange(1, ROWS)
+    lines = [f"{name}#0\t{words}" for name, words in good]
+    lines[at] = "no name of a picture"
+    return Faulty(table(folder, lines, "a.token.txt"), ROWS - 1, 1, f"line {at + 1}")
+
+
 # -- tars -----------------------------------------------------------------------------------------------------------
 
 
