@@ -1,0 +1,135 @@
+"""Every view of the real window with two real runs at two different steps, on data that is not Scenes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
+
+from explorer import theme
+from explorer.garbage import Garbage
+from explorer.hooks import Hooks
+from explorer.turns import turns
+from explorer.views import VIEWS
+from explorer.window import Window
+from trainer.__main__ import main
+from trainer.analysis.similarity import matched_cosines
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store.snapshot_files import read_snapshot
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def window(qtbot, two_runs):
+    """The real window with both runs chosen, each at its last step."""
+    theme.theme().apply(QGuiApplication.instance(), "light")
+    hooks = Hooks(two_runs.workspace)
+    hooks.install()
+    garbage = Garbage()
+    window = Window(two_runs.workspace, hooks)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.ready, timeout=180_000):
+        window.show()
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
+    window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
+    yield window
+    window.close()
+    garbage.close()
+    hooks.remove()
+
+
+@pytest.fixture
+def open_view(qtbot, window: Window) -> Callable[[str], Any]:
+    """Goes to a view and waits until everything that it asked for has come."""
+
+    def go(name: str) -> Any:
+        window.go_to(name)
+        qtbot.wait(300)
+        # Beside other work the model process may take minutes to start.
+        qtbot.waitUntil(lambda: not _at_work(window) and turns().idle, timeout=300_000)
+        return window.pages.open_view
+
+    return go
+
+
+def _at_work(window: Window) -> bool:
+    return window.background.busy or any(
+        button.text() == "Cancel" and button.isVisible() and button.window() is window
+        for button in window.findChildren(QPushButton)
+    )
+
+
+def test_every_view_answers_for_both_runs_at_their_steps(
+    window: Window, open_view: Callable[[str], Any], two_runs, tmp_path: Path
+) -> None:
+    window.classify(two_runs.pictures[:2])
+    for place in VIEWS:
+        view = open_view(place.name)
+        assert not view.is_empty, f"{place.name} is empty"
+        assert not window.banner.isVisible(), f"{place.name}: a banner"
+        assert window._hooks.caught_count == 0, f"{place.name}: {window._hooks.log_file.read_text()}"
+        command = view.command()
+        if command is None:
+            continue
+        file = tmp_path / f"{place.name}.csv"
+        assert main([*command, "--out", str(file), "--workspace", str(two_runs.workspace)]) == 0, command
+        rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+        assert rows, place.name
+        steps = {(row["run"], row["step"]) for row in rows if row.get("run") and row.get("step")}
+        if steps and len(steps) == 2:
+            assert steps == {("1", "24"), ("2", "36")}, place.name
+
+
+def test_similarity_and_inspect_tell_each_run_by_its_own_step(
+    qtbot, window: Window, open_view: Callable[[str], Any], two_runs, capsys
+) -> None:
+    view = open_view("similarity")
+    qtbot.waitUntil(lambda: all(panel.run is not None for panel in view.panels), timeout=60_000)
+    workspace = window.rooms.context.workspace
+    for run, letter in ((1, "A"), (2, "B")):
+        shot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+        naive = float(np.mean([float(a @ b) for a, b in zip(shot.image.astype(float), shot.text.astype(float))]))
+        assert float(matched_cosines(shot.image, shot.text).mean()) == pytest.approx(naive, abs=1e-6)
+        assert f"step {shot.step}" in view.panels["AB".index(letter)].title.text()
+        assert view.table.text("Mean matched", letter).replace("−", "-") == f"{naive:.3f}"
+
+    picture, caption = str(two_runs.pictures[0]), "a red circle on the left"
+    window.classify([Path(picture)])
+    view = open_view("inspect")
+    view.strip.choose(picture)
+    view.captions.setEditText(caption)
+    view.ask()
+    qtbot.waitUntil(lambda: view.chart is not None and view.chart.caption == caption, timeout=300_000)
+    capsys.readouterr()
+    words = ["saliency", "1", "2", "--image", picture, "--caption", caption, "--grid", str(view.grid.value()), "--json"]
+    assert main([*words, "--workspace", str(two_runs.workspace)]) == 0
+    for shown, printed in zip(view.chart.runs, json.loads(capsys.readouterr().out)["runs"], strict=True):
+        assert (shown.run, shown.step) == (printed["run"], printed["step"])
+        np.testing.assert_allclose(shown.cells, printed["cells"], atol=1e-4)
+
+
+def test_classify_shows_what_the_command_prints(
+    qtbot, window: Window, open_view: Callable[[str], Any], two_runs, capsys
+) -> None:
+    picture = str(two_runs.pictures[0])
+    sides = list(enumerate(two_runs.steps, start=1))
+    window.classify([Path(picture)])
+    view = open_view("classify")
+    qtbot.waitUntil(lambda: all(view.asking.prediction(picture, *at) for at in sides), timeout=300_000)
+    capsys.readouterr()
+    assert main([*view.command(), "--json", "--workspace", str(two_runs.workspace)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    for run in printed["runs"]:
+        scaled = np.exp(run["inv_tau"] * np.array(run["cosines"][0]))
+        np.testing.assert_allclose(run["probabilities"][0], scaled / scaled.sum(), atol=1e-4)
+        shown = view.asking.prediction(picture, run["run"], run["step"])
+        np.testing.assert_allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
