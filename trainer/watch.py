@@ -17,7 +17,7 @@ from trainer.alerts import WORDS, Alarms, Change
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.evaluation import Embedded, HeldOut, Reference, measure
+from trainer.evaluation import Embedded, HeldOut, Reference, measure, questions
 from trainer.evaluation.word_answers import word_logits, word_numbers
 from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
@@ -266,6 +266,7 @@ class Watch:
             embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
             size = self._run.optimiser.batch_size
             numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
+            by_words = isinstance(self._training.method, BagOfWords)
             if isinstance(self._training.method, BagOfWords):
                 scores = word_logits(
                     self._training.towers, self._training.method, heldout.pairs.images, self._training.device
@@ -277,7 +278,9 @@ class Watch:
             if heldout is self._heldout[0]:
                 rows = {"image": embedded.image, "text": embedded.text}
                 self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
-            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near)
+            asked = questions.of_training(heldout, batch_size=size, by_words=by_words)
+            asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
+            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)
         if self._batch is not None and step in self._snapshot_steps:

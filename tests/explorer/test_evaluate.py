@@ -24,7 +24,7 @@ from trainer import config, queue
 from trainer.__main__ import main
 from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate, Failure
-from trainer.store import Workspace
+from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 N = 60
@@ -58,6 +58,10 @@ class FakeAsker(QObject):
         self.cancelled.append(number)
 
 
+ASKED = {task: Question(task, N, 3) for task in ("zero_shot", "robustness", "knn")}
+ASKED["fine_tune"] = Question("fine_tune", N, 3, protocol="1 %: 12 labels")
+
+
 def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, Any]:
     label = np.arange(N) % 3
     paths = np.array([str(folder / f"{i}.png") for i in range(N)])
@@ -71,15 +75,14 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
         details |= {"suite": "toys", "templates": ["{}", "a {}"]}
         arrays = {"path": paths, "label": label, "predicted": predicted, "right": right, "rank": 2 - right}
         metrics = {"zero_shot_acc1": float(right.mean()), "zero_shot_acc5": 1.0}
-        record = TaskRecord("zero_shot", metrics, N, 100, details, arrays)
+        record = TaskRecord("zero_shot", metrics, N, 100, details, arrays, ASKED["zero_shot"])
         at = evaluation_folder(row.folder, "GTSRB", "test", 20)
         write_task(at, record)
         curves = {kind: [0.6, 0.5, 0.4, 0.3, 0.2] for kind in ("noise", "blur")}
         robust = {"robust_clean": float(right.mean()), "robust_mean": 0.4}
-        write_task(
-            at, TaskRecord("robustness", robust, N, 100, {"curves": curves, "measure": "zero_shot_acc1"}, arrays)
-        )
-        workspace.add_evaluation(run, 20, "GTSRB", "test", metrics | robust | {"n": N})
+        about = {"curves": curves, "measure": "zero_shot_acc1"}
+        write_task(at, TaskRecord("robustness", robust, N, 100, about, arrays, ASKED["robustness"]))
+        workspace.add_evaluation(run, 20, "GTSRB", "test", metrics | robust, ASKED)
         done.append({"run": run, "step": 20, "dataset": "GTSRB", "split": "test", "task": "zero_shot"})
     return {"done": done, "left_out": {"good: retrieval": "Its captions are made of its classes."}}
 
@@ -248,12 +251,13 @@ def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateVi
         shares = [{"share": 0.01, "labels": 12, "epochs": 30, "per_class": [4, 4, 4]}]
         details = {"shares": shares, "left_out": {}, "whole": 1200, "seed": 0}
         metrics = {f"{name}_acc1": float((value == 1).mean()) for name, value in places.items()}
-        record = TaskRecord("fine_tune", metrics, N, 100, details, {"path": paths, "label": label, **places})
+        arrays = {"path": paths, "label": label, **places}
+        record = TaskRecord("fine_tune", metrics, N, 100, details, arrays, ASKED["fine_tune"])
         write_task(evaluation_folder(workspace.run(run).folder, "GTSRB", "test", 20), record)
     view.read(again=True)
     qtbot.waitUntil(lambda: any(row[0].startswith("Fine-tuning") for row in view.table.texts()))
     rows = {row[0]: row for row in view.table.texts()}
-    assert "Fine-tuning, 1 %: 12 labels" in rows
+    assert "Fine-tuning, test, n = 60, 3 classes, 1 %: 12 labels" in rows
     assert rows["Fine-tuned, 1 % of labels"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
     assert rows["Linear probe, 1 % of labels"][2:4] == ["0.0 %", "0.0 %"]
 
@@ -329,7 +333,8 @@ def seeded_groups(view: EvaluateView) -> EvaluateView:
             run = workspace.create_run(config.Run(name=f"{name} seed {seed}", seed=seed))
             for step in (0, 10, 20, 30):
                 value = 0.1 + gain * step / 10 + 0.004 * seed
-                workspace.add_evaluation(run, step, "toys", "val", {"zero_shot_acc1": value, "knn_acc1": 0.5, "n": 200})
+                found = {"zero_shot_acc1": value, "knn_acc1": 0.5}
+                workspace.add_evaluation(run, step, "toys", "val", found, ASKED)
     return view
 
 

@@ -16,7 +16,7 @@ from trainer.analysis.distinct import matching, numbered
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
-from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
+from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
 
 SHAPES = ("circle", "square", "star", "ring", "heart", "cross", "moon", "drop")
 COLOURS = ("red", "blue", "green", "pink", "grey", "gold")
@@ -85,7 +85,7 @@ def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, spli
         folder, image=image, text=text, items=items, step=step, dataset="scenes", split=split, model=log.run.name
     )
     log.snapshot(step, "scenes", split, folder, pairs, D)
-    log.evaluation(step, "scenes", split, values)
+    log.evaluation(step, "scenes", split, values, {task: Question(task, pairs) for task in ("retrieval", "similarity")})
 
 
 def _items(rng: np.random.Generator, n: int, split: str) -> Items:

@@ -3,14 +3,15 @@
 Its keys were read off its `cli.py` and `metrics/`: `dataset`, `model`, `pretrained`, `task`, `metrics`, `language`,
 and in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`;
 `lp_acc1`, `lp_acc5`, `lp_mean_per_class_recall`, `weight_decay`, `epochs`, `seed`, `fewshot_k`, `normalized`. Ours
-besides are further metrics, and `split`, `n`, `whole`, the number of `classes` and how many pairs were `trained_on`
-beside the task. Numbers that there are not (top-5 of fewer than five classes, epochs of L-BFGS) are null;
-CLIP_benchmark writes the former as NaN, which is no JSON.
+besides are further metrics, and `split`, `n`, `whole`, the number of `classes` and how many pairs were `trained_on`,
+and the whole `question`, beside the task. Numbers that there are not (top-5 of fewer than five classes, epochs of
+L-BFGS) are null; CLIP_benchmark writes the former as NaN, which is no JSON.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def _entry(done: Evaluated, task: str, metrics: dict[str, Any]) -> dict[str, Any
         "whole": done.record.whole,
         "classes": _count(done.record.details.get("classes", ())),
         "trained_on": done.record.details.get("trained_on", 0),
+        "question": asdict(done.record.question) if done.record.question else None,
     }
 
 

@@ -128,13 +128,10 @@ def evaluate_runs(
 
 
 def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: str, record: TaskRecord) -> None:
-    """Writes the answers to every sample, then the numbers beside those that the split has already."""
+    """Writes the answers to every sample, then the numbers; those of another question stay."""
     write_task(evaluation_folder(row.folder, dataset, split, step), record)
-    there = next(
-        (e for e in workspace.evaluations(row.id) if (e.step, e.dataset, e.split) == (step, dataset, split)), None
-    )
-    metrics = (there.metrics if there else {}) | record.metrics | {"n": record.n}
-    workspace.add_evaluation(row.id, step, dataset, split, metrics)
+    questions = {record.task: record.question} if record.question else {}
+    workspace.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
 def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) -> config.Data | None:

@@ -20,11 +20,13 @@ from trainer.charts.comparison import COMPARED
 from trainer.charts.groups import runs_of_groups
 from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
-from trainer.store import RunRow, Workspace
+from trainer.store import Question, RunRow, Workspace
 
 DEFAULT: Final = "zero_shot_acc1"
 PAIRS_SEEN: Final = "Pairs seen: updates x pairs in a batch, repetitions counted."
 Key = tuple[str, str]
+Asked = tuple[str, str, Question | None]
+"""Data set, split and question."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class EfficiencyChart:
         budget: The largest number of pairs seen at which every group was measured; None if there is none.
         test: Of the second group against the first at that budget; None with fewer than 2 runs in one.
         words: Whether a group answers by scores of words instead of prompts.
+        question: What all values answer; None where it is not known, and then nothing is tested.
     """
 
     dataset: str
@@ -81,6 +84,7 @@ class EfficiencyChart:
     budget: int | None
     test: Groups | None
     words: bool
+    question: Question | None = None
 
     @property
     def all_reach(self) -> bool:
@@ -129,8 +133,9 @@ def efficiency(
     every = [row for _, rows in named for row in rows]
     same = same_splits(workspace, every)
     curves = [[(row, _measured(workspace, row, measure, same)) for row in rows] for _, rows in named]
-    key = _chosen(curves, (dataset, split), measure, [pattern for pattern, _ in named], same)
-    groups = [_group(workspace, place, named[place][0], curves[place], key) for place in range(len(named))]
+    chosen = _chosen(curves, (dataset, split), measure, [pattern for pattern, _ in named], same)
+    key, question = chosen[:2], chosen[2]
+    groups = [_group(workspace, place, named[place][0], curves[place], chosen) for place in range(len(named))]
     known = metric(f"val/{measure}")
     worst, best = (min, max) if known.better != "down" else (max, min)
     bests = [float(best(group.band.mean)) for group in groups]
@@ -141,11 +146,12 @@ def efficiency(
         for group, value in zip(groups, bests, strict=True)
     ]
     budget, test = _at_budget(groups)
+    test = None if question is None else test
     words = measure.startswith("zero_shot") and any(
         row.objective in ("multiclass", "one_vs_all") for _, rows in named for row in rows
     )
-    n = _samples(workspace, every, key, same)
-    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words)
+    n = _samples(workspace, every, key, same) if question is None else question.n
+    return EfficiencyChart(*key, known, measure, n, tuple(groups), level, budget, test, words, question)
 
 
 def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:
@@ -170,31 +176,39 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
     return first
 
 
-def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Key, dict[int, float]]:
-    """Data -> pairs seen -> value."""
+def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
+    """Data and question -> pairs seen -> value."""
     batch = workspace.config_of(row.id).optimiser.batch_size
-    found: dict[Key, dict[int, float]] = {}
-    for one in workspace.evaluations(row.id):
+    found: dict[Asked, dict[int, float]] = {}
+    for one in workspace.answers(row.id):
         values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
         if math.isfinite(value := values.get(measure, math.nan)):
-            found.setdefault(same.shown(one.dataset, one.split), {})[one.step * batch] = value
+            key = (*same.shown(one.dataset, one.split), _alike(one.question))
+            found.setdefault(key, {})[one.step * batch] = value
     return found
 
 
+def _alike(question: Question | None) -> Question | None:
+    """The question, whether prompts or the words of the names answer it: that is what the groups differ in."""
+    if question is None or question.task != "zero_shot":
+        return question
+    return Question("zero_shot", question.n, question.classes, names=question.names)
+
+
 def _chosen(
-    curves: list[list[tuple[RunRow, dict[Key, dict[int, float]]]]],
+    curves: list[list[tuple[RunRow, dict[Asked, dict[int, float]]]]],
     asked: tuple[str | None, str | None],
     measure: str,
     patterns: Sequence[str],
     same: SameSplits,
-) -> Key:
+) -> Asked:
     wanted = same.asked(*asked)
-    points: list[dict[Key, int]] = []
+    points: list[dict[Asked, int]] = []
     for group in curves:
-        count: dict[Key, int] = {}
+        count: dict[Asked, int] = {}
         for _, found in group:
             for key, values in found.items():
-                if key in wanted:
+                if key[:2] in wanted:
                     count[key] = max(count.get(key, 0), len(values))
         points.append(count)
     fitting = [key for key in points[0] if all(key in other for other in points[1:])]
@@ -207,15 +221,15 @@ def _chosen(
             f"{label} was not measured {what}{f'on {where} ' if where else ''}yet. "
             f"Run trainer evaluate on their steps, or choose another measure."
         )
-    return max(fitting, key=lambda key: min(count[key] for count in points))
+    return max(fitting, key=lambda key: (min(count[key] for count in points), key[2] is not None))
 
 
 def _group(
     workspace: Workspace,
     index: int,
     pattern: str,
-    curves: list[tuple[RunRow, dict[Key, dict[int, float]]]],
-    key: Key,
+    curves: list[tuple[RunRow, dict[Asked, dict[int, float]]]],
+    key: Asked,
 ) -> EfficiencyGroup:
     runs = []
     for row, found in curves:

@@ -19,8 +19,8 @@ from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.charts.shown import told_apart
 from trainer.charts.snapshots import sides
 from trainer.metrics import Metric, metric
-from trainer.store import RunRow, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks
+from trainer.store import Question, RunRow, Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records
 
 ALPHA: Final = 0.05
 """Adjusted p below which a difference counts as real."""
@@ -30,7 +30,13 @@ CONFUSED: Final = ("zero_shot", "linear_probe", "knn")
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """One run on the data set; `tasks` holds what is stored of each, `label` is its name beside the others'."""
+    """One run on the data set.
+
+    Attributes:
+        tasks: Of each task one record: that of a question all runs were asked, else the newest.
+        label: Its name beside the others'.
+        records: All that is stored, the oldest first.
+    """
 
     index: int
     run: int
@@ -39,6 +45,11 @@ class EvaluatedRun:
     step: int
     tasks: dict[str, TaskRecord]
     label: str = ""
+    records: tuple[TaskRecord, ...] = ()
+
+    def record(self, task: str, question: Question | None) -> TaskRecord | None:
+        """What is stored of a task by this question."""
+        return next((one for one in reversed(self.records) if (one.task, one.question) == (task, question)), None)
 
 
 @dataclass(frozen=True)
@@ -65,14 +76,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class EvaluationLine:
-    """One metric.
+    """One metric by one question.
 
     Attributes:
         task: Which task measured it.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share of independent samples (Wilson), else None.
         n: Samples of each run.
-        difference: Of the first two runs, where the answers of both are stored.
+        difference: Of the first two runs, where the answers of both to a question that is known are stored.
+        question: What all the values answer; None where it is not known.
     """
 
     metric: Metric
@@ -82,6 +94,7 @@ class EvaluationLine:
     intervals: tuple[tuple[float, float] | None, ...]
     n: tuple[int, ...]
     difference: Difference | None
+    question: Question | None = None
 
 
 @dataclass(frozen=True)
@@ -160,24 +173,37 @@ def evaluation(
     key = fitting[0]
     found = []
     for index, (row, asked_at) in enumerate(shown_at):
-        tasks = _tasks(workspace, row, same, key, asked_at)
-        at = max(tasks) if tasks else row.step
-        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, tasks.get(at, {})))
+        records = _records(workspace, row, same, key, asked_at)
+        at = max(records) if records else row.step
+        there = tuple(records.get(at, ()))
+        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=there))
+    found = [replace(run, tasks=_tasks(run, found)) for run in found]
     names = told_apart([run.name for run in found], [run.step for run in found])
     found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
     return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]))
 
 
-def _tasks(
+def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRecord]:
+    """Of each task the newest record that answers a question all runs with this task were asked, else the newest."""
+    found: dict[str, TaskRecord] = {}
+    for task in dict.fromkeys(one.task for one in run.records):
+        asked = [{one.question for one in other.records if one.task == task} for other in runs]
+        shared = set.intersection(*filter(None, asked)) - {None}
+        own = [one for one in run.records if one.task == task]
+        found[task] = next((one for one in reversed(own) if one.question in shared), own[-1])
+    return found
+
+
+def _records(
     workspace: Workspace, row: RunRow, same: SameSplits, key: tuple[str, str], step: int | None
-) -> dict[int, dict[str, TaskRecord]]:
-    """Step -> the tasks stored of it, under any name that the split has."""
-    found: dict[int, dict[str, TaskRecord]] = {}
+) -> dict[int, list[TaskRecord]]:
+    """Step -> what is stored of it, under any name that the split has, the oldest first."""
+    found: dict[int, list[TaskRecord]] = {}
     for one in workspace.evaluations(row.id):
         if same.shown(one.dataset, one.split) == key and step in (None, one.step):
             folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
-            if folder.is_dir() and (tasks := read_tasks(folder)):
-                found[one.step] = found.get(one.step, {}) | tasks
+            if folder.is_dir() and (records := read_records(folder)):
+                found[one.step] = found.get(one.step, []) + records
     return found
 
 
@@ -220,19 +246,22 @@ def answers(record: TaskRecord, name: str) -> np.ndarray | None:
 
 
 def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
-    names: dict[tuple[str, str], None] = {}
+    names: dict[tuple[str, Question | None, str], None] = {}
     for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness"):
-        for run in runs:
-            names |= {(task, name): None for name in (run.tasks[task].metrics if task in run.tasks else ())}
-    made = [_line(runs, task, name) for task, name in names]
+        records = [one for run in runs for one in run.records if one.task == task]
+        # The newest question first, and what older versions stored last.
+        for question in sorted(dict.fromkeys(one.question for one in reversed(records)), key=lambda q: q is None):
+            several = (one.metrics for one in records if one.question == question)
+            names |= {(task, question, name): None for metrics in several for name in metrics}
+    made = [_line(runs, *name) for name in names]
     tested = [line.difference.p if line.difference else math.nan for line in made]
     adjusted = holm(np.array(tested, np.float64))
     return tuple(_with_p(line, float(p)) for line, p in zip(made, adjusted, strict=True))
 
 
-def _line(runs: Sequence[EvaluatedRun], task: str, name: str) -> EvaluationLine:
+def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, name: str) -> EvaluationLine:
     known = metric(f"val/{name}")
-    records = [run.tasks.get(task) for run in runs]
+    records = [run.record(task, question) for run in runs]
     values = tuple(record.metrics.get(name) if record else None for record in records)
     intervals = tuple(
         wilson(value, record.n) if record and value is not None and _is_share(record, name) else None
@@ -240,8 +269,8 @@ def _line(runs: Sequence[EvaluatedRun], task: str, name: str) -> EvaluationLine:
     )
     n = tuple(record.n if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
-    difference = _difference(records[0], records[1], name) if both else None
-    return EvaluationLine(known, name, task, values, intervals, n, difference)
+    difference = _difference(records[0], records[1], name) if both and question is not None else None
+    return EvaluationLine(known, name, task, values, intervals, n, difference, question)
 
 
 def _is_share(record: TaskRecord, name: str) -> bool:

@@ -12,10 +12,10 @@ import numpy as np
 
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
-from trainer.charts.comparison import COMPARED
+from trainer.charts.comparison import COMPARED, Key
 from trainer.charts.same_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
-from trainer.store import RunRow, Workspace
+from trainer.store import Question, RunRow, Workspace
 
 ALPHA: Final = 0.05
 
@@ -33,13 +33,14 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class GroupLine:
-    """One metric on one split.
+    """One metric on one split, by one question.
 
     Attributes:
         values: Of each group, one number a run that has it.
-        tests: Of each later group against the first; None with fewer than 2 values in one.
+        tests: Of each later group against the first; None with fewer than 2 values in one, or without a question.
         p: Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
         better: Places of the groups that are really better: later ones than the first, the first than all others.
+        question: What all the values answer; None where it is not known.
     """
 
     metric: Metric
@@ -50,6 +51,7 @@ class GroupLine:
     tests: tuple[Groups | None, ...]
     p: tuple[float, ...] = ()
     better: frozenset[int] = frozenset()
+    question: Question | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
     for pattern, found in named:
         groups.append(RunGroup(pattern, tuple(row.name for row in found)))
         members.append([_newest(workspace, row, same) for row in found])
-    keys = dict.fromkeys(key for group in members for run in group for key in run)
+    keys = list(dict.fromkeys(key for group in members for run in group for key in run))
+    splits = list(dict.fromkeys(key[:2] for key in keys))
+    # Of a split the questions that are known come first.
+    keys.sort(key=lambda key: (splits.index(key[:2]), key[2] is None))
     lines = [line for key in keys for name in COMPARED if (line := _line(members, key, name)) is not None]
     if not lines:
         raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
@@ -98,18 +103,19 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[
     return groups
 
 
-def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], dict[str, float]]:
-    """Of every split the numbers of its last step, whatever names it has."""
-    found: dict[tuple[str, str], tuple[int, dict[str, float]]] = {}
-    for one in workspace.evaluations(row.id):  # by step
-        key = same.shown(one.dataset, one.split)
-        plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
-        step, before = found.get(key, (one.step, {}))
-        found[key] = (one.step, before | plain if step == one.step else plain)
-    return {key: values for key, (_, values) in found.items()}
+def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
+    """Of every split and question the numbers of the split's last step, whatever names it has."""
+    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.answers(row.id)]
+    last = {split: one.step for split, one in answers}  # by step: the last one stays
+    found: dict[Key, dict[str, float]] = {}
+    for split, one in answers:
+        if one.step == last[split]:
+            plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
+            found.setdefault((*split, one.question), {}).update(plain)
+    return found
 
 
-def _line(members: Sequence[Sequence[dict]], key: tuple[str, str], name: str) -> GroupLine | None:
+def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, name: str) -> GroupLine | None:
     values = tuple(
         tuple(
             value for run in group if key in run and (value := run[key].get(name)) is not None and math.isfinite(value)
@@ -119,10 +125,12 @@ def _line(members: Sequence[Sequence[dict]], key: tuple[str, str], name: str) ->
     if not any(values):
         return None
     tests = tuple(
-        compare_groups(np.array(values[0]), np.array(later)) if min(len(values[0]), len(later)) > 1 else None
+        compare_groups(np.array(values[0]), np.array(later))
+        if min(len(values[0]), len(later)) > 1 and key[2] is not None
+        else None
         for later in values[1:]
     )
-    return GroupLine(metric(f"val/{name}"), name, *key, values, tests)
+    return GroupLine(metric(f"val/{name}"), name, *key[:2], values, tests, question=key[2])
 
 
 def _judged(family: Sequence[GroupLine]) -> list[GroupLine]:

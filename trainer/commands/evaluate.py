@@ -97,11 +97,13 @@ def _run_tasks(args: argparse.Namespace) -> int:
 
 def _task_text(done: Evaluated) -> str:
     from trainer.metrics import metric
+    from trainer.store.question import told as told_question
 
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
     head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
-    lines = [f"{head}, n = {record.n:,}{drawn}", *(f"  {words}" for words in told(record))]
+    asked = told_question(record.question).removeprefix(f"n = {record.n:,}")
+    lines = [f"{head}, n = {record.n:,}{drawn}{asked}", *(f"  {words}" for words in told(record))]
     for name, value in record.metrics.items():
         known = metric(f"val/{name}")
         lines.append(f"  {known.label:<36}{known.text(value):>12}")
@@ -165,7 +167,10 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         metrics = measure(heldout, embedded, kept.method, batch_size=run.optimiser.batch_size)
         metrics |= reference.numbers(pairs, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
-        results.append({**facts, "task": task, "n": len(pairs.captions), "metrics": metrics})
+        asked = heldout.suite if (heldout.labels >= 0).any() else None
+        counts = {"n": len(pairs.captions), "classes": len(asked.classes) if asked else 0}
+        counts |= {"templates": len(asked.templates) if asked else 0}
+        results.append({**facts, "task": task, **counts, "metrics": metrics})
     return results
 
 
@@ -202,7 +207,9 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
 
     lines = [f"{row.name}, {results[0]['pretrained']}"]
     for result in results:
-        lines += ["", f"{result['dataset']} {result['split']}, n = {result['n']:,} pairs"]
+        about = f"{result['classes']:,} classes × {result['templates']:,} templates" if result["classes"] else ""
+        head = f"{result['dataset']}, split {result['split']}, n = {result['n']:,} pairs"
+        lines += ["", f"{head}, zero-shot of {about}" if about else head]
         for name, value in result["metrics"].items():
             known = metric(f"val/{name}")
             lines.append(f"  {known.label:<28}{known.text(value):>12}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.metadata
 import tempfile
 import time
@@ -243,7 +244,8 @@ def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
         "config": config.flatten(workspace.config_of(row.id)),
         "evaluations": [
             {"dataset": e.dataset, "split": e.split, "step": e.step, "metrics": e.metrics}
-            for e in workspace.evaluations(row.id)
+            | {"question": dataclasses.asdict(e.question) if e.question else None}
+            for e in workspace.answers(row.id)
         ],
     }
 

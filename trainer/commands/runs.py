@@ -210,7 +210,8 @@ def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
         ],
         "evaluations": [
             {"step": e.step, "dataset": e.dataset, "split": e.split, "metrics": _finite(e.metrics)}
-            for e in workspace.evaluations(row.id)
+            | {"question": dataclasses.asdict(e.question) if e.question else None}
+            for e in workspace.answers(row.id)
         ],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from trainer.data.content import pixel_digests
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
 from trainer.embedding import embed_features, embed_images, embed_tokens
-from trainer.evaluation import tasks
+from trainer.evaluation import questions, tasks
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
 from trainer.evaluation.task_data import Part, TaskData
 from trainer.evaluation.word_answers import word_logits
@@ -29,6 +29,7 @@ from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 from trainer.store.evaluation_files import TaskRecord
+from trainer.store.question import Question
 
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 AT_ONCE: Final = 256
@@ -112,7 +113,20 @@ class Evaluation:
         """
         if reason := self.possible()[task]:
             raise DataError(f"{task.replace('_', ' ')} cannot be measured: {reason} Choose another task.")
-        return getattr(self, f"_{task}")()
+        record = getattr(self, f"_{task}")()
+        return replace(record, question=self._question(record))
+
+    def _question(self, record: TaskRecord) -> Question:
+        """What the record answers."""
+        details, suite = record.details, self.data.suite
+        if record.task == "zero_shot":
+            return questions.zero_shot(record.n, suite, by_words=details.get("by") == "words")
+        if record.task == "retrieval":
+            return questions.retrieval(self.data.tried.captions)
+        if record.task == "robustness":
+            return questions.robustness(record.n, suite, details)
+        learned = {"rows": len(self._targets), "source": self.data.source, "of": details.get("of", "embeddings")}
+        return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 
     # -- the tasks ---------------------------------------------------------------------------------------------
 

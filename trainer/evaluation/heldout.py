@@ -42,6 +42,7 @@ class HeldOut:
 
     Attributes:
         pairs: The split.
+        suite: Its zero-shot task; None without one.
         prefix: Of its logged numbers: `val`, or the split's name.
         groups: Equal where captions are equal: these are right answers to each other.
         labels: Class of each pair, -1 where it has none of the suite's.
@@ -52,6 +53,7 @@ class HeldOut:
         self, pairs: Pairs, *, prefix: str, suite: PromptSuite | None, tokenizer: AnyTokenizer, context_length: int
     ) -> None:
         self.pairs = pairs
+        self.suite = suite
         self.prefix = prefix
         self.groups: Int[np.ndarray, " n"] = groups_of(pairs.captions)
         self.labels: Int[np.ndarray, " n"] = _labels(pairs, suite)

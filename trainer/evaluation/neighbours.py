@@ -24,12 +24,18 @@ _MOST_VALUES: Final = 64
 
 
 class Reference:
-    """Training pairs that held-out ones are compared with: the same ones for every run on the same data."""
+    """Training pairs that held-out ones are compared with: the same ones for every run on the same data.
+
+    Attributes:
+        stored: How many they are.
+        whole: How many they were drawn from.
+    """
 
     def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int) -> None:
         rows = np.random.default_rng(0).choice(len(pairs), min(STORED, len(pairs)), replace=False)
         self._rows = np.sort(rows)
         self._pairs = pairs
+        self.stored, self.whole = len(rows), len(pairs)
         self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
         columns = {"acc1": pairs.labels, **pairs.metadata}
         known = {name: [values[row] for row in self._rows] for name, values in columns.items()}

@@ -68,6 +68,7 @@ class TaskData:
         train: Pairs that probes and neighbours learn from, none of them tried.
         suite: Classes and templates; None where the pairs have no classes.
         trained_on: How many of the tried pairs the model was trained on.
+        source: What the pairs are that probes learn from, in words.
     """
 
     dataset: str
@@ -76,6 +77,7 @@ class TaskData:
     train: Part
     suite: PromptSuite | None
     trained_on: int = 0
+    source: str = "training pairs"
 
     def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
         """Place of each label among the classes; -1 where it is none of them."""
@@ -170,7 +172,10 @@ def load_task_data(
         raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
     seen = sum(place_of(path) in trained for path in parts[0].paths)
     asked = min(len(tried), most or len(tried))
-    return TaskData(listed.dataset, _name_of_sample(name, asked, whole_split), parts[0], parts[1], chosen, seen)
+    drawn = f" of {parts[1].whole:,}" if len(parts[1]) < parts[1].whole else ""
+    others = "training pairs" if name not in ("train", "sample") and "train" in listed.splits else "others of the split"
+    sampled = _name_of_sample(name, asked, whole_split)
+    return TaskData(listed.dataset, sampled, parts[0], parts[1], chosen, seen, f"{drawn} {others}".strip())
 
 
 def _refuse_trained(listed: Listed, split: str, tried: Sequence[Source], trained: frozenset[str]) -> None:
@@ -399,5 +404,7 @@ def snapshot_data(
     every = every if snapshot.sampled else replace(every, fingerprint=snapshot.fingerprint)
     seen = len(rows) if snapshot.split == BATCH else 0
     whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen, seen)
-    parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, len(tried) if seen else 0)
+    seen = len(tried) if seen else 0
+    others = "others of the split"
+    parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, seen, others)
     return whole, parts, tried, train

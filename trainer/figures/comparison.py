@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
 from trainer.figures.files import Rows
 from trainer.inert import markdown
+from trainer.store.question import told
 
 INTERVAL_NOTE = (
     "In brackets: 95 % interval of the share (Wilson) over the pairs of the split. "
@@ -67,8 +69,22 @@ def as_latex(table: Comparison) -> str:
 
 
 def as_rows(table: Comparison) -> Rows:
-    """One row a metric, split and run; shares are in [0, 1]."""
-    header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
+    """One row a metric, split, question and run; shares are in [0, 1]."""
+    header = (
+        "dataset",
+        "split",
+        "question",
+        "metric",
+        "run",
+        "name",
+        "objective",
+        "step",
+        "n",
+        "value",
+        "low",
+        "high",
+        "best",
+    )
     return Rows(header, _rows(table))
 
 
@@ -80,6 +96,7 @@ def as_values(table: Comparison) -> dict[str, Any]:
             {
                 "dataset": row.dataset,
                 "split": row.split,
+                "question": asdict(row.question) if row.question else None,
                 "metric": row.name,
                 "better": row.metric.better,
                 "n": list(row.n),
@@ -96,17 +113,17 @@ def _rows(table: Comparison) -> Iterator[tuple[Any, ...]]:
     for row in table.rows:
         for place, run in enumerate(table.runs):
             low, high = row.intervals[place] or (None, None)
-            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step)
+            facts = (row.dataset, row.split, told(row.question), row.name, run.run, run.name, run.objective, run.step)
             yield *facts, row.n[place], row.values[place], low, high, int(place in row.best)
 
 
 def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
-    """Title and rows of each split, in order; the title counts the pairs."""
-    for key in dict.fromkeys((row.dataset, row.split) for row in table.rows):
-        rows = [row for row in table.rows if (row.dataset, row.split) == key]
+    """Title and rows of each question, in order; the title says data, split and what was asked."""
+    for key in dict.fromkeys((row.dataset, row.split, row.question) for row in table.rows):
+        rows = [row for row in table.rows if (row.dataset, row.split, row.question) == key]
         sizes = sorted({n for row in rows for n in row.n if n is not None})
-        counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes else ""
-        yield f"{key[0]} {key[1]}{counted}", rows
+        counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes and key[2] is None else ""
+        yield f"{key[0]} {key[1]}{counted}, {told(key[2])}", rows
 
 
 def _subtitles(table: Comparison) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from trainer.charts import ChartError, objective_label
 from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
 from trainer.figures.files import Rows
 from trainer.figures.style import INK, QUIET, footnote, heading, in_style, new_figure, run_colour
+from trainer.store.question import told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +39,9 @@ def draw(chart: EvaluationChart, panel: str = "curves", task: str = "zero_shot")
 def rows(chart: EvaluationChart) -> Rows:
     """One row a metric and run, with the difference of B and A; then curves, reliability and published numbers."""
     header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
-    return Rows((*header, "b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source"), _rows(chart))
+    return Rows(
+        (*header, "b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source", "question"), _rows(chart)
+    )
 
 
 def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
@@ -48,7 +52,7 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
         for run in chart.runs:
             low, high = line.intervals[run.index] or (None, None)
             own = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
-            yield *facts, "metric", line.task, line.name, None, *own, *tested, None
+            yield *facts, "metric", line.task, line.name, None, *own, *tested, None, told(line.question)
     for run, kind, values in curves(chart):
         n = run.tasks["robustness"].n
         for severity, value in enumerate(values):
@@ -66,14 +70,15 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
                 None,
                 None,
                 *none,
+                told(run.tasks["robustness"].question),
             )
     for run, name, diagram in diagrams(chart):
         for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
             own = (run.run, run.name, run.step, count, y, None, None)
-            yield *facts, "reliability", "zero_shot", name, x, *own, *none
+            yield *facts, "reliability", "zero_shot", name, x, *own, *none, told(run.tasks["zero_shot"].question)
     for one in chart.published:
         facts_of = (None, one.model, one.trained, None, one.value, None, None)
-        yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source
+        yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""
 
 
 def _draw_curves(chart: EvaluationChart) -> Figure:
@@ -162,7 +167,12 @@ def _bars(axes: Axes, chart: EvaluationChart) -> None:
             reach = [[100 * (value - interval[0])], [100 * (interval[1] - value)]]
             y = place + 0.12 * (1 if run.index == 0 else -1)
             axes.errorbar(100 * value, y, xerr=reach, fmt="o", color=run_colour(run.index), markersize=3.5)
-    axes.set_yticks(range(len(shown)), [line.metric.label for line in reversed(shown)])
+    often = Counter(line.metric.label for line in shown)
+    names = [
+        f"{line.metric.label}\n{told(line.question)}" if often[line.metric.label] > 1 else line.metric.label
+        for line in reversed(shown)
+    ]
+    axes.set_yticks(range(len(shown)), names)
     axes.set_xlabel("%")
     heading(axes, f"{chart.dataset} {chart.split}", ", ".join(run.label for run in chart.runs))
 

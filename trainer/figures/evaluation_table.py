@@ -8,6 +8,8 @@ from typing import Final
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine
 from trainer.figures.groups import latex, p_text
 from trainer.inert import markdown
+from trainer.store import Question
+from trainer.store.question import told
 
 TASK_WORDS: Final = {
     "zero_shot": "Zero-shot",
@@ -49,10 +51,10 @@ def table(chart: EvaluationChart) -> EvaluationTable:
     rows: list[tuple[str, ...]] = []
     tips: list[str] = []
     strong: set[tuple[int, int]] = set()
-    for task in dict.fromkeys(line.task for line in chart.lines):
-        rows.append((_heading(chart, task),))
+    for task, question in dict.fromkeys((line.task, line.question) for line in chart.lines):
+        rows.append((_heading(chart, task, question),))
         tips.append("")
-        for line in (one for one in chart.lines if one.task == task):
+        for line in (one for one in chart.lines if (one.task, one.question) == (task, question)):
             cells = [line.metric.label, f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
             cells += _difference(line) if both else [_interval(line.intervals[0])]
             if (winner := _winner(line)) >= 0:
@@ -127,25 +129,12 @@ def _size(run: EvaluatedRun) -> str:
     return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + told
 
 
-def _heading(chart: EvaluationChart, task: str) -> str:
-    """The task, and how it was measured where its name does not say it; what differs between runs is told of each."""
-    told = {run.index: _how(run, task) for run in chart.runs if task in run.tasks}
-    different = list(dict.fromkeys(told.values()))
-    if len(different) == 1:
-        return TASK_WORDS[task] + (f", {different[0]}" if different[0] else "")
-    words = "; ".join(f"{'ABCDEFGH'[index]} {how or 'on embeddings'}" for index, how in told.items())
-    return f"{TASK_WORDS[task]}, {words}"
-
-
-def _how(run: EvaluatedRun, task: str) -> str:
-    details = run.tasks[task].details
-    if task == "fine_tune":
-        shares = ", ".join(f"{100 * one['share']:g} %: {one['labels']:,} labels" for one in details["shares"])
-        left_out = " ".join(details["left_out"].values())
-        return ". ".join(words for words in (shares, left_out) if words)
-    if details.get("by") == "words":
-        return "by words"
-    return "on features before the projection" if details.get("of") == "features" else ""
+def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:
+    """The task, what was asked of the split, and what of it was left out."""
+    records = [record for run in chart.runs if (record := run.record(task, question)) is not None]
+    left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
+    words = f"{TASK_WORDS[task]}, {chart.split}, {told(question)}"
+    return ". ".join([words, *dict.fromkeys(filter(None, left_out))])
 
 
 def _difference(line: EvaluationLine) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +13,7 @@ from trainer.charts.groups import GroupLine, GroupTable
 from trainer.figures.files import Rows
 from trainer.figures.style import columns_of, footnote, heading, in_style, new_figure, run_colour
 from trainer.inert import markdown
+from trainer.store.question import told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +37,7 @@ def note(table: GroupTable) -> str:
 def as_text(table: GroupTable) -> str:
     """For a terminal."""
     lines = [["", *(f"{g.pattern} (n = {len(g.runs)})" for g in table.groups), *p_heads(table)]]
-    for title, members in _sections(table):
+    for title, members in sections(table):
         lines.append([title])
         for line in members:
             cells = [f"{cell(line, i)} {'*' if i in line.better else ' '}" for i in range(len(table.groups))]
@@ -54,7 +57,7 @@ def as_markdown(table: GroupTable) -> str:
     heads = ["", *(f"{markdown(g.pattern)} (n = {len(g.runs)})" for g in table.groups)]
     heads += map(markdown, p_heads(table))
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
-    for title, members in _sections(table):
+    for title, members in sections(table):
         lines.append(f"| **{markdown(title)}** |" + " |" * (len(heads) - 1))
         for line in members:
             cells = [f"**{cell(line, i)}**" if i in line.better else cell(line, i) for i in range(len(table.groups))]
@@ -67,7 +70,7 @@ def as_latex(table: GroupTable) -> str:
     heads = ["", *(f"{latex(g.pattern)} ($n={len(g.runs)}$)" for g in table.groups)]
     heads += map(latex, p_heads(table))
     lines = [r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}", r"\toprule", " & ".join(heads) + r" \\"]
-    for title, members in _sections(table):
+    for title, members in sections(table):
         lines += [r"\midrule", rf"\multicolumn{{{len(heads)}}}{{l}}{{\textit{{{latex(title)}}}}} \\"]
         for line in members:
             cells = [latex(cell(line, i)) for i in range(len(table.groups))]
@@ -98,8 +101,8 @@ def draw(table: GroupTable) -> Figure:
             if number in line.better:
                 axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
     several = len({(line.dataset, line.split) for line in shown}) > 1
-    lines = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
-    axes.set_yticks(range(len(shown)), lines[::-1])
+    names = _names(shown, several)
+    axes.set_yticks(range(len(shown)), names[::-1])
     axes.set_xlabel("%")
     axes.grid(axis="x")
     from matplotlib.lines import Line2D
@@ -112,9 +115,18 @@ def draw(table: GroupTable) -> Figure:
     return figure
 
 
+def _names(shown: Sequence[GroupLine], several: bool) -> list[str]:
+    """Of each line: its measure, the split where there are several, the question where others have the same name."""
+    names = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
+    often = Counter(names)
+    return [
+        f"{name}\n{told(line.question)}" if often[name] > 1 else name for name, line in zip(names, shown, strict=True)
+    ]
+
+
 def as_rows(table: GroupTable) -> Rows:
-    """One row a metric, split and group."""
-    header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
+    """One row a metric, split, question and group."""
+    header = ("dataset", "split", "question", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
     return Rows((*header, "p_welch", "p_welch_holm", "p_permutation", "best"), _rows(table))
 
 
@@ -126,6 +138,7 @@ def as_values(table: GroupTable) -> dict[str, Any]:
             {
                 "dataset": line.dataset,
                 "split": line.split,
+                "question": asdict(line.question) if line.question else None,
                 "metric": line.name,
                 "values": [list(group) for group in line.values],
                 "tests": [vars(test) if test else None for test in line.tests],
@@ -177,9 +190,11 @@ def p_cells(line: GroupLine) -> list[str]:
     return [p_text(line.p[0]), p_text(line.tests[0].permutation if line.tests[0] else float("nan"))]
 
 
-def _sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
-    for key in dict.fromkeys((line.dataset, line.split) for line in table.lines):
-        yield " ".join(key), [line for line in table.lines if (line.dataset, line.split) == key]
+def sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
+    """Title and lines of each question, in order; the title says data, split and what was asked."""
+    for key in dict.fromkeys((line.dataset, line.split, line.question) for line in table.lines):
+        members = [line for line in table.lines if (line.dataset, line.split, line.question) == key]
+        yield f"{key[0]} {key[1]}, {told(key[2])}", members
 
 
 def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
@@ -188,7 +203,7 @@ def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
             values = line.values[place]
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             mean = float(np.mean(values)) if values else None
-            facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
+            facts = (line.dataset, line.split, told(line.question), line.name, group.pattern, len(values), mean, spread)
             yield *facts, *_test_cells(line, place), int(place in line.better)
 
 

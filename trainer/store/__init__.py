@@ -1,6 +1,7 @@
 """The store: what runs are, what they found out, and the files they leave. See `Workspace` and `RunLog`."""
 
 from trainer.store.files import write_atomically
+from trainer.store.question import Question
 from trainer.store.rows import (
     ACTIVE,
     ENDED,
@@ -29,6 +30,7 @@ __all__ = [
     "EvaluationRow",
     "Items",
     "LookOnly",
+    "Question",
     "RunLog",
     "RunRow",
     "ScalarRow",

@@ -56,9 +56,10 @@ def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> 
     journal.sync()
     journal.close()
     workspace.catch_up(made)
-    for row in workspace.evaluations(parent.id):
+    for row in workspace.answers(parent.id):
         if row.step <= step:
-            workspace.add_evaluation(made, row.step, row.dataset, row.split, row.metrics)
+            questions = {row.question.task: row.question} if row.question else None
+            workspace.add_evaluation(made, row.step, row.dataset, row.split, row.metrics, questions)
     return entries
 
 

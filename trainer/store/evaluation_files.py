@@ -1,7 +1,7 @@
 """What an evaluation leaves beside its numbers: the answer to every sample, in the run's folder.
 
-`evaluations/<dataset>-<split>@<step>/TASK.npz` holds arrays with a row a sample, `TASK.json` the rest; the second is
-written last, so that a task with a JSON is whole.
+`evaluations/<dataset>-<split>@<step>/TASK-<question>.npz` holds arrays with a row a sample, `TASK-<question>.json` the
+rest; the second is written last, so that a task with a JSON is whole. Older versions wrote `TASK.npz`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import json
 import math
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trainer.store.files import make_folders, write_atomically, write_text
+from trainer.store.question import Question, question_from
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class TaskRecord:
         whole: Samples of the split the `n` were drawn from.
         details: Curves and tables, plain values.
         arrays: One row a sample: `path`, `label`, `predicted`, `right` and others.
+        question: What was asked; None of what older versions stored.
     """
 
     task: str
@@ -38,6 +40,7 @@ class TaskRecord:
     whole: int
     details: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    question: Question | None = None
 
 
 def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> Path:
@@ -46,35 +49,46 @@ def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> 
 
 
 def write_task(folder: Path, record: TaskRecord) -> None:
-    """Makes the task appear in `folder`; one of that name is replaced."""
+    """Makes the task appear in `folder`; one of the same question is replaced."""
     make_folders(folder)
+    name = record.task + (f"-{record.question.digest}" if record.question else "")
 
     def write(draft: Path) -> None:
         with draft.open("wb") as file:
             np.savez_compressed(file, **record.arrays)
 
-    write_atomically(folder / f"{record.task}.npz", write)
+    write_atomically(folder / f"{name}.npz", write)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}
     plain |= {"metrics": _strict(record.metrics), "details": _strict(record.details)}
-    write_text(folder / f"{record.task}.json", json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
+    plain |= {"question": asdict(record.question)} if record.question else {}
+    write_text(folder / f"{name}.json", json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_tasks(folder: Path) -> dict[str, TaskRecord]:
-    """The whole tasks in `folder`, by name; what cannot be read is left out, for it can be evaluated again."""
-    found = {}
-    for file in sorted(folder.glob("*.json")):
+    """The newest record of each task in `folder`, by name."""
+    return {record.task: record for record in read_records(folder)}
+
+
+def read_records(folder: Path) -> list[TaskRecord]:
+    """The whole records in `folder`, the oldest first, those without a question before all.
+
+    What cannot be read is left out, for it can be evaluated again.
+    """
+    found = []
+    for file in folder.glob("*.json"):
         try:
             plain = json.loads(file.read_text(encoding="utf-8"))
             with np.load(file.with_suffix(".npz"), allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
-            record = TaskRecord(
-                str(plain["task"]), metrics, int(plain["n"]), int(plain["whole"]), plain["details"], arrays
-            )
+            question = question_from(plain.get("question"))
+            sizes = int(plain["n"]), int(plain["whole"])
+            record = TaskRecord(str(plain["task"]), metrics, *sizes, plain["details"], arrays, question)
+            when = (question is not None, file.stat().st_mtime_ns, file.name)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
             continue
-        found[record.task] = record
-    return found
+        found.append((when, record))
+    return [record for _, record in sorted(found, key=lambda one: one[0])]
 
 
 def _strict(value: Any) -> Any:

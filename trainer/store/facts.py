@@ -6,7 +6,8 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from trainer.metrics import metric
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch, fetch_columns
 from trainer.store.journal import Entry, number_from_json, number_to_json
+from trainer.store.question import Question, by_question, question_from_key
 from trainer.store.rows import CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
 from trainer.store.run_files import is_sound, write_run_file
 
@@ -114,12 +116,24 @@ class Facts:
             for r, base in self._of(schema.checkpoint, run)
         ]
 
-    def evaluations(self, run: int) -> list[EvaluationRow]:
-        """The run's evaluations, by step."""
+    def answers(self, run: int) -> list[EvaluationRow]:
+        """The run's evaluations, a row a question, by step and then as they were stored."""
+        rows = sorted((r for r, _ in self._of(schema.evaluation, run)), key=lambda r: (r.step, r.created_at, r.id))
         return [
-            EvaluationRow(r.id, r.run, r.step, r.dataset, r.split, metrics_from_json(r.metrics))
-            for r, _ in self._of(schema.evaluation, run)
+            EvaluationRow(
+                r.id, r.run, r.step, r.dataset, r.split, metrics_from_json(r.metrics), question_from_key(r.question)
+            )
+            for r in rows
         ]
+
+    def evaluations(self, run: int) -> list[EvaluationRow]:
+        """The run's evaluations, a row a split, by step; of a number that answers two questions the newest."""
+        found: dict[tuple[int, str, str], EvaluationRow] = {}
+        for row in self.answers(run):
+            key = (row.step, row.dataset, row.split)
+            before = found.get(key)
+            found[key] = row if before is None else replace(before, metrics=before.metrics | row.metrics, question=None)
+        return list(found.values())
 
     def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Stores what the journal already holds; `again`: rows that are there already are left alone."""
@@ -157,12 +171,36 @@ class Facts:
             connection.execute(delete(table).where((table.c.run == run) & (table.c.step == step)))
             write_run_file(connection, self.folder, run)
 
-    def add_evaluation(self, run: int, *, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
-        """Stores the numbers of one split; those of the same step, dataset and split are replaced."""
-        plain = json.dumps({name: number_to_json(float(value)) for name, value in metrics.items()})
+    def add_evaluation(
+        self,
+        run: int,
+        *,
+        step: int,
+        dataset: str,
+        split: str,
+        metrics: Mapping[str, float],
+        questions: Mapping[str, Question] | None = None,
+    ) -> None:
+        """Stores the numbers of one split, a row a question; numbers of the same question, step and split are replaced.
+
+        `questions` are by task. What a row says besides stays, except where the question is not known.
+        """
         with self._database.write() as connection:
-            values = {"step": step, "dataset": dataset, "split": split, "metrics": plain}
-            self._put(connection, schema.evaluation, run, values)
+            for question, found in by_question(metrics, questions or {}).items():
+                values = {"step": step, "dataset": dataset, "split": split}
+                values |= {"question": question.key if question else ""}
+                before = {} if question is None else self._metrics(connection, run, values)
+                plain = {name: number_to_json(float(value)) for name, value in (before | found).items()}
+                self._put(connection, schema.evaluation, run, values | {"metrics": json.dumps(plain)}, tell=False)
+            write_run_file(connection, self.folder, run)
+
+    def _metrics(self, connection: Connection, run: int, key: Mapping[str, Any]) -> dict[str, float]:
+        table = schema.evaluation
+        query = select(table.c.metrics).where(table.c.run == run)
+        for name, value in key.items():
+            query = query.where(table.c[name] == value)
+        content = connection.execute(query).scalar()
+        return metrics_from_json(content) if content else {}
 
     def rewind(self, run: int, step: int) -> list[Path]:
         """Drops everything past `step`; returns the folders of the snapshots that went."""
@@ -184,12 +222,15 @@ class Facts:
         # What cannot be read is passed over; the doctor names it.
         return [(row, base) for row in rows if is_sound(table.name, row._mapping)]
 
-    def _put(self, connection: Connection, table: Table, run: int, values: dict[str, Any]) -> None:
+    def _put(
+        self, connection: Connection, table: Table, run: int, values: dict[str, Any], *, tell: bool = True
+    ) -> None:
         values = values | {"run": run, "created_at": time.time()}
-        keys = [name for name in ("run", "step", "dataset", "split") if name in values]
+        keys = [name for name in ("run", "step", "dataset", "split", "question") if name in values]
         statement = insert(table).values(values)
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
-        write_run_file(connection, self.folder, run)
+        if tell:
+            write_run_file(connection, self.folder, run)
 
     def _inside(self, connection: Connection, run: int, folder: Path) -> str:
         # Relative, so that a workspace can be moved as a whole.

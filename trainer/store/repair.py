@@ -21,6 +21,7 @@ from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
 from trainer.store.journal import number_from_json, number_to_json, read_journal
 from trainer.store.life import Identity, identity, is_held
+from trainer.store.question import question_from_key
 from trainer.store.rows import ACTIVE, RunRow, StoreError
 from trainer.store.run_files import folder_number, write_run_file
 from trainer.store.run_table import RunTable
@@ -76,8 +77,18 @@ def catch_up(facts: Facts, runs: RunTable, run: RunRow) -> None:
     )
 
 
-def _evaluation(facts: Facts, run: RunRow, *, metrics: Mapping[str, Any], **values: Any) -> None:
-    facts.add_evaluation(run.id, metrics={k: number_from_json(v) for k, v in metrics.items()}, **values)
+def _evaluation(
+    facts: Facts,
+    run: RunRow,
+    *,
+    metrics: Mapping[str, Any],
+    questions: Mapping[str, str] | None = None,
+    **values: Any,
+) -> None:
+    found = {task: question_from_key(key) for task, key in (questions or {}).items()}
+    asked = {task: one for task, one in found.items() if one is not None}
+    plain = {name: number_from_json(value) for name, value in metrics.items()}
+    facts.add_evaluation(run.id, metrics=plain, questions=asked, **values)
 
 
 def _snapshot(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:

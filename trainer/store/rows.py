@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from trainer.problem import Problem
+from trainer.store.question import Question
 
 ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
 """Statuses in which a process works on the run, or is about to."""
@@ -151,7 +152,11 @@ class CheckpointRow:
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """The numbers of one split of one dataset at one step."""
+    """The numbers of one split of one dataset at one step.
+
+    Attributes:
+        question: What all of them answer; None where it is not known, or where they answer several.
+    """
 
     id: int
     run: int
@@ -159,3 +164,4 @@ class EvaluationRow:
     dataset: str
     split: str
     metrics: dict[str, float]
+    question: Question | None = None

@@ -17,6 +17,7 @@ from trainer.store.disk import DiskTrouble
 from trainer.store.files import make_folders, sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.life import AliveLock, identity
+from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
 from trainer.store.workspace import Workspace
 
@@ -274,11 +275,20 @@ class RunLog:
         self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
         self._keep_waiting("snapshot", row)
 
-    def evaluation(self, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
-        """Stores the numbers of a whole split."""
+    def evaluation(
+        self,
+        step: int,
+        dataset: str,
+        split: str,
+        metrics: dict[str, float],
+        questions: Mapping[str, Question] | None = None,
+    ) -> None:
+        """Stores the numbers of a whole split; `questions` are by task."""
         plain = {name: number_to_json(float(value)) for name, value in metrics.items()}
-        self._write(lambda: self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics))
-        self._keep_waiting("evaluation", {"step": step, "dataset": dataset, "split": split, "metrics": plain})
+        self._write(lambda: self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics, questions))
+        row = {"step": step, "dataset": dataset, "split": split, "metrics": plain}
+        asked = {task: one.key for task, one in (questions or {}).items()}
+        self._keep_waiting("evaluation", row | {"questions": asked})
 
     def rewind(self, step: int) -> None:
         """Forgets everything past `step`, so that training on from there leaves nothing twice."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0002"
+SCHEMA_VERSION: Final = "0003"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -148,7 +148,9 @@ evaluation = Table(
     Column("split", Text, nullable=False),
     Column("metrics", Text, nullable=False),
     Column("created_at", Float, nullable=False),
-    UniqueConstraint("run", "step", "dataset", "split"),
+    # What was asked, as `trainer.store.question` writes it; empty in rows of older versions.
+    _text("question"),
+    UniqueConstraint("run", "step", "dataset", "split", "question"),
 )
 
 prediction = Table(

@@ -16,6 +16,7 @@ from trainer import config
 from trainer.store import ownership
 from trainer.store.files import make_folders, never_make
 from trainer.store.life import is_held
+from trainer.store.question import Question
 from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
 
 if TYPE_CHECKING:
@@ -341,8 +342,12 @@ class Workspace:
         """The run's checkpoints, by step."""
         return self._facts.checkpoints(run)
 
+    def answers(self, run: int) -> list[EvaluationRow]:
+        """The run's evaluations, a row a question, by step: what may be compared with another run's."""
+        return self._facts.answers(run)
+
     def evaluations(self, run: int) -> list[EvaluationRow]:
-        """The run's evaluations, by step."""
+        """The run's evaluations, a row a split, by step; of a number that answers two questions the newest."""
         return self._facts.evaluations(run)
 
     def add_entries(self, run: int, entries: Iterable[Entry], *, again: bool = False) -> None:
@@ -363,10 +368,27 @@ class Workspace:
         self.check_mine()
         self._facts.drop_checkpoint(run, step)
 
-    def add_evaluation(self, run: int, step: int, dataset: str, split: str, metrics: dict[str, float]) -> None:
-        """Stores the numbers of a whole split at one step; those that were there are replaced."""
+    def add_evaluation(
+        self,
+        run: int,
+        step: int,
+        dataset: str,
+        split: str,
+        metrics: Mapping[str, float],
+        questions: Mapping[str, Question] | None = None,
+    ) -> None:
+        """Stores the numbers of a whole split at one step; those of the same question are replaced.
+
+        Args:
+            run: Whose.
+            step: Of the model that was measured.
+            dataset: Name of the data.
+            split: Name of the split.
+            metrics: Name -> value.
+            questions: Task -> what was asked; numbers of other tasks are stored without a question.
+        """
         self._check_kept()
-        self._facts.add_evaluation(run, step=step, dataset=dataset, split=split, metrics=metrics)
+        self._facts.add_evaluation(run, step=step, dataset=dataset, split=split, metrics=metrics, questions=questions)
 
     def rewind(self, run: int, step: int) -> list[Path]:
         """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""

@@ -14,7 +14,7 @@ from trainer.charts.evaluation import EvaluationChart
 from trainer.charts.groups import GroupTable
 from trainer.charts.reference import Reference
 from trainer.figures import evaluation_table
-from trainer.figures.groups import cell, p_cells, p_heads
+from trainer.figures.groups import cell, p_cells, p_heads, sections
 
 WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""
@@ -117,9 +117,9 @@ def show_groups(table: NumberTable, groups: GroupTable) -> None:
     heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups)]
     rows: list[list[str]] = []
     strong: list[tuple[int, int]] = []
-    for key in dict.fromkeys((line.dataset, line.split) for line in groups.lines):
-        rows.append([" ".join(key)])
-        for line in (one for one in groups.lines if (one.dataset, one.split) == key):
+    for title, members in sections(groups):
+        rows.append([title])
+        for line in members:
             cells = [cell(line, place) for place in range(len(groups.groups))]
             strong += [(len(rows), 1 + place) for place in line.better]
             rows.append([line.metric.label, *cells, *p_cells(line)])

@@ -14,6 +14,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.answer import OpenModels
 from trainer.answer.evaluating import Wanted, evaluate_runs
+from trainer.charts.comparison import comparison
 from trainer.charts.evaluation import evaluation
 from trainer.data import DataError, load
 from trainer.figures.evaluation_table import about
@@ -150,3 +151,18 @@ def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
     learned, _ = parts(bare)
     told = about(evaluation(bare, [1], dataset="birds", split="train"))
     assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
+
+
+def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspace, capsys):
+    """One question, one row, one value, whichever way it is asked."""
+    answers = bare.answers(1)
+    logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
+    for wanted in (Wanted(tasks=("zero_shot",)), Wanted(tasks=("zero_shot",), snapshot=True)):
+        (done,), _ = evaluate_runs(OpenModels(bare), [1], wanted, quiet)
+        assert done.record.question == logged["zero_shot"].question
+        assert done.record.question.classes == len(CLASSES)
+    rows = [row for row in comparison(bare, [1]).rows if row.name == "zero_shot_acc1"]
+    assert [row.values[0] for row in rows] == [pytest.approx(logged["zero_shot"].metrics["zero_shot_acc1"], abs=1e-6)]
+    argv = ["evaluate", "1", "--task", "zero_shot", "--suite", "cifar10", "--workspace", str(bare.folder)]
+    assert main(argv) == 2
+    assert "No class of birds is in the prompt suite cifar10" in capsys.readouterr().err

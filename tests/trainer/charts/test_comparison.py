@@ -11,7 +11,7 @@ from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
 from trainer.metrics import metric
-from trainer.store import RunLog, Workspace
+from trainer.store import Question, RunLog, Workspace
 
 
 def test_newest_evaluations_side_by_side(charted):
@@ -34,13 +34,14 @@ def test_ties_missing_values_and_nothing(tmp_path):
         number = workspace.create_run(dataclasses.replace(config.Run(), name=name))
         with RunLog.claim(workspace, number) as log:
             if name != "c":
-                log.evaluation(5, "folder", "heldout", {"val/image_to_text_R@1": 0.5, "val/auc": float("nan")})
+                found = {"val/image_to_text_R@1": 0.5, "val/auc": float("nan")}
+                log.evaluation(5, "folder", "heldout", found, {"retrieval": Question("retrieval", 40)})
             log.status("stopped")
     table = comparison(workspace, ["a", "b", "c"])
     recall = table.rows[0]
     assert recall.values == (0.5, 0.5, None)
     assert recall.best == (0, 1)
-    assert recall.n == (None, None, None)
+    assert recall.n == (40, 40, 40)
     assert table.rows[1].best == ()
     assert (table.rows[1].name, table.rows[1].metric.label) == ("auc", metric("val/auc").label), "an older row"
     assert "older" in table.rows[1].metric.label

@@ -15,11 +15,13 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.efficiency import efficiency, measured_data
 from trainer.figures import efficiency as figure
-from trainer.store import Workspace
+from trainer.store import Question, Workspace
 
 STEPS = (0, 10, 20, 30)
 CLIP = np.array([[0.1, 0.40, 0.60, 0.70], [0.1, 0.44, 0.64, 0.74], [0.1, 0.42, 0.62, 0.72]])
 BAG = np.array([[0.1, 0.15, 0.30, 0.41], [0.1, 0.17, 0.30, 0.43], [0.1, 0.16, 0.30, 0.42]])
+
+ASKED = {"zero_shot": Question("zero_shot", 500, 10)}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
             run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimiser=choice)
             number = workspace.create_run(run)
             for step, value in zip(STEPS, curve, strict=True):
-                workspace.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value, "n": 500})
+                workspace.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
     lone = workspace.create_run(config.Run(name="other"))
     workspace.add_evaluation(lone, 5, "elsewhere", "test", {"zero_shot_acc1": 0.5})
     return workspace

@@ -17,10 +17,12 @@ from trainer.charts import ChartError
 from trainer.charts.groups import group_table
 from trainer.charts.reference import references
 from trainer.figures import groups as figure
-from trainer.store import Workspace
+from trainer.store import Question, Workspace
 
 A = {"zero_shot_acc1": [0.50, 0.52, 0.51, 0.49], "knn_acc1": [0.3, 0.5, 0.4, 0.2]}
 B = {"zero_shot_acc1": [0.60, 0.61, 0.59, 0.62], "knn_acc1": [0.35, 0.45, 0.3, 0.4]}
+
+ASKED = {"zero_shot": Question("zero_shot", 200, 10), "knn": Question("knn", 200)}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,8 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     for name, values in (("clip", A), ("cloob", B)):
         for seed in range(4):
             run = workspace.create_run(config.Run(name=f"{name}-{seed}", seed=seed))
-            workspace.add_evaluation(run, 10, "toys", "test", {key: column[seed] for key, column in values.items()})
+            found = {key: column[seed] for key, column in values.items()}
+            workspace.add_evaluation(run, 10, "toys", "test", found, ASKED)
     return workspace
 
 

@@ -15,12 +15,13 @@ from trainer.charts.efficiency import efficiency, measured_data
 from trainer.charts.evaluation import evaluated_data, evaluation
 from trainer.charts.groups import group_table
 from trainer.charts.same_splits import same_splits
-from trainer.store import Items, Workspace, snapshot_name, write_snapshot
+from trainer.store import Items, Question, Workspace, snapshot_name, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 N = 6
 VAL, STYLE = ("emoji-pairs", "val"), ("emoji-pairs", "test_style")
 OWN = ("train", "heldout")
+ASKED = {task: Question(task, N, gallery=N) for task in ("retrieval", "similarity")}
 PATHS = {VAL: "/data/val/0.tar::{}", STYLE: "/data/test_style/0.tar::{}"}
 
 
@@ -29,7 +30,7 @@ def trained(workspace: Workspace, name: str, values: list[float], *, paths: str 
     run = workspace.create_run(config.Run(name=name))
     folder = workspace.run(run).folder
     for step, value in enumerate(values):
-        workspace.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc_hard10": 0.9})
+        workspace.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc_hard10": 0.9}, ASKED)
     where = folder / "snapshots" / snapshot_name(dataset=OWN[0], split=OWN[1], step=0)
     rows = np.eye(N, dtype=np.float32)
     captions = [f"caption {row}" for row in range(N)]
@@ -46,9 +47,10 @@ def evaluated(
     """What `trainer evaluate --task retrieval` stores; older versions left no hash of the content."""
     paths = np.array([PATHS[key].format(row) for row in range(N)])
     found = {"image_to_text_R@1": value}
-    record = TaskRecord("retrieval", found, N, N, {"captions": captions, **details}, {"path": paths})
+    details = {"captions": captions, **details}
+    record = TaskRecord("retrieval", found, N, N, details, {"path": paths}, ASKED["retrieval"])
     write_task(evaluation_folder(workspace.run(run).folder, *key, step), record)
-    workspace.add_evaluation(run, step, *key, found | {"n": N})
+    workspace.add_evaluation(run, step, *key, found, ASKED)
 
 
 @pytest.fixture

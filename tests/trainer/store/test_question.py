@@ -1,0 +1,110 @@
+"""What a stored number answers: its key, what is merged and what is kept apart, and rows of older versions."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trainer import config
+from trainer.charts.comparison import comparison
+from trainer.charts.groups import group_table
+from trainer.figures import comparison as figure
+from trainer.figures import groups as group_figure
+from trainer.store import Question, Workspace
+from trainer.store.question import UNKNOWN, question_from_key, task_of
+from trainer.store.upgrade import MIGRATIONS, prepare
+
+MANY = Question("zero_shot", 960, 102, 2, names="a")
+FEW = Question("zero_shot", 960, 101, 2, names="b")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path / "space")
+    for name in ("one", "two"):
+        made.create_run(config.Run(name=name))
+    return made
+
+
+def test_a_question_is_its_key_and_what_is_none_is_refused():
+    assert question_from_key(MANY.key) == MANY
+    assert len({one.digest for one in (MANY, FEW, replace(MANY, protocol="p"), replace(MANY, n=9))}) == 4
+    for broken in ("", "no", "[]", "{}", '{"task": "x"}', '{"task": "x", "n": "9"}', '{"task": "x", "n": true}'):
+        assert question_from_key(broken) is None
+    assert MANY.words() == "n = 960, 102 classes × 2 templates"
+
+
+def test_every_metric_of_a_task_belongs_to_it():
+    named = {"zero_shot_acc5": "zero_shot", "val/text_to_image_R@5": "retrieval", "auc_hard10": "similarity"}
+    named |= {"fine_tune_linear_1pct_acc1": "fine_tune", "knn_words": "knn", "shift_drop": "robustness", "acc1": ""}
+    assert {name: task_of(name) for name in named} == named
+
+
+def test_numbers_of_two_questions_stand_beside_each_other(workspace: Workspace):
+    workspace.add_evaluation(
+        1, 8, "cal", "heldout", {"zero_shot_acc1": 0.3, "zero_shot_acc5": 0.5}, {"zero_shot": MANY}
+    )
+    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
+    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.4}, {"zero_shot": MANY})
+    found = {row.question: row.metrics for row in workspace.answers(1)}
+    assert found == {MANY: {"zero_shot_acc1": 0.4, "zero_shot_acc5": 0.5}, FEW: {"zero_shot_acc1": 0.9}}
+    assert len(workspace.evaluations(1)) == 1
+
+
+def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: Workspace):
+    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": MANY})
+    workspace.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
+    table = comparison(workspace, [1, 2])
+    assert {row.question: (row.values, row.best) for row in table.rows} == {
+        MANY: ((0.3, None), ()),
+        FEW: ((None, 0.9), ()),
+    }
+    told = figure.as_text(table)
+    assert "*" not in told.replace("* best", "")
+    assert "cal heldout, n = 960, 102 classes × 2 templates" in told
+    assert "cal heldout, n = 960, 101 classes × 2 templates" in told
+    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
+    assert [row.best for row in comparison(workspace, [1, 2]).rows] == [(), (1,)]
+
+
+def test_groups_test_nothing_across_questions(tmp_path: Path):
+    made = Workspace(tmp_path / "space")
+    for name, question, base in (("a", MANY, 0.2), ("b", FEW, 0.8)):
+        for seed in range(3):
+            run = made.create_run(config.Run(name=f"{name}-{seed}", seed=seed))
+            made.add_evaluation(
+                run, 8, "cal", "heldout", {"zero_shot_acc1": base + seed / 100}, {"zero_shot": question}
+            )
+    table = group_table(made, ["a-*", "b-*"])
+    assert [line.tests for line in table.lines] == [(None,), (None,)]
+    assert not any(line.better for line in table.lines)
+    assert "102 classes" in group_figure.as_text(table)
+
+
+def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path):
+    path = tmp_path / "space" / "explorer.db"
+    older = tmp_path / "older"
+    shutil.copytree(MIGRATIONS, older, ignore=shutil.ignore_patterns("__pycache__", "v000[3-9]*"))
+    prepare(path, migrations=older, newest="0002")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for run, value in ((1, 0.3), (2, 0.9)):
+            row = f"{run}, 'r{run}', '000{run}-r', 'name = \"r{run}\"', 'finished', 1.0"
+            connection.execute(f"INSERT INTO run (id, name, folder, config, status, created_at) VALUES ({row})")
+            row = f"{run}, 8, 'cal', 'heldout', '{{\"zero_shot_acc1\": {value}, \"n\": 960}}', 1.0"
+            connection.execute(
+                f"INSERT INTO evaluation (run, step, dataset, split, metrics, created_at) VALUES ({row})"
+            )
+    workspace = Workspace(path.parent)
+    assert [row.question for row in workspace.answers(1)] == [None]
+    table = comparison(workspace, [1, 2])
+    (row,) = table.rows
+    assert (row.values, row.n, row.best) == ((0.3, 0.9), (960, 960), ())
+    assert UNKNOWN in figure.as_markdown(table)
+    workspace.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
+    rows = comparison(workspace, [1, 2]).rows
+    assert [(one.question, one.values) for one in rows] == [(MANY, (None, 0.5)), (None, (0.3, 0.9))]

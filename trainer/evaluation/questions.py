@@ -1,0 +1,100 @@
+"""What each task asks of a model: the key under which its numbers are stored, equal where they may be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from trainer.analysis.neighbours import NEIGHBOURS
+from trainer.catalog import PromptSuite
+from trainer.data import Pairs
+from trainer.evaluation.heldout import HeldOut
+from trainer.evaluation.neighbours import Reference
+from trainer.store.question import Question, hash_of
+
+RETRIEVAL: Final = "equal captions are one answer"
+
+
+def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question:
+    """The classes and the sentences; by words, the names of the classes alone."""
+    templates = () if by_words else suite.templates
+    protocol = "by the words of their names" if by_words else ""
+    names, sentences = hash_of(suite.classes), hash_of(templates)
+    return Question(
+        "zero_shot", n, len(suite.classes), len(templates), protocol=protocol, names=names, sentences=sentences
+    )
+
+
+def retrieval(captions: Sequence[str]) -> Question:
+    """Among how many different captions."""
+    return Question("retrieval", len(captions), gallery=len(set(captions)), protocol=RETRIEVAL)
+
+
+def learned(
+    task: str, n: int, suite: PromptSuite, *, rows: int, source: str, of: str = "embeddings", more: str = ""
+) -> Question:
+    """A probe or the neighbours: what they learned from, and how.
+
+    Args:
+        task: Which.
+        n: Samples tried.
+        suite: Its classes are those to choose from.
+        rows: Pairs learned from.
+        source: What these pairs are: `training pairs`.
+        of: What is read: `embeddings` or `features`.
+        more: What decides the number besides.
+    """
+    read = "" if of == "embeddings" else f", on {of}"
+    protocol = f"learned from {rows:,} {source}{read}{f', {more}' if more else ''}"
+    return Question(task, n, len(suite.classes), protocol=protocol, names=hash_of(suite.classes))
+
+
+def how(task: str, details: Mapping[str, Any]) -> str:
+    """What decides a probe's numbers besides, as its record has it."""
+    if task == "knn":
+        return f"{details['neighbours']} nearest"
+    if task == "few_shot":
+        return f"means of {details['draws']} draws"
+    if task == "fine_tune":
+        return ", ".join(f"{100 * one['share']:g} %: {one['labels']:,} labels" for one in details["shares"])
+    return ""
+
+
+def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) -> Question:
+    """By what measure, and beside which second data."""
+    shift = details.get("shift")
+    beside = f"; shifted to {shift['dataset']} {shift['split']}, n = {shift['n']:,}" if shift else ""
+    protocol = f"{details['measure']} under corruption{beside}"
+    if suite is None or details["measure"] == "image_to_text_R@1":
+        return Question("robustness", n, protocol=protocol)
+    counts = {"classes": len(suite.classes), "templates": len(suite.templates)}
+    hashes = {"names": hash_of(suite.classes), "sentences": hash_of(suite.templates)}
+    return Question("robustness", n, protocol=protocol, **counts, **hashes)
+
+
+def of_training(heldout: HeldOut, *, batch_size: int, by_words: bool) -> dict[str, Question]:
+    """Task -> what training asks of a held-out split whenever it is measured.
+
+    Args:
+        heldout: The split.
+        batch_size: Of the loss.
+        by_words: Whether the run answers by the words of the classes' names.
+    """
+    pairs, suite = heldout.pairs, heldout.suite
+    n, texts = len(pairs), len(set(pairs.captions))
+    found = {
+        "retrieval": retrieval(pairs.captions),
+        "similarity": Question("similarity", n, gallery=texts, protocol="10 hardest unmatched texts of each image"),
+        "loss": Question("loss", n, protocol=f"in batches of {min(batch_size, n):,}"),
+    }
+    if suite is not None and (known := int((heldout.labels >= 0).sum())):
+        found["zero_shot"] = zero_shot(known, suite, by_words=by_words)
+    return found
+
+
+def of_reference(reference: Reference, pairs: Pairs, *, images: bool) -> Question:
+    """The neighbours among the training pairs that are kept for it; with a class, an attribute or words to share."""
+    drawn = "" if reference.stored == reference.whole else f" of {reference.whole:,}, drawn"
+    what = "" if images else ", by their captions"
+    protocol = f"{NEIGHBOURS} nearest among {reference.stored:,}{drawn} training pairs{what}"
+    return Question("knn", len(pairs), protocol=protocol)
