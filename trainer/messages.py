@@ -161,7 +161,7 @@ class Evaluate:
     """Measure runs at tasks on a data set, and store what was found as evaluations of the runs.
 
     `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
-    `trainer.evaluation.benchmark.TASKS` (empty: every possible one); `most` bounds the pairs that are tried (0: all);
+    `trainer.evaluation.benchmark.TASKS` (empty: the cheap ones); `most` bounds the pairs that are tried (0: all);
     with `features` probes and neighbours read features before the projection. `steps` are those of the checkpoints,
     one a run, None for the newest; left out, `step` of all.
     Answer: `{"done": [{"run", "step", "dataset", "split", "task"}], "left_out": {"run: task": why}}`.

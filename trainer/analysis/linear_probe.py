@@ -15,6 +15,10 @@ DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Weights of the squared norm that are tried, in `softmax_loss`; scikit-learn's C is 1 / (n * decay)."""
 VALIDATION: Final = 0.2
 SHOTS: Final = (1, 2, 4, 8, 16)
+_MOST: Final = 1_000
+"""Iterations at most; the minimum is reached in fewer."""
+_WORSE: Final = 2
+"""So many weaker decays in a row that read less end the search."""
 FEW_SHOT_VALIDATION: Final = 4
 """Labels a class, at most, that choose the decay of a few-shot probe, beside those it is fitted on."""
 
@@ -62,14 +66,24 @@ class LinearProbe:
 
 
 def fit_reading(
-    rows: Float[np.ndarray, "n d"], targets: Int[np.ndarray, " n"], classes: int, *, decay: float
+    rows: Float[np.ndarray, "n d"],
+    targets: Int[np.ndarray, " n"],
+    classes: int,
+    *,
+    decay: float,
+    start: Float[np.ndarray, "d1 c"] | None = None,
 ) -> Reading:
-    """Logistic regression by L-BFGS on directions scaled alike (mean 0, deviation 1 over `rows`)."""
+    """Logistic regression by L-BFGS on directions scaled alike (mean 0, deviation 1 over `rows`).
+
+    With `start`, the weights of another decay, it takes fewer steps to the same minimum.
+    """
     rows = exact(rows)
     mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
     # A direction without variance says nothing; dividing by its rounding errors would make it shout.
     scale = np.where(spread > 1e-7, spread, np.inf)
-    return Reading(mean, scale, fit_softmax((rows - mean) / scale, targets, classes, decay=decay))
+    return Reading(
+        mean, scale, fit_softmax((rows - mean) / scale, targets, classes, decay=decay, most=_MOST, start=start)
+    )
 
 
 def chosen_decay(
@@ -79,12 +93,22 @@ def chosen_decay(
     *,
     decays: tuple[float, ...] = DECAYS,
 ) -> float:
-    """The decay whose probe reads most validation rows rightly; of equal ones the strongest."""
+    """The decay whose probe reads most validation rows rightly; of equal ones the strongest.
+
+    From the strongest on, each fit beginning where the last one ended, until two in a row are worse than the best.
+    """
     rows, targets = validated
     if not len(rows):
         return decays[len(decays) // 2]
-    right = [np.mean(fit_reading(*fitted, classes, decay=decay).predict(rows) == targets) for decay in decays]
-    return max(zip(right, decays))[1]
+    best, chosen, worse = -1.0, decays[-1], 0
+    start: Float[np.ndarray, "d1 c"] | None = None
+    for decay in sorted(decays, reverse=True):
+        reading = fit_reading(*fitted, classes, decay=decay, start=start)
+        start, right = reading.weights, float(np.mean(reading.predict(rows) == targets))
+        best, chosen, worse = (right, decay, 0) if right > best else (best, chosen, worse + (right < best))
+        if worse == _WORSE:
+            break
+    return chosen
 
 
 def linear_probe(

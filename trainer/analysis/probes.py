@@ -72,9 +72,20 @@ def fit_softmax(
     *,
     decay: float = 1e-3,
     most: int = 200,
+    start: Float[np.ndarray, "d1 c"] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Float[np.ndarray, "d1 c"]:
-    """Weights of the multinomial logistic regression, the bias last: the one minimum of `softmax_loss`, by L-BFGS."""
+    """Weights of the multinomial logistic regression, the bias last: the one minimum of `softmax_loss`, by L-BFGS.
+
+    Args:
+        rows: Features.
+        targets: Their classes, 0 to `values` - 1.
+        values: How many classes there are.
+        decay: Weight of the squared weights.
+        most: Iterations at most.
+        start: Weights to begin with, those of another decay; None: zeros. The minimum is the same.
+        progress: Told the share of the iterations.
+    """
     from scipy.optimize import minimize
 
     shape = (rows.shape[1] + 1, values)
@@ -89,7 +100,8 @@ def fit_softmax(
         return loss, gradient.ravel()
 
     options = {"maxiter": most, "ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(measured, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options)
+    first = np.zeros(shape) if start is None else start
+    found = minimize(measured, first.ravel(), jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(shape)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.answer.open_models import AnswerError, KeptModel, OpenModels
+from trainer.problem import Problem
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_TRAIN: Final = 5_000
 """Labelled pairs that probes and neighbours learn from, where nothing else is said."""
+CHEAP: Final = ("zero_shot", "retrieval", "knn")
+"""Tasks that are measured where none is named; the others take minutes and are chosen."""
+_LOOKING: Final = 0.1
+"""Share of the progress that goes by while it is looked at what is possible."""
 PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 
@@ -33,7 +38,7 @@ class Wanted:
         data: Folder, table, tar or name of a data set; empty: what each run was trained on.
         snapshot: Measure the embeddings of each run's snapshot instead of embedding anew.
         split: Which split to try; None: the held-out one. One that the run was trained on has to be named.
-        tasks: Names of tasks; empty: every one that the run and the data allow.
+        tasks: Names of tasks; empty: the cheap ones.
         suite: Prompt suite; None: that of the data.
         most: Pairs tried at most; None: all. A sample is stored as a split of its own, `val-200-of-536`.
         most_train: Pairs learned from at most.
@@ -84,47 +89,95 @@ class Evaluated:
 
 
 def evaluate_runs(
-    models: OpenModels, runs: Sequence[int | str], wanted: Wanted, progress: Progress
+    models: OpenModels,
+    runs: Sequence[int | str],
+    wanted: Wanted,
+    progress: Progress,
+    *,
+    measured: Callable[[Evaluated], None] | None = None,
 ) -> tuple[list[Evaluated], dict[str, str]]:
-    """Measures every run on the same pairs, and stores each task as soon as it is done.
+    """Looks first at what can be measured of which run, then measures it, and stores each task as soon as it is done.
+
+    Args:
+        models: The runs' models.
+        runs: Numbers or names; all are tried on the same pairs.
+        wanted: What is to be measured.
+        progress: Told the share done.
+        measured: Told each task as soon as it is stored.
 
     Returns:
-        What was measured, and for `"run: task"` why it was not.
+        What was measured, and for `"run: task"` (or the run, of which nothing can be) why it was not.
 
     Raises:
-        Problem: A run cannot be opened, the data cannot be read, or a task that was named cannot be measured.
+        Problem: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
+    rows = [models.workspace.run(run) for run in runs]
+    wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
+    loaded: dict[tuple, TaskData] = {}
     found: list[Evaluated] = []
     left_out: dict[str, str] = {}
-    loaded: dict[tuple, TaskData] = {}
-    wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
-    for number, run in enumerate(runs):
-        row = models.workspace.run(run)
 
-        def tell(share: float, note: str, row: RunRow = row, number: int = number) -> None:
-            progress((number + share) / len(runs), f"{row.name}: {note}")
+    def part(low: float, high: float, row: RunRow) -> Progress:
+        return lambda share, note: progress(low + (high - low) * share, f"{row.name}: {note}")
 
-        tell(0.0, "opening the model")
-        kept = models.get(row.id, wanted.step)
-        make, stage = _of_snapshot if wanted.snapshot else _of_images, _Stage(tell)
-        evaluations = make(models.workspace, row, kept, wanted, loaded, stage)
-        for low, high, task, evaluation in _planned(evaluations, wanted):
-            if reason := evaluation.possible()[task]:
-                if wanted.tasks:
-                    words = task.replace("_", " ").capitalize()
-                    raise AnswerError("bad_question", f"{words} of {row.name}: {reason}", "Choose another task.")
-                left_out[f"{row.name}: {task}"] = reason
-                continue
-            stage.begin(low, high, task.replace("_", " "))
-            step, data, record = kept.opened.step, evaluation.data, evaluation.run(task)
-            if content := data.tried.fingerprint:
-                record = replace(record, details=record.details | {"fingerprint": content})
-            if data.trained_on:
-                record = replace(record, details=record.details | {"trained_on": data.trained_on})
-            store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
-            found.append(Evaluated(row.id, row.name, step, data.dataset, data.split, record))
+    possible: list[tuple[RunRow, list[str]]] = []
+    for place, row in enumerate(rows):
+        tell = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
+        try:
+            tasks, reasons = _possible(models, row, wanted, loaded, tell)
+        except Problem as problem:
+            if len(rows) == 1:
+                raise
+            left_out[row.name] = str(problem)
+            continue
+        left_out |= reasons
+        possible.append((row, tasks))
+    for place, (row, tasks) in enumerate(possible):
+        edges = [_LOOKING + (1 - _LOOKING) * (place + more) / len(possible) for more in (0, 1)]
+        for one in _measured(models, row, replace(wanted, tasks=tuple(tasks)), loaded, part(*edges, row)):
+            found.append(one)
+            if measured is not None:
+                measured(one)
     progress(1.0, "done")
     return found, left_out
+
+
+def _possible(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+) -> tuple[list[str], dict[str, str]]:
+    """The tasks that can be measured of a run, and why others cannot."""
+    evaluations = _evaluations(models, row, wanted, loaded, _Stage(progress))
+    reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (wanted.tasks or CHEAP)}
+    left_out = {f"{row.name}: {task}": reason for task, reason in reasons.items() if reason}
+    return [task for task, reason in reasons.items() if not reason], left_out
+
+
+def _measured(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+) -> Iterator[Evaluated]:
+    """Every task that is wanted of a run, each stored before the next begins."""
+    if not wanted.tasks:
+        return
+    stage = _Stage(progress)
+    evaluations = _evaluations(models, row, wanted, loaded, stage)
+    step = models.get(row.id, wanted.step).opened.step
+    for low, high, task, evaluation in _planned(evaluations, wanted):
+        stage.begin(low, high, task.replace("_", " "))
+        data, record = evaluation.data, evaluation.run(task)
+        if content := data.tried.fingerprint:
+            record = replace(record, details=record.details | {"fingerprint": content})
+        if data.trained_on:
+            record = replace(record, details=record.details | {"trained_on": data.trained_on})
+        store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
+        yield Evaluated(row.id, row.name, step, data.dataset, data.split, record)
+
+
+def _evaluations(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], stage: _Stage
+) -> dict[str, Evaluation]:
+    stage.begin(0.0, 0.1, "opening the model")
+    make = _of_snapshot if wanted.snapshot else _of_images
+    return make(models.workspace, row, models.get(row.id, wanted.step), wanted, loaded, stage)
 
 
 def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: str, record: TaskRecord) -> None:
@@ -144,7 +197,7 @@ def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) 
 
 def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, float, str, Evaluation]]:
     """Share of the progress at which each task begins and ends, its name, and what measures it."""
-    names = [name for name in evaluations if name in wanted.tasks] if wanted.tasks else list(evaluations)
+    names = [name for name in evaluations if name in wanted.tasks]
     edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
     return [(edges[place], edges[place + 1], name, evaluations[name]) for place, name in enumerate(names)]
 
@@ -162,7 +215,7 @@ def _of_images(
 
     # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
-    learn = not wanted.tasks or bool(learned & set(wanted.tasks))
+    learn = bool(learned & set(wanted.tasks or CHEAP))
 
     own = workspace.config_of(row.id)
     of_run = not wanted.data or names_data_of(wanted.data, own.data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 """As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
 
+SILENT_S: Final = 5.0
+"""Seconds without a word on a stderr that is no terminal."""
+PARTLY_MEASURED: Final = 3
+"""Exit status where a task that was named could not be measured of every run."""
+NOTHING_MEASURED: Final = 2
+
 GROUP = "Look"
 HELP = "measure zero-shot, retrieval, probes and robustness on held-out pairs or any data set"
 
@@ -35,7 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption beside each")
     tasks = parser.add_argument_group("tasks of the field")
     tasks.add_argument(
-        "--task", nargs="+", action="extend", default=[], choices=(*TASKS, "all"), metavar="TASK", help=", ".join(TASKS)
+        "--task",
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=(*TASKS, "all"),
+        metavar="TASK",
+        help=f"{', '.join(TASKS)} or all (zero_shot, retrieval, knn)",
     )
     tasks.add_argument(
         "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
@@ -48,12 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument(
         "--features", action="store_true", help="probes and neighbours read features before the projection"
     )
+    tasks.add_argument(
+        "--json-lines", action="store_true", help="print each task as a line of JSON once it is measured"
+    )
     tasks.add_argument("--shift", default="", metavar="PATH", help="a second data set; its fall is part of robustness")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the numbers of every held-out split, or of every task."""
-    if args.task or args.data or args.snapshot:
+    if args.task or args.data or args.snapshot or args.json_lines:
         return _run_tasks(args)
     from trainer.answer import OpenModels
 
@@ -79,7 +95,7 @@ def _run_tasks(args: argparse.Namespace) -> int:
         data=args.data,
         snapshot=args.snapshot,
         split=args.split,
-        tasks=() if "all" in args.task else tuple(dict.fromkeys(args.task)),
+        tasks=TASKS if "all" in args.task else tuple(dict.fromkeys(args.task)),
         suite=args.suite,
         most=args.most,
         most_train=args.most_train,
@@ -87,12 +103,25 @@ def _run_tasks(args: argparse.Namespace) -> int:
         step=args.step,
         features=args.features,
     )
-    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, _tell)
-    if args.json:
+
+    def print_one(one: Evaluated) -> None:
+        if args.json_lines:
+            for entry in clip_benchmark(one):
+                print(json_text(entry), flush=True)
+        elif not args.json:
+            print(_task_text(one), flush=True)
+
+    tell = Telling()
+    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, tell, measured=print_one)
+    if args.json and not args.json_lines:
         print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
-    else:
-        print("\n".join([*map(_task_text, done), *(f"{what}: not measured. {why}" for what, why in left_out.items())]))
-    return 0
+    for what, why in left_out.items():
+        print(
+            f"{what.replace('_', ' ')}: not measured. {why}", file=sys.stderr if args.json or args.json_lines else None
+        )
+    # Of "all" it is asked only what is possible; what was named and left out is a failure in part.
+    asked = bool(left_out) and "all" not in args.task and bool(args.task)
+    return NOTHING_MEASURED if not done else PARTLY_MEASURED if asked else 0
 
 
 def _task_text(done: Evaluated) -> str:
@@ -214,6 +243,21 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
             known = metric(f"val/{name}")
             lines.append(f"  {known.label:<28}{known.text(value):>12}")
     return "\n".join(lines)
+
+
+class Telling:
+    """Progress on stderr: one line that changes on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, share: float, note: str) -> None:
+        """Tells it where it is time to."""
+        if sys.stderr.isatty():
+            _tell(share, note)
+        elif time.monotonic() - self._told >= SILENT_S:
+            self._told = time.monotonic()
+            print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
 
 
 def _tell(share: float, note: str) -> None:

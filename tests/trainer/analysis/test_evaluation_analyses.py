@@ -158,3 +158,25 @@ def test_more_labels_read_better_and_a_class_without_enough_has_no_probe():
     ]
     assert few[0] < few[1] <= accuracy + 0.03
     assert linear_probe.few_shot(rows[:6], targets[:6], tried, 3, shots=16) is None
+
+
+def test_a_fit_that_begins_elsewhere_ends_at_the_same_minimum():
+    rows, targets = _classes(300)
+    cold = linear_probe.fit_reading(rows, targets, 3, decay=1e-3)
+    other = linear_probe.fit_reading(rows, targets, 3, decay=1.0)
+    assert abs(other.weights - cold.weights).max() > 0.1
+    warm = linear_probe.fit_reading(rows, targets, 3, decay=1e-3, start=other.weights)
+    assert warm.logits(rows) - warm.logits(rows).mean(1, keepdims=True) == pytest.approx(
+        cold.logits(rows) - cold.logits(rows).mean(1, keepdims=True), abs=1e-4
+    )
+
+
+def test_the_chosen_decay_reads_no_fewer_validation_rows_than_any_stronger_one():
+    fitted, validated = _classes(120), _classes(400, seed=5)
+    chosen = linear_probe.chosen_decay(fitted, validated, 3)
+    right = {
+        decay: np.mean(linear_probe.fit_reading(*fitted, 3, decay=decay).predict(validated[0]) == validated[1])
+        for decay in linear_probe.DECAYS
+    }
+    assert all(right[decay] < right[chosen] for decay in right if decay > chosen)
+    assert right[chosen] >= max(right.values()) - 0.01

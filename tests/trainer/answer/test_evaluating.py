@@ -15,7 +15,6 @@ from trainer.analysis import corruptions
 from trainer.answer import OpenModels
 from trainer.answer.clip_benchmark import clip_benchmark
 from trainer.answer.evaluating import Evaluated, Wanted, evaluate_runs
-from trainer.answer.open_models import AnswerError
 from trainer.charts.evaluation import answers, confusion_of, evaluation, images_of_cell
 from trainer.config import Scenes
 from trainer.data import scenes_folder
@@ -132,11 +131,53 @@ def test_top_5_of_fewer_than_five_classes_is_no_number():
 
 def test_what_cannot_be_measured_is_said(own: Workspace):
     wanted = Wanted(snapshot=True, tasks=("robustness",))
-    with pytest.raises(AnswerError, match="no images that could be corrupted"):
-        evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    done, left_out = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
+    assert not done
+    assert "no images that could be corrupted" in left_out["clip: robustness"]
+    assert main(["evaluate", "1", "--snapshot", "--task", "robustness", "--workspace", str(own.folder)]) == 2
     assert main(["evaluate", "1", "--data", "/nowhere", "--workspace", str(own.folder)]) == 2
     data = str(next((own.folder / "data").glob("scenes-*")))
     assert main(["evaluate", "1", "--data", data, "--split", "no", "--workspace", str(own.folder)]) == 2
+
+
+def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace, capsys: pytest.CaptureFixture[str]):
+    """One task that no snapshot allows, and one run that has no snapshot, keep nothing else from being measured."""
+    argv = ["evaluate", "1", "3", "2", "--snapshot", "--workspace", str(own.folder), "--split", "renderings"]
+    assert main([*argv, "--task", "zero_shot", "robustness", "--json-lines"]) == 3
+    out, err = capsys.readouterr()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [(one["model"], one["task"]) for one in lines] == [
+        ("clip", "zeroshot_classification"),
+        ("cloob", "zeroshot_classification"),
+    ]
+    told = [line for line in err.splitlines() if "not measured" in line]
+    assert [line.partition(":")[0] for line in told] == ["clip", "empty", "cloob"]
+    assert "clip: robustness: not measured. A snapshot holds embeddings" in told[0]
+    # What is dear is measured only where it is named; what was not asked for is no failure.
+    assert main([*argv[:2], *argv[4:], "--json"]) == 0
+    assert {one["task"] for one in json.loads(capsys.readouterr().out)} == {
+        "zeroshot_classification",
+        "zeroshot_retrieval",
+        "knn",
+    }
+    assert main([*argv[:2], *argv[4:], "--task", "all", "--json"]) == 0
+    assert "linear_probe" in {one["task"] for one in json.loads(capsys.readouterr().out)}
+
+
+def test_rows_come_as_they_are_measured(own: Workspace):
+    """Each is stored by the time it is told, and told before the next is measured."""
+    told: list[str] = []
+
+    def measured(one: Evaluated) -> None:
+        folder = evaluation_folder(own.run(one.run).folder, one.dataset, one.split, one.step)
+        assert one.record.task in read_tasks(folder)
+        told.append(one.record.task)
+
+    notes: list[tuple[str, int]] = []
+    wanted = Wanted(split="renderings", tasks=("zero_shot", "knn"))
+    evaluate_runs(OpenModels(own), [1], wanted, lambda _share, note: notes.append((note, len(told))), measured=measured)
+    assert told == ["zero_shot", "knn"]
+    assert {seen for note, seen in notes if note == "clip: knn"} == {1}
 
 
 def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspace):
