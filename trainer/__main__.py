@@ -21,8 +21,10 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 import argparse
 import importlib
+import itertools
 import pkgutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -34,11 +36,14 @@ from trainer.problem import Problem
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 """Headings of the help, in the order a person meets them."""
 
+RUNS_FIRST: Final = {"analyse": 2, "compare": 1, "evaluate": 1, "independent": 1, "report": 1, "saliency": 1}
+"""Commands that take runs as their first words -> words before these. `--runs` is understood there, too."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit status: 0 done, 1 the check failed, 2 the person can mend it, 130 ended."""
     modules = _commands()
-    args = _parser(modules).parse_args(argv)
+    args = _parser(modules).parse_args(_runs_first(sys.argv[1:] if argv is None else argv))
     from trainer.catalog import default_workspace
     from trainer.store import Workspace
 
@@ -55,6 +60,18 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (head, less) has gone: no fault, and nobody left to tell.
         sys.stderr.close()
         return 128 + signal.SIGPIPE
+
+
+def _runs_first(argv: Sequence[str]) -> list[str]:
+    """The words with what `--runs` names put where a command takes its runs: `compare --runs 1 2` is `compare 1 2`."""
+    words = list(argv)
+    place = words.index("--runs") if "--runs" in words else 0
+    if not place or words[0] not in RUNS_FIRST:
+        return words
+    named = list(itertools.takewhile(lambda word: not word.startswith("-"), words[place + 1 :]))
+    rest = words[:place] + words[place + 1 + len(named) :]
+    before = RUNS_FIRST[words[0]]
+    return rest[:before] + named + rest[before:]
 
 
 def _commands() -> dict[str, ModuleType]:

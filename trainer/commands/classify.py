@@ -33,7 +33,7 @@ class ClassifyError(Problem):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Images, runs, what to choose from, where to."""
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
-    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--labels", nargs="+", metavar="LABEL", help="what to choose from")
     parser.add_argument(
         "--templates", nargs="+", metavar="TEXT", help=f"sentences with {{}} for the label ({PLAIN_TEMPLATE})"
@@ -52,6 +52,11 @@ def run(args: argparse.Namespace) -> int:
     """Prints the labels by probability; writes files if asked. 1 if no image could be read."""
     from trainer.figures.files import check_suffixes
 
+    if not args.runs:
+        raise ClassifyError(
+            f"Say which runs: trainer classify {shlex.join(args.images[-1:])} --runs 1 2. "
+            "Words before --runs are image files."
+        )
     check_suffixes(args.out)
     labels, templates = _words(args)
     steps = {"step": args.step, **step_of_b(args)}

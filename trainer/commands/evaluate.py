@@ -27,7 +27,7 @@ TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune
 
 SILENT_S: Final = 5.0
 """Seconds without a word on a stderr that is no terminal."""
-PARTLY_MEASURED: Final = 3
+PARTLY_MEASURED: Final = 1
 """Exit status where a task that was named could not be measured of every run."""
 NOTHING_MEASURED: Final = 2
 

@@ -121,8 +121,8 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     for words in (["--data-folder", str(birds)], ["--data", str(birds), "--task", "zero_shot", "--split", "train"]):
         assert main(["evaluate", "1", *words, "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out
-    assert f"birds heldout, n = {len(held)} pairs" in told
-    assert f"split train, n = {len(learned)}\n" in told
+    assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 2 templates" in told
+    assert f"split train, n = {len(learned)}, 4 classes × 2 templates\n" in told
     assert f"trained on: {len(learned)} of these pairs" in told
     argv = ["evaluate", "1", "--task", "knn", "--split", "train", "--json", "--workspace", str(bare.folder)]
     assert main(argv) == 0

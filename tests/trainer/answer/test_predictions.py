@@ -179,3 +179,18 @@ def test_evaluate_gives_what_the_run_logged_itself(asked: Workspace, capsys: pyt
     assert main(["evaluate", "clip", "--json", "--data-folder", str(folder), "--workspace", str(asked.folder)]) == 0
     other = json.loads(capsys.readouterr().out)[0]
     assert other["metrics"]["image_to_text_R@1"] == pytest.approx(results["renderings"]["metrics"]["image_to_text_R@1"])
+
+
+def test_runs_are_named_alike_in_every_command(
+    asked: Workspace, images: list[Path], capsys: pytest.CaptureFixture[str]
+):
+    where = ["--workspace", str(asked.folder), "--json"]
+    told = []
+    for words in (["compare", "1", "2"], ["compare", "--runs", "1", "2"], ["compare", "2", "--runs", "1"]):
+        assert main([*words, *where]) == 0
+        told.append([one["run"] for one in json.loads(capsys.readouterr().out)["runs"]])
+    assert told == [[1, 2], [1, 2], [1, 2]]
+    assert main(["analyse", "likeness", "--runs", "1", "2", *where]) == 0
+    capsys.readouterr()
+    assert main(["classify", "2", "3", str(images[0]), "--labels", "a", "b", *where]) == 2
+    assert "--runs 1 2" in capsys.readouterr().err
