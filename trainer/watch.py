@@ -279,7 +279,8 @@ class Watch:
                 rows = {"image": embedded.image, "text": embedded.text}
                 self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
             asked = questions.of_training(heldout, batch_size=size, by_words=by_words)
-            asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
+            if self._reference is not None:
+                asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
             if step in self._snapshot_steps:
                 self._snapshot(heldout, embedded)

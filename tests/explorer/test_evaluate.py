@@ -408,7 +408,7 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     fills = [item for item in plot.getPlotItem().items if isinstance(item, pg.FillBetweenItem)]
     assert [fill.boundingRect().isEmpty() for fill in fills] == [False, False]
     told = view.efficiency.told.text()
-    assert told.startswith("n = 200. Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
+    assert told.startswith("n = 60. Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
     assert "updates x pairs in a batch" in told
     assert "4 seeds, band: one deviation" in view.efficiency.heads[0].text()
     measure = view.efficiency.measure

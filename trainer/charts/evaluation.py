@@ -175,8 +175,8 @@ def evaluation(
     for index, (row, asked_at) in enumerate(shown_at):
         records = _records(workspace, row, same, key, asked_at)
         at = max(records) if records else row.step
-        there = tuple(records.get(at, ()))
-        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=there))
+        stored = tuple(records.get(at, ()))
+        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=stored))
     found = [replace(run, tasks=_tasks(run, found)) for run in found]
     names = told_apart([run.name for run in found], [run.step for run in found])
     found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]

@@ -119,12 +119,13 @@ class Evaluation:
     def _question(self, record: TaskRecord) -> Question:
         """What the record answers."""
         details, suite = record.details, self.data.suite
-        if record.task == "zero_shot":
-            return questions.zero_shot(record.n, suite, by_words=details.get("by") == "words")
         if record.task == "retrieval":
             return questions.retrieval(self.data.tried.captions)
         if record.task == "robustness":
             return questions.robustness(record.n, suite, details)
+        assert suite is not None, "what asks for classes has been refused without any"
+        if record.task == "zero_shot":
+            return questions.zero_shot(record.n, suite, by_words=details.get("by") == "words")
         learned = {"rows": len(self._targets), "source": self.data.source, "of": details.get("of", "embeddings")}
         return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from trainer.analysis.neighbours import NEIGHBOURS
@@ -67,9 +68,7 @@ def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) ->
     protocol = f"{details['measure']} under corruption{beside}"
     if suite is None or details["measure"] == "image_to_text_R@1":
         return Question("robustness", n, protocol=protocol)
-    counts = {"classes": len(suite.classes), "templates": len(suite.templates)}
-    hashes = {"names": hash_of(suite.classes), "sentences": hash_of(suite.templates)}
-    return Question("robustness", n, protocol=protocol, **counts, **hashes)
+    return replace(zero_shot(n, suite), task="robustness", protocol=protocol)
 
 
 def of_training(heldout: HeldOut, *, batch_size: int, by_words: bool) -> dict[str, Question]:

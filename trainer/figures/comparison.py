@@ -70,22 +70,8 @@ def as_latex(table: Comparison) -> str:
 
 def as_rows(table: Comparison) -> Rows:
     """One row a metric, split, question and run; shares are in [0, 1]."""
-    header = (
-        "dataset",
-        "split",
-        "question",
-        "metric",
-        "run",
-        "name",
-        "objective",
-        "step",
-        "n",
-        "value",
-        "low",
-        "high",
-        "best",
-    )
-    return Rows(header, _rows(table))
+    header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
+    return Rows((*header, "question"), _rows(table))
 
 
 def as_values(table: Comparison) -> dict[str, Any]:
@@ -113,8 +99,16 @@ def _rows(table: Comparison) -> Iterator[tuple[Any, ...]]:
     for row in table.rows:
         for place, run in enumerate(table.runs):
             low, high = row.intervals[place] or (None, None)
-            facts = (row.dataset, row.split, told(row.question), row.name, run.run, run.name, run.objective, run.step)
-            yield *facts, row.n[place], row.values[place], low, high, int(place in row.best)
+            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step)
+            yield (
+                *facts,
+                row.n[place],
+                row.values[place],
+                low,
+                high,
+                int(place in row.best),
+                told(row.question, task=True),
+            )
 
 
 def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
@@ -123,7 +117,7 @@ def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
         rows = [row for row in table.rows if (row.dataset, row.split, row.question) == key]
         sizes = sorted({n for row in rows for n in row.n if n is not None})
         counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes and key[2] is None else ""
-        yield f"{key[0]} {key[1]}{counted}, {told(key[2])}", rows
+        yield f"{key[0]} {key[1]}{counted}, {told(key[2], task=True)}", rows
 
 
 def _subtitles(table: Comparison) -> list[str]:

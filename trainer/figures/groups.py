@@ -126,8 +126,8 @@ def _names(shown: Sequence[GroupLine], several: bool) -> list[str]:
 
 def as_rows(table: GroupTable) -> Rows:
     """One row a metric, split, question and group."""
-    header = ("dataset", "split", "question", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
-    return Rows((*header, "p_welch", "p_welch_holm", "p_permutation", "best"), _rows(table))
+    header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
+    return Rows((*header, "p_welch", "p_welch_holm", "p_permutation", "best", "question"), _rows(table))
 
 
 def as_values(table: GroupTable) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
     """Title and lines of each question, in order; the title says data, split and what was asked."""
     for key in dict.fromkeys((line.dataset, line.split, line.question) for line in table.lines):
         members = [line for line in table.lines if (line.dataset, line.split, line.question) == key]
-        yield f"{key[0]} {key[1]}, {told(key[2])}", members
+        yield f"{key[0]} {key[1]}, {told(key[2], task=True)}", members
 
 
 def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
@@ -203,8 +203,8 @@ def _rows(table: GroupTable) -> Iterator[tuple[Any, ...]]:
             values = line.values[place]
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             mean = float(np.mean(values)) if values else None
-            facts = (line.dataset, line.split, told(line.question), line.name, group.pattern, len(values), mean, spread)
-            yield *facts, *_test_cells(line, place), int(place in line.better)
+            facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
+            yield *facts, *_test_cells(line, place), int(place in line.better), told(line.question, task=True)
 
 
 def _test_cells(line: GroupLine, place: int) -> tuple[float | None, ...]:

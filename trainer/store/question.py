@@ -75,9 +75,11 @@ class Question:
         return ", ".join([*told, *filter(None, [self.protocol])])
 
 
-def told(question: Question | None) -> str:
-    """The words of a question, also of one that is not known."""
-    return UNKNOWN if question is None else question.words()
+def told(question: Question | None, *, task: bool = False) -> str:
+    """The words of a question, also of one that is not known; with its task before them where that is wanted."""
+    if question is None:
+        return UNKNOWN
+    return f"{question.task.replace('_', ' ')}, {question.words()}" if task else question.words()
 
 
 def hash_of(words: Sequence[str]) -> str:

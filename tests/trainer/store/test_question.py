@@ -66,8 +66,8 @@ def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: W
     }
     told = figure.as_text(table)
     assert "*" not in told.replace("* best", "")
-    assert "cal heldout, n = 960, 102 classes × 2 templates" in told
-    assert "cal heldout, n = 960, 101 classes × 2 templates" in told
+    assert "cal heldout, zero shot, n = 960, 102 classes × 2 templates" in told
+    assert "cal heldout, zero shot, n = 960, 101 classes × 2 templates" in told
     workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
     assert [row.best for row in comparison(workspace, [1, 2]).rows] == [(), (1,)]
 
