@@ -278,7 +278,8 @@ class Watch:
             if heldout is self._heldout[0]:
                 rows = {"image": embedded.image, "text": embedded.text}
                 self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
-            asked = questions.of_training(heldout, batch_size=size, by_words=by_words)
+            both = embedded.image is not None and embedded.text is not None
+            asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
             if self._reference is not None:
                 asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)

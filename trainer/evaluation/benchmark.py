@@ -120,7 +120,7 @@ class Evaluation:
         """What the record answers."""
         details, suite = record.details, self.data.suite
         if record.task == "retrieval":
-            return questions.retrieval(self.data.tried.captions)
+            return questions.retrieval(record.n, texts=details["captions"], images=details["images"])
         if record.task == "robustness":
             return questions.robustness(record.n, suite, details)
         assert suite is not None, "what asks for classes has been refused without any"

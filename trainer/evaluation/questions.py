@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from trainer.analysis.neighbours import NEIGHBOURS
 from trainer.catalog import PromptSuite
@@ -12,8 +12,6 @@ from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
 from trainer.evaluation.neighbours import Reference
 from trainer.store.question import Question, hash_of
-
-RETRIEVAL: Final = "equal captions are one answer"
 
 
 def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question:
@@ -26,9 +24,9 @@ def zero_shot(n: int, suite: PromptSuite, *, by_words: bool = False) -> Question
     )
 
 
-def retrieval(captions: Sequence[str]) -> Question:
-    """Among how many different captions."""
-    return Question("retrieval", len(captions), gallery=len(set(captions)), protocol=RETRIEVAL)
+def retrieval(n: int, *, texts: int, images: int) -> Question:
+    """Among how many distinct captions, and among how many distinct pictures."""
+    return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures")
 
 
 def learned(
@@ -71,21 +69,23 @@ def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) ->
     return replace(zero_shot(n, suite), task="robustness", protocol=protocol)
 
 
-def of_training(heldout: HeldOut, *, batch_size: int, by_words: bool) -> dict[str, Question]:
+def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool) -> dict[str, Question]:
     """Task -> what training asks of a held-out split whenever it is measured.
 
     Args:
         heldout: The split.
         batch_size: Of the loss.
+        both: Whether the run has both towers; else no pictures are compared with texts, and none need to be read.
         by_words: Whether the run answers by the words of the classes' names.
     """
     pairs, suite = heldout.pairs, heldout.suite
-    n, texts = len(pairs), len(set(pairs.captions))
-    found = {
-        "retrieval": retrieval(pairs.captions),
-        "similarity": Question("similarity", n, gallery=texts, protocol="10 hardest unmatched texts of each image"),
-        "loss": Question("loss", n, protocol=f"in batches of {min(batch_size, n):,}"),
-    }
+    n, found = len(pairs), {}
+    if both:
+        texts, images = len(heldout.matching.texts), len(heldout.matching.images)
+        found["retrieval"] = retrieval(n, texts=texts, images=images)
+        hardest = "10 hardest unmatched texts of each image"
+        found["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
+        found["loss"] = Question("loss", n, protocol=f"in batches of {min(batch_size, n):,}")
     if suite is not None and (known := int((heldout.labels >= 0).sum())):
         found["zero_shot"] = zero_shot(known, suite, by_words=by_words)
     return found
