@@ -101,8 +101,7 @@ def draw(table: GroupTable) -> Figure:
             if number in line.better:
                 axes.annotate("*", (numbers.mean() + spread, y), (5, -4), textcoords="offset points", color=colour)
     several = len({(line.dataset, line.split) for line in shown}) > 1
-    names = _names(shown, several)
-    axes.set_yticks(range(len(shown)), names[::-1])
+    axes.set_yticks(range(len(shown)), _names(shown, several)[::-1])
     axes.set_xlabel("%")
     axes.grid(axis="x")
     from matplotlib.lines import Line2D
@@ -120,7 +119,7 @@ def _names(shown: Sequence[GroupLine], several: bool) -> list[str]:
     names = [f"{line.metric.label}, {line.dataset} {line.split}" if several else line.metric.label for line in shown]
     often = Counter(names)
     return [
-        f"{name}\n{told(line.question)}" if often[name] > 1 else name for name, line in zip(names, shown, strict=True)
+        f"{name}, {told(line.question)}" if often[name] > 1 else name for name, line in zip(names, shown, strict=True)
     ]
 
 

@@ -108,3 +108,16 @@ def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path)
     workspace.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
     rows = comparison(workspace, [1, 2]).rows
     assert [(one.question, one.values) for one in rows] == [(MANY, (None, 0.5)), (None, (0.3, 0.9))]
+
+
+def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path: Path):
+    made = Workspace(tmp_path / "space")
+    for name in ("a", "b"):
+        run = made.create_run(config.Run(name=name))
+        for question in (MANY, FEW):
+            made.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
+    drawn = group_figure.draw(group_table(made, ["a*", "b*"]))
+    (axes,) = drawn.axes
+    labels = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert sum("102 classes" in label for label in labels) == sum("101 classes" in label for label in labels) == 1
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["a* (n = 1)", "b* (n = 1)"]
