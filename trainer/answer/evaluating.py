@@ -133,8 +133,8 @@ def evaluate_runs(
         left_out |= reasons
         possible.append((row, tasks))
     for place, (row, tasks) in enumerate(possible):
-        edges = [_LOOKING + (1 - _LOOKING) * (place + more) / len(possible) for more in (0, 1)]
-        for one in _measured(models, row, replace(wanted, tasks=tuple(tasks)), loaded, part(*edges, row)):
+        low, high = (_LOOKING + (1 - _LOOKING) * (place + more) / len(possible) for more in (0, 1))
+        for one in _measured(models, row, replace(wanted, tasks=tuple(tasks)), loaded, part(low, high, row)):
             found.append(one)
             if measured is not None:
                 measured(one)
