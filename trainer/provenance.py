@@ -52,9 +52,27 @@ def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
 
 
 def sittings_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sittings that a run's facts tell; a run of an older version tells none."""
+    """The sittings that a run's facts tell, without what others forged; a run of an older version tells none."""
     found = facts.get(SITTINGS, [])
-    return [told for told in found if isinstance(told, dict)] if isinstance(found, list) else []
+    return [told for told in found if _is_one(told)] if isinstance(found, list) else []
+
+
+def _is_one(told: object) -> bool:
+    if not isinstance(told, dict):
+        return False
+    at, command, git = told.get("at"), told.get("command"), told.get("git")
+    return (
+        isinstance(at, int | float)
+        and 0 <= at < _FAR_OFF
+        and isinstance(command, list)
+        and all(isinstance(word, str) for word in command)
+        and (git is None or (isinstance(git, dict) and isinstance(git.get("commit"), str)))
+        and isinstance(told.get("versions"), dict)
+    )
+
+
+_FAR_OFF: Final = 32_503_680_000
+"""The year 3000, in seconds: later ones some systems cannot tell."""
 
 
 def with_sitting(sittings: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,8 +123,8 @@ def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
     checkpoint that it began at.
     """
     here = ["--workspace", str(workspace.folder)]
-    if "branched_from" in row.facts:
-        step, parent = row.facts["branched_at"], row.facts["branched_from"]
+    step, parent = row.facts.get("branched_at"), row.facts.get("branched_from")
+    if isinstance(step, int) and isinstance(parent, int):
         return ["trainer", "resume", str(parent), "--step", str(step), "--as", f"{row.name} again", *here]
     words = ["trainer", "fit", "--config", str(row.folder / "config.toml")]
     device = str(row.facts.get("device", ""))

@@ -152,22 +152,21 @@ def _description(workspace: Workspace, row: RunRow) -> str:
 def _sittings(row: RunRow) -> list[str]:
     """A line for each time the run was trained: when, from which step, on what, by which source."""
     from trainer import provenance
+    from trainer.foreign import spelled
 
     lines = []
     for told in provenance.sittings_of(row.facts):
         git = told.get("git") or {}
-        source = (
-            f"commit {git.get('commit', '')[:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
-        )
-        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.get("at", 0)))
+        source = f"commit {git['commit'][:12]}{' and changes' if git.get('changed') else ''}" if git else "no git"
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(told["at"]))
         lines.append(
             f"  sitting   {at} from step {told.get('step')} on {told.get('host')}: "
             f"{told.get('gpu') or told.get('cpu')}, "
             f"{told.get('threads')} threads; version {told.get('version')}, {source}, "
-            f"torch {told.get('versions', {}).get('torch')}"
+            f"torch {told['versions'].get('torch')}"
         )
-        lines.append(f"            {joined(told.get('command', []))}")
-    return lines
+        lines.append(f"            {joined(told['command'])}")
+    return [spelled(line) for line in lines]
 
 
 def joined(words: list[str]) -> str:

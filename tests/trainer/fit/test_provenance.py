@@ -105,4 +105,15 @@ def test_of_very_many_sittings_the_first_and_the_newest_stay():
         kept = with_sitting(kept, {"place": place})
     assert len(kept) == MOST_SITTINGS
     assert [kept[0]["place"], kept[1]["place"], kept[-1]["place"]] == [0, 300 - MOST_SITTINGS + 1, 299]
-    assert sittings_of({}) == sittings_of({"sittings": "none"}) == sittings_of({"sittings": [3]}) == []
+
+
+def test_forged_sittings_are_left_out_and_steer_no_terminal(workspace, tiny, capsys):
+    run = tiny()
+    true = {"at": 1e9, "command": ["x\x1b[31m"], "git": None, "versions": {}, "host": "h\x1b]0;", "step": 0}
+    forged = [3, {}, true | {"at": "now"}, true | {"at": 1e300}, true | {"git": 5}, true | {"command": [7]}]
+    assert sittings_of({}) == sittings_of({"sittings": "none"}) == sittings_of({"sittings": forged}) == []
+    workspace.add_facts(run, {"sittings": [*forged, true]})
+    assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(" threads; version ") == 1
+    assert "\x1b" not in shown
