@@ -113,12 +113,12 @@ class Workspace:
         Raises:
             StoreError: It has none.
         """
-        never_make(self.folder)
         if not self.folder.is_dir():
             raise StoreError(
                 f"There is no workspace at {self.folder}: it was moved, renamed or removed. Open it where it lies now: "
                 "--workspace DIR."
             )
+        never_make(self.folder)
 
     def adopt(self) -> int:
         """Makes a workspace that is look only this user's own; how many runs wait in its queue, which is then held."""

@@ -46,7 +46,7 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
         (["--preset", "clip-scenes", "--set", "optimiser.batch_size=many"], "not a whole number"),
         (["--preset", "clip-scenes", "--set", "optimiser.batch_size=1"], "at least 2"),
         (["--preset", "clip-scenes", "--set", "speed"], "FIELD=VALUE"),
-        (["7"], "7"),
+        (["7"], "There is no workspace at"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_makes_no_run(tmp_path, capsys, arguments, sentence):
