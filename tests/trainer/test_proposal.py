@@ -614,9 +614,15 @@ def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
     assert isinstance(recognise(root), config.ClassFolder)
 
 
-def test_file_names_are_offered_and_not_chosen(tmp_path: Path) -> None:
+def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "sample"
     pictures(root, ["n01440764_tench.png", "n02102040_english_springer.png", "grey-cat 12.png", "007.png"])
+    command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
+    assert main(command) == 2
+    offer = "Or choose file names as captions by --set data=folder --set data.captions=names."
+    assert offer in capsys.readouterr().err
+    assert main([*command, *offer.removesuffix(".").split(" by ")[1].split()]) == 1
+    assert "4 pairs found: 3 listed" in capsys.readouterr().out
     found = propose(root)
     assert found.data == config.Folder(path=str(root))
     (names,) = found.others

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainer import config
 from trainer.foreign import expanded, spelled
-from trainer.proposal import open_question, propose
+from trainer.proposal import open_question, other_ways, propose
 
 if TYPE_CHECKING:
     from trainer.answer.importing import Survey
@@ -84,7 +84,9 @@ def _show(args: argparse.Namespace) -> int:
     from trainer.answer.importing import as_json, report_lines, survey
     from trainer.data import DataError
 
-    data, question = _chosen(args)
+    proposal = propose(args.data) if args.data else None
+    data = _chosen(args, proposal.data if proposal else _named(args))
+    question = open_question(proposal, args.set) if proposal else ""
     found = survey(
         data,
         image_size=args.image_size,
@@ -106,16 +108,15 @@ def _show(args: argparse.Namespace) -> int:
             kept = f"The prepared pictures lie in {args.workspace.folder / 'cache'} until 30 days after their last use"
             print(spelled(f"{kept}; --quick opens and keeps none."))
     if found.trouble:
-        raise DataError(found.trouble)
+        offered = other_ways(proposal) if proposal and proposal.data == data else ""
+        raise DataError(f"{found.trouble} {offered}".strip())
     if question:
         raise config.ConfigError(question)
     return 1 if found.problems else 0
 
 
-def _chosen(args: argparse.Namespace) -> tuple[config.Data, str]:
-    """The data that the arguments name, with the fields that they change; and what is to be decided about them."""
-    proposal = propose(args.data) if args.data else None
-    data = proposal.data if proposal else _named(args)
+def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
+    """The data with the fields that the arguments change."""
     changes = list(args.set)
     for name in ("image_column", "caption_column"):
         if (value := getattr(args, name)) is not None:
@@ -126,7 +127,7 @@ def _chosen(args: argparse.Namespace) -> tuple[config.Data, str]:
         if not equals or not field.strip().startswith("data"):
             raise config.ConfigError(f"--set {change}: write data.FIELD=VALUE, e.g. data.separator=tab.")
         made = config.replace(made, field.strip(), value.strip())
-    return made.data, open_question(proposal, args.set) if proposal else ""
+    return made.data
 
 
 def _named(args: argparse.Namespace) -> config.Data:

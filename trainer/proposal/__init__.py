@@ -1,7 +1,7 @@
 """What a path most likely holds: which layout, which files, and what only the person can decide. Imports no torch."""
 
 from trainer.proposal.encodings import encoding_of, encoding_of_lines
-from trainer.proposal.places import Proposal, answered, names_in, open_question, propose, recognise
+from trainer.proposal.places import Proposal, answered, names_in, open_question, other_ways, propose, recognise
 from trainer.proposal.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "image_root",
     "names_in",
     "open_question",
+    "other_ways",
     "parquet_files",
     "propose",
     "recognise",

@@ -112,8 +112,18 @@ def open_question(found: Proposal, changes: Sequence[str]) -> str:
     """What a person must decide, and how a command says it; empty where `--set data=KIND` among the changes did."""
     if not found.question or any(change.partition("=")[0].strip() == "data" for change in changes):
         return ""
-    ways = [f"{words} by {_command(found.data, other)}" for words, other in _ways(found)]
-    return f"{found.question} Choose {', or '.join(ways)}."
+    ways = [*_ways(found), ("these folders as classes", found.data)]
+    return f"{found.question} Choose {_by_command(found, ways)}."
+
+
+def other_ways(found: Proposal) -> str:
+    """How else a command may read it, as a sentence; empty where there is no other way."""
+    ways = list(_ways(found))
+    return f"Or choose {_by_command(found, ways)}." if ways else ""
+
+
+def _by_command(found: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
+    return ", or ".join(f"{words} by {_command(found.data, other)}" for words, other in ways)
 
 
 def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
@@ -125,7 +135,6 @@ def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
             yield "classes by file names", other
         else:
             yield f"the captions of {Path(getattr(other, 'path', '')).name}", other
-    yield "these folders as classes", found.data
 
 
 def _command(first: Data, other: Data) -> str:
