@@ -65,7 +65,8 @@ class ImportData(QDialog):
         self._question: int | None = None
         self._lines: list[Line] = []
         self._read_path = ""
-        self._undecided, self._decided, self._others = "", False, ()
+        self._undecided, self._decided = "", False
+        self._others: tuple[config.Data, ...] = ()
         self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
         self._actions = {
             "folder": self._action("Choose a folder…", lambda: self.path.choose("folder")),
