@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -20,6 +23,32 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 
 # Set before any Qt import: tests never need a screen, and a window of theirs must not pop up on a person's.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+LEAST_WAIT_MS = 90_000
+"""A wait that succeeds ends at once; one that ends early beside other work tells nothing about the program."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patient_qt() -> Iterator[None]:
+    """Waits for signals and conditions are at least `LEAST_WAIT_MS` long, so that none depends on a quiet machine."""
+    from pytestqt.qtbot import QtBot
+
+    patch = pytest.MonkeyPatch()
+    for name in ("waitUntil", "waitSignal", "waitSignals", "waitExposed"):
+        patch.setattr(QtBot, name, _patient(getattr(QtBot, name)))
+    yield
+    patch.undo()
+
+
+def _patient(wait: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(wait)
+    def patient(*args: Any, timeout: int = LEAST_WAIT_MS, **kwargs: Any) -> Any:
+        # Without an error the wait is a look whether something happens, and its end is the answer.
+        looks = kwargs.get("raising") is False
+        return wait(*args, timeout=timeout if looks else max(timeout, LEAST_WAIT_MS), **kwargs)
+
+    return patient
 
 
 @pytest.fixture(scope="session")

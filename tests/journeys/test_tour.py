@@ -264,6 +264,7 @@ def put_away(window: Window) -> None:
     window.selection.select_runs(1, 2)
 
 
+@pytest.mark.alone
 def test_the_window_is_never_busy_for_long(qtbot, trained: Path) -> None:
     journeys = walk(qtbot, trained, whole=False)
     print(journeys.table())
