@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import config, foreign
+from trainer import bounded, config, foreign
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
@@ -24,12 +24,6 @@ LABEL: Final = "label"
 
 MOST_TEXT: Final = 100_000
 """Characters of a caption or a cell; a longer one is a mistake or an attack."""
-
-_ROWS: Final = 10_000
-"""Rows of a Parquet file held at a time."""
-
-_FEW_ROWS: Final = 1_000_000
-"""Rows that are read whatever the size of their file."""
 
 Problems = list[tuple[str, str]]
 
@@ -89,7 +83,7 @@ def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
 
 def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Iterator[tuple[str, dict[str, Any] | str]]:
     if form == "parquet":
-        return _all_parquet_rows(path, table)
+        return _parquet_rows(path, table)
     # JSON is UTF-8 unless somebody says otherwise.
     chosen = "utf-8-sig" if table.encoding == "auto" else table.encoding
     if form == "json":
@@ -173,7 +167,7 @@ def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
     return document if isinstance(document, dict) else "It is no JSON object."
 
 
-def _all_parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """Those of each file in turn; of several files, the name of the file stands before the row."""
     try:
         files = parquet_files(path)
@@ -181,71 +175,24 @@ def _all_parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, di
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
     if not files:
         raise DataError(f"There is no Parquet file at {path}. Choose a folder of .parquet files, or one of them.")
-    for file in files:
-        before = f"{file.name}, " if len(files) > 1 else ""
-        yield from ((f"{before}{where}", row) for where, row in _parquet_rows(file, table))
-
-
-def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    options = {"image": table.image_column, "caption": table.caption_column, "label": LABEL, "most": MOST_TEXT}
     try:
-        foreign.check_ordinary(path)
-        file = pq.ParquetFile(path)
-        schema = file.schema_arrow
-        _check_rows(path, file.metadata.num_rows)
-        _check_columns(path, schema.names, table)
-        kind = schema.field(table.image_column).type
-        inside = not _is_words(kind)
-        plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == table.caption_column)]
-        columns = [name for name in plain if not (inside and name == table.image_column)]
-        names = {column: _class_names(schema, column) for column in (table.caption_column, LABEL)}
-        row = 0
-        for batch in file.iter_batches(_ROWS, columns=columns):
-            for values in batch.to_pylist():
-                values |= {c: known[values[c]] for c, known in names.items() if known and values.get(c) in known}
-                if inside:
-                    values[table.image_column] = Cell(path, table.image_column, row)
-                yield f"row {row + 1}", values
-                row += 1
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        for file, part in zip(files, bounded.read("trainer.bounded.parquet:parts", files, options)):
+            _check_columns(file, part.facts["names"], table)
+            before = f"{file.name}, " if len(files) > 1 else ""
+            names = {column: dict(enumerate(known)) for column, known in part.facts["classes"].items()}
+            row = 0
+            for batch in part.rows:
+                for values in batch.to_pylist():
+                    values |= {c: known[values[c]] for c, known in names.items() if values.get(c) in known}
+                    if part.facts["inside"]:
+                        values[table.image_column] = Cell(file, table.image_column, row)
+                    row += 1
+                    yield f"{before}row {row}", values
+    except bounded.Unreadable as error:
+        raise DataError(str(error)) from error
+    except UnicodeDecodeError as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
-
-
-def _class_names(schema: Any, column: str) -> dict[int, str]:
-    """What the hub's data sets call the numbers of a column of classes; empty for another column."""
-    try:
-        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        return dict(enumerate(map(str, features.get(column, {}).get("names", ()))))
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return {}
-
-
-def _check_rows(path: Path, rows: int) -> None:
-    """A few kilobytes can stand for billions of equal rows; no two pairs are equal."""
-    if rows > max(_FEW_ROWS, path.stat().st_size):
-        raise DataError(
-            f"{path.name} has {path.stat().st_size:,} bytes and claims {rows:,} rows, more than one a byte: rows that "
-            "repeat themselves are no pairs. Write it again without them."
-        )
-
-
-def _is_plain(kind: Any, caption: bool) -> bool:
-    """Whether a column holds words or numbers; captions may come as lists."""
-    import pyarrow.types as types
-
-    listed = caption and (types.is_list(kind) or types.is_large_list(kind)) and _is_words(kind.value_type)
-    return _is_words(kind) or listed or types.is_integer(kind) or types.is_floating(kind)
-
-
-def _is_words(kind: Any) -> bool:
-    """Whether values are texts, also those that are kept once in a dictionary (categories)."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(kind):
-        return _is_words(kind.value_type)
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _check_columns(path: Path, names: list[str], table: config.Table) -> None:

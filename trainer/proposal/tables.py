@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import itertools
 import json
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from trainer import foreign
+from trainer import bounded, foreign
 
 TABLES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 IMAGES: Final = (
@@ -36,6 +37,8 @@ _HEAD: Final = 1 << 20
 """Bytes of a file from which its form and columns are told."""
 _ASKED: Final = 20
 """Pictures that are looked for, to know the folder of them all."""
+_MOST_WORDS: Final = 4_096
+"""Letters of a cell that are looked at."""
 _MOST_FOLDERS: Final = 300
 """Folders in which they are looked for."""
 _TOKEN: Final = re.compile(r"([^\t]+)#\d+\t(.*)", re.DOTALL)
@@ -211,6 +214,7 @@ def _delimiter(header: str, separator: str) -> str:
 
 
 def _parquet_columns(path: Path) -> list[str]:
+    # No row is read: none of a well-formed file takes more than the file is long.
     import pyarrow
     import pyarrow.parquet
 
@@ -255,20 +259,11 @@ def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        for file in parquet_files(path)[:1]:
-            foreign.check_ordinary(file)
-            opened = pyarrow.parquet.ParquetFile(file)
-            schema = opened.schema_arrow
-            words = [name for name in schema.names if pyarrow.types.is_string(schema.field(name).type)]
-            for batch in opened.iter_batches(_ASKED, columns=words):
+    options = {"rows": _ASKED, "most": _MOST_WORDS}
+    with contextlib.suppress(bounded.Unreadable):
+        for part in bounded.read("trainer.bounded.parquet:head", parquet_files(path)[:1], options):
+            for batch in part.rows:
                 yield from batch.to_pylist()
-                return
-    except pyarrow.ArrowException:
-        return
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
