@@ -37,13 +37,15 @@ Answer = tuple[dict[str, Any], pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def parts(path: Path, options: dict[str, Any]) -> Answer:
-    """The plain columns of a file, and `names`: all columns, `inside`: whether the images lie in the table, `classes`: column -> what
-    its numbers are called.
+    """The plain columns of a file of pairs.
+
+    With them come `names`: all columns, `inside`: whether images lie in the table, `classes`: column -> what its
+    numbers are called.
 
     Args:
         path: The file.
-        options: `image`, `caption` and `label`: the columns of pairs; `most`: characters of a value, one more of which are kept
-            of a longer one.
+        options: `image`, `caption` and `label`: the columns of pairs; `most`: characters of a value, one more of which
+            are kept of a longer one.
 
     Raises:
         Unreadable: It claims what cannot be.
