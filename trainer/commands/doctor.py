@@ -79,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the report; 1 when something is broken."""
     # In this order: who makes a workspace theirs may have to mend its database first, and restores in their own only.
-    rebuilt = args.workspace.rebuild() if args.rebuild else None
+    told: list[str] = []
+    rebuilt = args.workspace.rebuild(told.append) if args.rebuild else None
     adopted = args.workspace.adopt() if args.adopt else None
     restored = None
     if args.restore is not None:
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         findings.append(Finding("Workspace", "adopted", held or "it is yours", "note" if adopted else "ok", go))
     if rebuilt is not None:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
+        findings += [Finding("Workspace", "run folder", words, "note") for words in told]
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
@@ -192,6 +194,8 @@ def _workspace(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _database(workspace: Workspace) -> Iterator[Finding]:
+    from trainer.store import DAMAGED
+
     group = "Workspace"
     size = workspace.database_file.stat().st_size / 2**20
     check = workspace.quick_check()
@@ -203,7 +207,9 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     rows = workspace.runs()
     active = sum(row.active for row in rows)
     yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.deleted_runs())} deleted")
-    for row in [row for row in rows if not row.folder.is_dir()]:
+    for row in [row for row in [*rows, *workspace.deleted_runs()] if row.status == DAMAGED]:
+        yield Finding(group, f"run {row.id}", f"{row.name}: damaged row", "broken", row.reason)
+    for row in [row for row in rows if row.status != DAMAGED and not row.folder.is_dir()]:
         yield Finding(group, f"run {row.id}", f"{row.folder} is gone", "broken", f"trainer runs purge {row.id}")
     known = {row.folder.name for row in [*rows, *workspace.deleted_runs()]}
     unknown = [f.name for f in workspace.runs_folder.glob("[0-9]*-*") if f.name not in known]

@@ -12,11 +12,13 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.foreign import expanded
+
 if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
-HELP = "list, show, rename, delete, restore or purge runs; pause, save or evaluate one"
+HELP = "list, show, rename, delete, restore, purge or import runs; pause, save or evaluate one"
 
 _WISHES: Final = {
     "pause": "pauses after the step it is in, with its model in memory",
@@ -24,7 +26,7 @@ _WISHES: Final = {
     "save": "writes a checkpoint",
     "evaluate": "measures itself",
 }
-_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge", *_WISHES)
+_ACTIONS: Final = ("list", "show", "rename", "delete", "restore", "purge", "import", *_WISHES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trainer runs delete RUN           hide it; its files stay\n"
         "trainer runs restore RUN          show a deleted one again\n"
         "trainer runs purge RUN            remove it and its files for good\n"
+        "trainer runs import FOLDER        take over a run folder of another workspace, as a new run that has ended\n"
         "trainer runs pause RUN            rest after the step it is in, with the model in memory\n"
         "trainer runs resume RUN           go on after a pause, or from the newest checkpoint\n"
         "trainer runs save RUN             write a checkpoint now\n"
         "trainer runs evaluate RUN         measure now"
     )
     parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, metavar="ACTION", help="see above")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder; for import, the folder")
     parser.add_argument("name", nargs="?", metavar="NAME", help="the new name")
     parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
 
@@ -53,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     from trainer.store import StoreError
 
     if args.action != "list" and args.run is None:
-        raise StoreError(f"Say which run: trainer runs {args.action} RUN{' NAME' if args.action == 'rename' else ''}.")
+        what = {"rename": "RUN NAME", "import": "FOLDER"}.get(args.action, "RUN")
+        raise StoreError(f"Say which run: trainer runs {args.action} {what}.")
     if args.action == "rename" and args.name is None:
         raise StoreError(f"Say the new name: trainer runs rename {args.run} NAME.")
     workspace: Workspace = args.workspace
@@ -61,6 +65,9 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "list":
         rows = workspace.deleted_runs() if args.deleted else workspace.runs()
         text, document = _table(rows), [_plain(row) for row in rows]
+    elif args.action == "import":
+        row = workspace.run(workspace.import_run(expanded(args.run)))
+        text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
     elif args.action == "show":
         row = workspace.run(args.run)
         document = _whole(workspace, row)

@@ -4,6 +4,7 @@ from trainer.store.files import write_atomically
 from trainer.store.question import Question
 from trainer.store.rows import (
     ACTIVE,
+    DAMAGED,
     ENDED,
     EVALUATING,
     STATUSES,
@@ -22,6 +23,7 @@ from trainer.store.workspace import Workspace
 
 __all__ = [
     "ACTIVE",
+    "DAMAGED",
     "ENDED",
     "EVALUATING",
     "STATUSES",

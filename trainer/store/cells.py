@@ -10,19 +10,13 @@ from typing import Any, Final
 
 from sqlalchemy.types import Boolean, Float, Integer
 
-from trainer.foreign import spelled
+from trainer.foreign import is_text, spelled
 from trainer.store import schema
-from trainer.store.rows import STATUSES
+from trainer.store.rows import LATEST, MOST, MOST_STEP, STATUSES
 
 _BELOW: Final = 2**31 - 1
 MOST_RUN: Final = 999_999_999
 """The largest number of a run."""
-MOST_STEP: Final = 2**53
-"""Whole numbers up to here are the same as float."""
-LATEST: Final = 250_000_000_000.0
-"""Unix seconds in the year 9892: later ones have no date."""
-MOST: Final = 1e15
-"""The largest number of which nothing else is known."""
 _LONGEST: Final = 1_000_000
 _LONGEST_NAME: Final = 1_000
 _PID: Final = (1, 2**31 - 1)
@@ -115,7 +109,9 @@ def document(text: object) -> dict[str, Any] | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict) or ("\\u" in text and not is_text(json.dumps(found, ensure_ascii=False))):
+        return None
+    return found
 
 
 def shown(value: object) -> str:
@@ -150,9 +146,11 @@ def _text_fault(table: str, column: str, value: object, *, whole: bool) -> str:
         return "" if sound else f"holds no JSON of its kind ({shown(value)})"
     if (table, column) == ("run", "folder") and not is_one_level(value):
         return f"holds no name of a folder ({shown(value)})"
+    if table in ("checkpoint", "snapshot") and column == "folder" and not _is_below(value):
+        return f"holds no name of a folder ({shown(value)})"
     if column == "status" and value not in STATUSES:
         return f"holds no status ({shown(value)})"
-    if "\0" in value or len(value) > _longest(table, column):
+    if "\0" in value or not is_text(value) or len(value) > _longest(table, column):
         return f"holds a text that cannot be ({shown(value)})"
     return "holds nothing" if (table, column) == ("run", "name") and not value.strip() else ""
 
@@ -160,6 +158,12 @@ def _text_fault(table: str, column: str, value: object, *, whole: bool) -> str:
 def is_one_level(name: str) -> bool:
     """Whether it names an entry of a folder and nothing above or below it."""
     return bool(_FOLDER.fullmatch(name)) and name not in (".", "..") and len(name.encode("utf-8", "replace")) <= 255
+
+
+def _is_below(name: str) -> bool:
+    """Whether it names something in the folder of its run."""
+    parts = name.split("/")
+    return all(is_one_level(part) for part in parts)
 
 
 def _longest(table: str, column: str) -> int:

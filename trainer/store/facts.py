@@ -20,7 +20,7 @@ from trainer.store import cells, schema
 from trainer.store.database import Database, fetch, fetch_columns
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.question import Question, by_question, question_from_key
-from trainer.store.rows import CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
+from trainer.store.rows import LATEST, MOST, MOST_STEP, CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
 from trainer.store.run_files import is_sound, write_run_file
 
 _SCALAR = schema.scalar.c
@@ -272,7 +272,7 @@ def _are_sound(columns: Sequence[Sequence[Any]]) -> bool:
         set(map(type, of)) == {int}
         and set(map(type, names)) == {str}
         and set(map(type, times)) == {float}
-        and 0 <= min(times) <= max(times) <= cells.LATEST
+        and 0 <= min(times) <= max(times) <= LATEST
         and _are_points(steps, values, kinds, elapsed)
     )
 
@@ -284,8 +284,8 @@ def _are_points(steps: Any, values: Any, kinds: Any, elapsed: Any) -> bool:
         and set(kinds) <= _ALL_KINDS
         and (None not in values or all(kind != "finite" for v, kind in zip(values, kinds, strict=True) if v is None))
         and set(map(type, elapsed)) == {float}
-        and 0 <= min(steps) <= max(steps) <= cells.MOST_STEP
-        and -cells.MOST <= min(elapsed) <= max(elapsed) <= cells.MOST
+        and 0 <= min(steps) <= max(steps) <= MOST_STEP
+        and -MOST <= min(elapsed) <= max(elapsed) <= MOST
     )
 
 

@@ -50,7 +50,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         _replace(draft, path)
         crashes.point(f"{kind}.renamed")
     except BaseException:
-        _remove(draft)
+        remove(draft)
         raise
     sync_folder(path.parent)
 
@@ -81,7 +81,7 @@ def sync_folder(folder: Path) -> None:
 def sweep_drafts(folder: Path) -> None:
     """Removes what killed writers left half done directly in `folder`; only for a folder nobody writes to."""
     for draft in folder.glob(".tmp-*"):
-        _remove(draft)
+        remove(draft)
 
 
 def _sync_tree(path: Path) -> None:
@@ -102,10 +102,11 @@ def _replace(draft: Path, path: Path) -> None:
     aside = path.with_name(f".tmp-old-{secrets.token_hex(4)}-{path.name}")
     os.replace(path, aside)
     os.replace(draft, path)
-    _remove(aside)
+    remove(aside)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """The file or folder is gone; a link goes, what it points to stays. No error where nothing is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -14,10 +14,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, Final
 
+from trainer.foreign import is_text, open_ordinary
 from trainer.store import disk
 from trainer.store.files import write_atomically
+from trainer.store.rows import LATEST, MOST, MOST_STEP
+
+_LONGEST_LINE: Final = 2**20
+"""Bytes of a line: hundreds of times what a step logs."""
+_MOST_PARTS: Final = 256
+"""Of an overlong line: what a hole of zeros in a file may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +94,29 @@ class Journal:
 
 def read_journal(path: Path) -> Iterator[Entry]:
     """The entries in the order they were written; a line that is damaged is left out."""
-    if not path.exists():
+    try:
+        file = open_ordinary(path)
+    except OSError:  # it is not there, or has no end
         return
-    with path.open("rb") as file:
-        for line in file:
+    with file:
+        for line in _lines(file):
             entry = _from_line(line)
             if entry is not None:
                 yield entry
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that can be meant; a longer one is passed over, and reading ends with one that has no end."""
+    while line := file.readline(_LONGEST_LINE):
+        if line.endswith(b"\n") or len(line) < _LONGEST_LINE:
+            yield line
+            continue
+        for _ in range(_MOST_PARTS):
+            line = file.readline(_LONGEST_LINE)
+            if not line or line.endswith(b"\n"):
+                break
+        else:
+            return
 
 
 def number_to_json(value: float) -> float | str:
@@ -116,9 +139,12 @@ def _from_line(line: bytes) -> Entry | None:
     try:
         document = json.loads(line)
         values = {str(name): number_from_json(value) for name, value in document["values"].items()}
-        return Entry(int(document["step"]), float(document["time"]), float(document["elapsed"]), values)
-    except (ValueError, KeyError, TypeError, AttributeError):
+        entry = Entry(int(document["step"]), float(document["time"]), float(document["elapsed"]), values)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    # SQLite has no place for other numbers, UTF-8 none for half a letter.
+    sound = 0 <= entry.step <= MOST_STEP and 0 <= entry.time <= LATEST and abs(entry.elapsed_s) <= MOST
+    return entry if sound and all("\0" not in name and is_text(name) for name in values) else None
 
 
 def _cut_torn_line(path: Path) -> None:

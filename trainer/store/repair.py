@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
@@ -12,18 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import delete, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import delete
 
-from trainer import config
 from trainer.store import guard, schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
-from trainer.store.journal import number_from_json, number_to_json, read_journal
+from trainer.store.journal import number_from_json, read_journal
 from trainer.store.life import Identity, identity, is_held
 from trainer.store.question import question_from_key
-from trainer.store.rows import ACTIVE, RunRow, StoreError
-from trainer.store.run_files import folder_number, write_run_file
+from trainer.store.rebuild import read_run
+from trainer.store.rows import RunRow, StoreError
+from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
 from trainer.store.spool import bring_in, how_it_ended
 from trainer.store.upgrade import check_foreign
@@ -102,7 +100,8 @@ def _checkpoint(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> Non
 
 
 def _headline(runs: RunTable, run: RunRow, **values: Any) -> None:
-    runs.change(run.id, durable=False, **{name: number_from_json(value) for name, value in values.items()})
+    known = {name: number_from_json(value) for name, value in values.items() if name in ("last", "best")}
+    runs.change(run.id, durable=False, **known)
 
 
 def _alert(runs: RunTable, run: RunRow, *, kind: str, **alert: Any) -> None:
@@ -153,26 +152,9 @@ def forget_changed(database: Database, runs_folder: Path, *, since: float) -> No
                 continue
         except OSError:
             continue
-        if _read_run(folder) is not None:
+        if read_run(folder) is not None:
             with database.write() as connection:
                 connection.execute(delete(schema.run).where(schema.run.c.folder == folder.name))
-
-
-def rebuild(database: Database, facts: Facts, runs_folder: Path) -> int:
-    """Puts every run into the database that has a folder but no row; returns how many."""
-    with database.read() as connection:
-        known = set(connection.execute(select(schema.run.c.folder)).scalars())
-    count = 0
-    for folder in _run_folders(runs_folder):
-        if folder.name in known:
-            continue
-        document = _read_run(folder)
-        if document is None:
-            continue
-        _insert_run(database, runs_folder, document)
-        facts.add_entries(document["id"], read_journal(folder / "metrics.jsonl"))
-        count += 1
-    return count
 
 
 def _claimed(row: Mapping[str, Any]) -> Identity:
@@ -254,42 +236,3 @@ def _run_folders(runs_folder: Path) -> list[Path]:
     if not runs_folder.is_dir():
         return []
     return sorted(f for f in runs_folder.iterdir() if f.is_dir() and folder_number(f) is not None)
-
-
-def _read_run(folder: Path) -> dict[str, Any] | None:
-    """What `run.json` says, or what can be told without it; None for a folder that is no run's."""
-    try:
-        document = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        config.from_toml(document["config"])
-        return document | {"id": int(document["id"]), "folder": folder.name}
-    except (OSError, ValueError, KeyError, TypeError, config.ConfigError):
-        pass
-    try:
-        run = config.read(folder / "config.toml")
-    except config.ConfigError:
-        return None
-    plain = {"id": folder_number(folder), "name": run.name, "objective": run.objective.kind, "data": run.data.label}
-    created = (folder / "config.toml").stat().st_mtime
-    reason = "Rebuilt from its configuration and curves; the rest was lost."
-    rest = {"status": "interrupted", "reason": reason, "created_at": created, "facts": {}}
-    return plain | rest | {"config": config.to_toml(run), "folder": folder.name}
-
-
-def _insert_run(database: Database, runs_folder: Path, document: dict[str, Any]) -> None:
-    values = {column: document[column] for column in schema.run.c.keys() if column in document}  # noqa: SIM118
-    for name in ("facts", "alerts"):
-        values[name] = json.dumps(document.get(name, {}))
-    if values.get("status") in ACTIVE:
-        values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
-    with database.write() as connection:
-        taken = set(connection.execute(select(schema.run.c.name)).scalars())
-        if values["name"] in taken:
-            values["name"] = f"{values['name']} ({document['folder']})"
-        connection.execute(insert(schema.run).values(values))
-        for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
-            rows = [row | {"run": document["id"]} for row in document.get(f"{table.name}s", [])]
-            for row in rows:
-                if "metrics" in row:
-                    row["metrics"] = json.dumps({k: number_to_json(float(v)) for k, v in row["metrics"].items()})
-                connection.execute(insert(table).values(row))
-        write_run_file(connection, runs_folder, document["id"])

@@ -18,6 +18,13 @@ STATUSES: Final = (*ACTIVE, *ENDED)
 DAMAGED: Final = "damaged"
 """In place of the status of a run whose row cannot be read as written; its reason says what is wrong."""
 
+MOST_STEP: Final = 2**53
+"""Whole numbers up to here are the same as float."""
+LATEST: Final = 250_000_000_000.0
+"""Unix seconds in the year 9892: later ones have no date."""
+MOST: Final = 1e15
+"""The largest number of which nothing else is known."""
+
 EVALUATING: Final = "evaluating"
 """Phase of a run that measures itself; it gives signs of life meanwhile."""
 

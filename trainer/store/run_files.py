@@ -20,7 +20,7 @@ from trainer.store.files import write_text
 FORMAT: Final = 1
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
 _SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
-_SKIPPED_OF_RUN: Final = _SKIPPED | {
+SKIPPED_OF_RUN: Final = _SKIPPED | {
     "launched_pid",
     "launched_ticks",
     "launched_at",
@@ -55,7 +55,7 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     if not folder.is_dir():
         return
     document: dict[str, Any] = {"format": FORMAT, "id": run}
-    document |= {key: value for key, value in row.items() if key not in _SKIPPED_OF_RUN}
+    document |= {key: value for key, value in row.items() if key not in SKIPPED_OF_RUN}
     document["facts"] = json.loads(row["facts"])
     document["alerts"] = json.loads(row["alerts"])
     document["config"] = row["config"]

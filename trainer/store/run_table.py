@@ -49,7 +49,7 @@ class RunTable:
         make_folders(self.folder)
         with self._database.write() as connection:
             number = next_number(connection, self.folder)
-            run = config.replace(run, "name", _free_name(connection, run.name))
+            run = config.replace(run, "name", free_name(connection, run.name))
             connection.execute(
                 insert(schema.run).values(
                     id=number,
@@ -372,7 +372,8 @@ def _is_plain(values: Mapping[str, Any]) -> bool:
     return values["status"] in STATUSES and cells.is_one_level(values["folder"]) and bool(values["name"].strip())
 
 
-def _free_name(connection: Connection, name: str) -> str:
+def free_name(connection: Connection, name: str) -> str:
+    """The name, or with the next free number behind it where it is in use."""
     taken = set(connection.execute(select(_RUN.name).where(_RUN.name.startswith(name, autoescape=True))).scalars())
     free, count = name, 1
     while free in taken:

@@ -12,7 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.foreign import read_bytes
+
 _NAME: Final = "waiting.jsonl"
+_LONGEST: Final = 2**26
+"""Bytes of the file: a thousand times what waits while a database is locked for an hour."""
 END: Final = "end"
 """The kind of the row that says how the sitting ended."""
 
@@ -27,8 +31,10 @@ def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
 def bring_in(folder: Path, store: Mapping[str, Callable[..., None]]) -> None:
     """Gives every row that waits to the function of its kind; a line that is damaged is left out."""
     for kind, values in _rows(folder):
-        if kind in store:
-            store[kind](**values)
+        # Anybody may have written the line: one that does not fit is left out.
+        with contextlib.suppress(TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+            if kind in store:
+                store[kind](**values)
 
 
 def how_it_ended(folder: Path) -> dict[str, Any] | None:
@@ -38,9 +44,9 @@ def how_it_ended(folder: Path) -> dict[str, Any] | None:
 
 def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     found = []
-    with contextlib.suppress(FileNotFoundError):
-        for line in (folder / _NAME).read_bytes().splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError):
+        for line in read_bytes(folder / _NAME, _LONGEST).splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(line)
                 found.append((str(document["kind"]), dict(document["values"])))
     return found

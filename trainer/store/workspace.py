@@ -8,7 +8,7 @@ import shlex
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -480,8 +480,11 @@ class Workspace:
 
         catch_up(self._facts, self._runs, self.run(run))
 
-    def rebuild(self) -> int:
+    def rebuild(self, say: Callable[[str], None] = lambda words: None) -> int:
         """Puts runs into the database that only their folders know; a damaged database is set aside first.
+
+        Args:
+            say: Gets a sentence for each folder that was passed over, renumbered or read in part.
 
         Returns:
             How many runs were put in.
@@ -489,12 +492,27 @@ class Workspace:
         Raises:
             StoreError: The database is damaged and a run is being trained.
         """
-        from trainer.store.repair import rebuild, set_aside_if_damaged
+        from trainer.store.rebuild import rebuild
+        from trainer.store.repair import set_aside_if_damaged
 
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
-            return rebuild(self._database, self._facts, self.runs_folder)
+            return rebuild(self._database, self._facts, self.runs_folder, say)
+
+    def import_run(self, folder: Path) -> int:
+        """The number of a new run that is a copy of a run folder of another workspace; it stays as it ended there.
+
+        Raises:
+            StoreError: It is no run folder, is being trained, or cannot be copied.
+            LookOnly: This workspace is not this user's own.
+        """
+        from trainer.store.rebuild import import_run
+
+        self.check_mine()
+        number = import_run(self._database, self._facts, self.runs_folder, folder)
+        self.catch_up(number)  # rows may wait in the folder that the other database would not take
+        return number
 
     def back_up_daily(self) -> Path | None:
         """Copies the database, unless it was copied today, or is not this user's own; the copy.
@@ -530,6 +548,7 @@ class Workspace:
         """
         from trainer.store import backups, repair
         from trainer.store.database import sentences
+        from trainer.store.rebuild import rebuild
 
         self.check_mine()
         backup = backups.choose(self.database_file, day)
@@ -538,7 +557,7 @@ class Workspace:
             self.close()
             aside = backups.put_back(self.database_file, backup)
             repair.forget_changed(self._database, self.runs_folder, since=backup.path.stat().st_mtime)
-            repair.rebuild(self._database, self._facts, self.runs_folder)
+            rebuild(self._database, self._facts, self.runs_folder, lambda words: None)
         return backup, aside
 
     def wait_at_most(self, wait_ms: int) -> None:

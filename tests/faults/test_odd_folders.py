@@ -1,0 +1,346 @@
+"""Promise 5 of strangers' files: a rebuild brings back what can be read, names the rest, and reads nothing endless."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainer import config
+from trainer.commands import runs as runs_command
+from trainer.store import DAMAGED, RunLog, StoreError, Workspace
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
+
+NAMES = ("one", "two", "three", "four")
+VICTIM = "0002-two"
+ODD = (
+    "zz", "", None, 2**70, -7, 1.5e300, float("nan"), float("inf"), True, [], {}, [1, {"a": None}], {"a": {"b": 1}},
+    "\0", "\ud800", "../..", "x" * 2_000_000, 1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Four runs with curves, a checkpoint, a snapshot and an evaluation each."""
+    workspace = Workspace(tmp_path_factory.mktemp("made"))
+    for name in NAMES:
+        number = workspace.create_run(config.Run(name=name))
+        with RunLog.claim(workspace, number) as log:
+            for step in range(1, 6):
+                log.scalars(step, {"train/loss": 1 / step})
+            for kind, part in (("checkpoints", "step_000004"), ("snapshots", "scenes-renderings@000004")):
+                (log.folder / kind / part).mkdir(parents=True)
+            log.checkpoint(4, log.folder / "checkpoints" / "step_000004", best=True)
+            log.snapshot(4, "scenes", "renderings", log.folder / "snapshots" / "scenes-renderings@000004", 8, 4)
+            log.evaluation(4, "scenes", "renderings", {"acc1": 0.5})
+            log.status("stopped", "Asked to.")
+    workspace.close()
+    return workspace.folder
+
+
+def change(key: str, value: object) -> Callable[[Path], None]:
+    """`run.json` with another value."""
+
+    def act(runs: Path) -> None:
+        card = runs / VICTIM / "run.json"
+        card.write_text(json.dumps(json.loads(card.read_text()) | {key: value}))
+
+    return act
+
+
+def change_row(table: str, key: str, value: object) -> Callable[[Path], None]:
+    """`run.json` with another value in a row that hangs on the run."""
+
+    def act(runs: Path) -> None:
+        card = runs / VICTIM / "run.json"
+        document = json.loads(card.read_text())
+        document[table][0][key] = value
+        card.write_text(json.dumps(document))
+
+    return act
+
+
+def drop(key: str) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        card = runs / VICTIM / "run.json"
+        document = json.loads(card.read_text())
+        del document[key]
+        card.write_text(json.dumps(document))
+
+    return act
+
+
+def put(name: str, content: bytes) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        (runs / VICTIM / name).unlink(missing_ok=True)
+        (runs / VICTIM / name).write_bytes(content)
+
+    return act
+
+
+def pipe(name: str) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        (runs / VICTIM / name).unlink()
+        os.mkfifo(runs / VICTIM / name)
+
+    return act
+
+
+def link(name: str, target: str) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        (runs / VICTIM / name).unlink()
+        (runs / VICTIM / name).symlink_to(target)
+
+    return act
+
+
+def folder_for(name: str) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        (runs / VICTIM / name).unlink()
+        (runs / VICTIM / name).mkdir()
+
+    return act
+
+
+def copy_as(name: str) -> Callable[[Path], None]:
+    return lambda runs: shutil.copytree(runs / VICTIM, runs / name) and None
+
+
+def append(name: str, content: bytes) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        with (runs / VICTIM / name).open("ab") as file:
+            file.write(content)
+
+    return act
+
+
+def flip(name: str, seed: int) -> Callable[[Path], None]:
+    """One bit of a file."""
+
+    def act(runs: Path) -> None:
+        file, chance = runs / VICTIM / name, random.Random(seed)
+        content = bytearray(file.read_bytes())
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        file.write_bytes(bytes(content))
+
+    return act
+
+
+def twice(table: str) -> Callable[[Path], None]:
+    def act(runs: Path) -> None:
+        card = runs / VICTIM / "run.json"
+        document = json.loads(card.read_text())
+        document[table] *= 2
+        card.write_text(json.dumps(document))
+
+    return act
+
+
+def hole(runs: Path) -> None:
+    """A journal with hundreds of MiB of zeros at its end, as a power cut or an attacker leaves it."""
+    os.truncate(runs / VICTIM / "metrics.jsonl", 2**40)
+
+
+HAND_MADE: dict[str, Callable[[Path], None]] = {
+    "a copy": copy_as("0005-a-copy"),
+    "a copy of the same number, before": copy_as("0002-a"),
+    "a copy of the same number, behind": copy_as("0002-two-copy"),
+    "a colleague's run 1": copy_as("0001-of-a-colleague"),
+    "a copy of a huge number": copy_as("99999999999999999999-x"),
+    "a copy of the largest number": copy_as("999999999-x"),
+    "a name that is no text": lambda runs: shutil.copytree(runs / VICTIM, runs / "0007-\udcff") and None,
+    "a link to a folder": lambda runs: (runs / "0007-link").symlink_to(runs / VICTIM),
+    "a link to nothing": lambda runs: (runs / "0007-link").symlink_to("/nowhere"),
+    "a file in the place of a folder": lambda runs: (runs / "0007-file").write_text("x") and None,
+    "an empty folder": lambda runs: (runs / "0007-empty").mkdir(),
+    "deep JSON": put("run.json", b"[" * 1_000_000),
+    "a JSON of another kind": put("run.json", b"[1, 2]"),
+    "an empty run.json": put("run.json", b""),
+    "a run.json of a hundred million digits": put("run.json", b'{"id": ' + b"9" * 10_000_000 + b"}"),
+    "no run.json": lambda runs: (runs / VICTIM / "run.json").unlink(),
+    "no files": lambda runs: [f.unlink() for f in (runs / VICTIM).iterdir() if f.is_file()] and None,
+    "a line that is deep": append("metrics.jsonl", b"[" * 100_000 + b"\n"),
+    "a line that has no end": hole,
+    "a line of infinity": append("metrics.jsonl", b'{"step": 1e999, "time": 1, "elapsed": 1, "values": {"a": 1}}\n'),
+    "a line of a time that is none": append(
+        "metrics.jsonl", b'{"step": 6, "time": NaN, "elapsed": 1, "values": {"a": 1}}\n'
+    ),
+    "a line of half a letter": append(
+        "metrics.jsonl", b'{"step": 6, "time": 1, "elapsed": 1, "values": {"\\ud800": 1}}\n'
+    ),
+    "a line of a huge step": append(
+        "metrics.jsonl", b'{"step": 99999999999999999999, "time": 1, "elapsed": 1, "values": {"a": 1}}\n'
+    ),
+    "bytes in the journal": append("metrics.jsonl", bytes(range(256)) * 100),
+    **{f"a pipe for {name}": pipe(name) for name in ("run.json", "metrics.jsonl", "config.toml")},
+    **{f"/dev/zero for {name}": link(name, "/dev/zero") for name in ("run.json", "metrics.jsonl", "config.toml")},
+    **{f"a folder for {name}": folder_for(name) for name in ("run.json", "metrics.jsonl", "config.toml")},
+    **{f"{table} come twice": twice(table) for table in ("checkpoints", "snapshots", "evaluations")},
+}
+
+
+def generated(made: Path) -> dict[str, Callable[[Path], None]]:
+    """Every key of a `run.json`, and of the rows in it, with every odd value or missing; bits flipped."""
+    document = json.loads((made / "runs" / VICTIM / "run.json").read_text())
+    found = {f"{key} = {str(odd)[:20]!r}": change(key, odd) for key in document for odd in ODD}
+    found |= {f"no {key}": drop(key) for key in document}
+    for table in ("checkpoints", "snapshots", "evaluations"):
+        found |= {f"{table}.{k} = {str(o)[:20]!r}": change_row(table, k, o) for k in document[table][0] for o in ODD}
+    found |= {f"{name}, bit {n}": flip(name, n) for name in ("run.json", "metrics.jsonl") for n in range(100)}
+    return found
+
+
+def comes_back(base: Path, folder: Path, act: Callable[[Path], None]) -> str:
+    """What is wrong with a rebuild after `act`; empty if nothing is."""
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    shutil.copytree(base / "runs", folder / "runs")
+    act(folder / "runs")
+    for file in folder.glob("explorer.db*"):
+        file.unlink()
+    shutil.copyfile(base / "empty.db", folder / "explorer.db")
+    workspace, told = Workspace(folder), list[str]()
+    workspace.adopt()
+    try:
+        workspace.rebuild(told.append)
+        rows = workspace.runs() + workspace.deleted_runs()
+        whole = {row.name for row in rows if len(workspace.series(row.id, "train/loss")[0]) == 5}
+        kept = {row.name for row in rows if workspace.checkpoints(row.id) and workspace.snapshots(row.id)}
+        others = {"one", "three", "four"}
+        if not (others <= whole & kept) or any(row.status == DAMAGED for row in rows):
+            return f"others are missing: {[(r.name, r.status, r.reason) for r in rows]} {told}"
+        back = {row.folder.name for row in rows}
+        odd = {f.name for f in (folder / "runs").iterdir() if f.name[0].isdigit()} - back
+        unnamed = [name for name in odd if not any(name[:5] in words for words in told)]
+        return f"neither back nor named: {unnamed} {told}" if unnamed else ""
+    except Exception as error:
+        return repr(error)[:500]
+    finally:
+        workspace.close()
+
+
+@pytest.fixture
+def base(made, tmp_path) -> Path:
+    """The same beside a database in which no run is."""
+    folder = tmp_path / "base"
+    shutil.copytree(made / "runs", folder / "runs")
+    empty = Workspace(tmp_path / "empty")
+    assert empty.runs() == []
+    empty.close()
+    shutil.copyfile(tmp_path / "empty" / "explorer.db", folder / "empty.db")
+    return folder
+
+
+def test_one_odd_folder_keeps_no_other_run_out(base, made, tmp_path, faults) -> None:
+    odd = generated(made)
+    assert len(odd) + len(HAND_MADE) > 900
+    chosen = dict(list(odd.items())[:: 4 if faults.whole else 40]) | HAND_MADE
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    wrong = {what: said for what, act in chosen.items() if (said := comes_back(base, folder, act))}
+    words = "all other runs back; the odd one back, renumbered or named"
+    faults.row(5, "one odd run folder before a rebuild", words, len(chosen), len(chosen) - len(wrong))
+    assert not wrong, list(wrong.items())[:12]
+
+
+def test_what_a_damaged_folder_said_stays_beside_what_was_made_of_it(base, tmp_path) -> None:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    assert comes_back(base, folder, change("step", "abc")) == ""
+    before = json.loads((folder / "runs" / VICTIM / "run-before-rebuild.json").read_text())
+    after = json.loads((folder / "runs" / VICTIM / "run.json").read_text())
+    assert (before["step"], after["step"]) == ("abc", 0)
+
+
+def test_numbers_given_twice_are_told_and_the_original_keeps_its_own(base, tmp_path) -> None:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    shutil.copytree(base / "runs", folder / "runs")
+    shutil.copytree(base / "runs" / "0001-one", folder / "runs" / "0001-a-colleague")
+    told: list[str] = []
+    workspace = Workspace(folder)
+    workspace.adopt()
+    assert workspace.rebuild(told.append) == 5
+    numbers = {row.folder.name: row.id for row in workspace.runs()}
+    assert sorted(numbers.values()) == [1, 2, 3, 4, 5]
+    assert [words for words in told if "is taken, so it is run 5 now" in words]
+    workspace.close()
+
+
+def test_a_damaged_row_is_made_anew_from_its_folder(made, tmp_path) -> None:
+    import sqlite3
+
+    folder = tmp_path / "workspace"
+    shutil.copytree(made, folder)
+    connection = sqlite3.connect(folder / "explorer.db")
+    with connection:
+        connection.execute("UPDATE run SET facts = '[', note = 'x' WHERE id = 2")
+    connection.close()
+    workspace = Workspace(folder)
+    workspace.adopt()
+    assert workspace.run(2).status == DAMAGED
+    assert workspace.rebuild() == 1
+    row = workspace.run(2)
+    assert (row.status, row.name, len(workspace.series(2, "train/loss")[0])) == ("stopped", "two", 5)
+    assert len(workspace.runs()) == 4
+    workspace.close()
+
+
+# -- a run of another workspace --------------------------------------------------------------------------------
+
+
+def test_a_run_of_another_workspace_is_taken_over_whole(space, small, zygote, tmp_path, capsys) -> None:
+    run = small()
+    assert zygote.start(space, run).ended() == 0
+    row = space.run(run)
+    theirs = sorted(path.relative_to(row.folder) for path in row.folder.rglob("*") if path.is_file())
+    mine = Workspace(tmp_path / "mine")
+    assert mine.create_run(config.Run(name=row.name), status="failed") == 1
+    number = mine.import_run(row.folder)
+    assert number == 2
+    taken = mine.run(number)
+    assert (taken.status, taken.name, taken.step, taken.best) == (row.status, f"{row.name} 2", row.step, row.best)
+    assert (taken.parent, taken.folder.parent) == (None, mine.runs_folder)
+    for name in space.scalar_names(run):
+        for ours, other in zip(mine.series(number, name), space.series(run, name), strict=True):
+            assert ours.tobytes() == other.tobytes()
+    assert mine.scalar_names(number) == space.scalar_names(run)
+    for read in (Workspace.snapshots, Workspace.checkpoints):
+        ours, others = read(mine, number), read(space, run)
+        assert [one.step for one in ours] == [one.step for one in others] != []
+        for one, other in zip(ours, others, strict=True):
+            for file in other.folder.iterdir():
+                assert (one.folder / file.name).read_bytes() == file.read_bytes()
+    assert [e.metrics for e in mine.evaluations(number)] == [e.metrics for e in space.evaluations(run)]
+    assert tomllib.loads((taken.folder / "config.toml").read_text())["name"] == taken.name
+    ours = sorted(path.relative_to(taken.folder) for path in taken.folder.rglob("*") if path.is_file())
+    assert {file for file in theirs if file.name != "alive.lock"} == set(ours)
+    mine.close()
+
+
+def test_only_regular_files_are_taken_over_and_what_is_no_run_is_refused(made, tmp_path) -> None:
+    source = tmp_path / "of a colleague"
+    shutil.copytree(made / "runs" / VICTIM, source)
+    (source / "stolen").symlink_to("/etc/passwd")
+    (source / "snapshots" / "link").symlink_to(tmp_path)
+    os.mkfifo(source / "pipe")
+    card = json.loads((source / "run.json").read_text())
+    (source / "run.json").write_text(json.dumps(card | {"status": "running", "id": -1, "parent": 7, "after": 3}))
+    mine = Workspace(tmp_path / "mine")
+    row = mine.run(mine.import_run(source))
+    assert (row.status, row.parent, row.after) == ("interrupted", None, None)
+    assert not [path for path in row.folder.rglob("*") if path.is_symlink() or path.is_fifo()]
+    assert len(mine.series(row.id, "train/loss")[0]) == 5
+    (tmp_path / "empty").mkdir()
+    for bad in (tmp_path / "empty", tmp_path / "nowhere", source / "run.json"):
+        with pytest.raises(StoreError, match="run folder"):
+            mine.import_run(bad)
+    assert len(mine.runs()) == len(list(mine.runs_folder.iterdir())) == 1
+    mine.close()
+    assert "import" in runs_command.HELP

@@ -1,0 +1,343 @@
+"""Runs that only their folders know: put into the database again, or taken over from another workspace.
+
+A folder may have been copied, damaged or made by anybody. What of it can be read is used, what cannot is named, and no
+folder keeps another one out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.types import Float
+
+from trainer import config
+from trainer.foreign import check_ordinary, open_ordinary, spelled
+from trainer.store import cells, schema
+from trainer.store.database import Database, fetch
+from trainer.store.facts import Facts, metrics_from_json
+from trainer.store.files import remove, write_atomically, write_text
+from trainer.store.journal import number_to_json, read_journal
+from trainer.store.life import is_held
+from trainer.store.rows import ACTIVE, StoreError
+from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
+from trainer.store.run_table import free_name, next_number
+
+_LONGEST: Final = 2**26
+"""Bytes of a `run.json`: thousands of times what one is."""
+_BEFORE: Final = "run-before-rebuild.json"
+_LEFT: Final = ("alive.lock", "run.json")
+"""Files that a copy of a run does not take over: they are of the process, or written anew."""
+_NUMBERED: Final = re.compile(r"\d{4,}-")
+"""How the name of a run folder begins, whatever its number."""
+_TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
+
+
+@dataclass
+class Found:
+    """What a run folder says of itself, as far as it can be believed.
+
+    Attributes:
+        number: Of the run where it was made; None where that cannot be told.
+        values: Columns of its row, without number and folder.
+        rows: Table -> rows that hang on it.
+        told: What could not be read.
+    """
+
+    folder: Path
+    number: int | None
+    values: dict[str, Any]
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+
+
+def rebuild(database: Database, facts: Facts, runs_folder: Path, say: Callable[[str], None]) -> int:
+    """Puts every run into the database that has a folder but no row, or a damaged one; returns how many.
+
+    Args:
+        database: Where.
+        facts: The same database.
+        runs_folder: Of the workspace.
+        say: Gets a sentence for each folder that was passed over, renumbered or read in part.
+    """
+    with database.read() as connection:
+        rows = [row._mapping for row in fetch(connection, select(schema.run))]
+    damaged = {row["id"]: row["folder"] for row in rows if cells.faults("run", row)}
+    known = {row["folder"] for row in rows if row["id"] not in damaged}
+    found = []
+    for folder in _run_folders(runs_folder, say):
+        if folder.name not in known and (read := _read_or_say(folder, say)) is not None:
+            found.append(read)
+    # A folder that still has the number it was made with goes before copies of it.
+    found.sort(key=lambda one: (not _is_original(one), one.folder.name))
+    count = 0
+    for one in found:
+        try:
+            _put_back(database, facts, runs_folder, one, damaged)
+        except Exception as error:  # whatever is wrong with one folder, the others come back
+            say(f"{_name(one.folder)} was passed over: {spelled(str(error))[:300]}")
+            continue
+        count += 1
+        for words in one.told:
+            say(f"{_name(one.folder)}: {words}")
+    return count
+
+
+def import_run(database: Database, facts: Facts, runs_folder: Path, source: Path) -> int:
+    """The number of a new run that is a copy of a run folder of another workspace; nothing of it is trained.
+
+    Regular files are copied, nothing else; its own numbers, and those of other runs that it names, are not taken over.
+
+    Raises:
+        StoreError: It is no run folder, is being trained, or cannot be copied.
+    """
+    if not source.is_dir():
+        raise StoreError(f"There is no folder {source}. Name a run folder: one with config.toml or run.json in it.")
+    if _is_trained(source):
+        raise StoreError(f"The run in {source} is being trained. Stop it, then import it.")
+    read = read_run(source)
+    if read is None:
+        raise StoreError(
+            f"{source} is no run folder: neither its run.json nor its config.toml can be read. "
+            "Name a folder like runs/0001-name of another workspace."
+        )
+    runs_folder.mkdir(parents=True, exist_ok=True)
+    draft = runs_folder / f".tmp-import-{secrets.token_hex(8)}"
+    read.values |= {"parent": None, "after": None, "deleted_at": None}
+    try:
+        _copy_regular(source, draft)
+        with database.write() as connection:
+            number = next_number(connection, runs_folder)
+            name = free_name(connection, read.values["name"])
+            run = config.replace(config.from_toml(read.values["config"]), "name", name)
+            read.values |= {"name": name, "config": config.to_toml(run)}
+            target = runs_folder / folder_name(number, name)
+            os.rename(draft, target)
+            write_text(target / "config.toml", read.values["config"])
+            _insert(connection, runs_folder, read, number, target.name)
+    except (OSError, shutil.Error) as error:
+        raise StoreError(f"{source} cannot be copied: {error}. Nothing was imported.") from error
+    finally:
+        remove(draft)
+    facts.add_entries(number, read_journal(target / "metrics.jsonl"))
+    return number
+
+
+def read_run(folder: Path) -> Found | None:
+    """What a folder says of its run; None for one whose configuration cannot be read."""
+    document, told = _document(folder)
+    text = document.get("config")
+    try:
+        if not isinstance(text, str):
+            raise config.ConfigError("it is not there")
+        run = config.from_toml(text, source="run.json")
+    except (config.ConfigError, TypeError):
+        try:
+            run = config.read(folder / "config.toml")
+        except (config.ConfigError, TypeError):
+            return None
+        text = config.to_toml(run)
+    plain = {"name": run.name, "objective": run.objective.kind, "data": config.data_name(run.data)}
+    plain |= {"config": text, "device": run.device}
+    if not document:
+        reason = "Rebuilt from its configuration and curves; the rest was lost."
+        plain |= {"status": "interrupted", "reason": reason, "created_at": _made_at(folder)}
+        return Found(folder, folder_number(folder), plain, told=told)
+    values = plain | _values(document, plain, told)
+    values["created_at"] = values.get("created_at", _made_at(folder))
+    if values.get("status") in ACTIVE:
+        values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
+    number = document.get("id")
+    if isinstance(number, bool) or cells.fault("run", "id", number):
+        told.append(f"its number {cells.shown(number)} cannot be.")
+        number = folder_number(folder)
+    rows = {table.name: _rows(document, table.name, values["created_at"], told) for table in _TABLES}
+    return Found(folder, number, values, rows, told)
+
+
+def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """`run.json`, empty with a reason where it cannot be read."""
+    try:
+        with open_ordinary(folder / "run.json") as file:
+            content = file.read(_LONGEST + 1)
+        if len(content) > _LONGEST:
+            raise ValueError(f"it is longer than {_LONGEST:,} bytes")
+        found = json.loads(content)
+        if not isinstance(found, dict):
+            raise ValueError("it holds no object")
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, [f"its run.json cannot be read ({spelled(str(error))[:200]}); rebuilt from config.toml and curves."]
+    return found, []
+
+
+def _values(document: Mapping[str, Any], plain: Mapping[str, Any], told: list[str]) -> dict[str, Any]:
+    """Columns of the row; those that cannot be are left out and told."""
+    found = {}
+    for column in schema.run.c:
+        name = column.name
+        if name in SKIPPED_OF_RUN or name not in document:
+            continue
+        value = document[name]
+        if name in ("facts", "alerts") and isinstance(value, dict):
+            value = json.dumps(value)
+        if isinstance(value, bool) or (wrong := cells.fault("run", name, value)):
+            words = "holds no number or text (a truth value)" if isinstance(value, bool) else wrong
+            told.append(f"its {name!r} {words} and was left out.")
+            if name not in plain:
+                found[name] = cells.stand_in("run", name)
+            continue
+        found[name] = float(value) if isinstance(column.type, Float) and value is not None else value
+    if not found.get("status"):
+        found |= {"status": "interrupted", "reason": "Rebuilt from its folder, which does not say how it ended."}
+    if not found.get("created_at"):
+        found.pop("created_at", None)
+    return found
+
+
+def _rows(document: Mapping[str, Any], table: str, created_at: float, told: list[str]) -> list[dict[str, Any]]:
+    """Rows that hang on the run; those that cannot be, or come again, are left out and told."""
+    listed = document.get(f"{table}s", [])
+    columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    wrong = not isinstance(listed, list)
+    for row in listed if isinstance(listed, list) else ():
+        if not isinstance(row, dict):
+            wrong = True
+            continue
+        plain = {"created_at": created_at} | {name: row[name] for name in columns if name in row}
+        if isinstance(plain.get("metrics"), dict):
+            numbers = metrics_from_json(json.dumps(plain["metrics"]))
+            plain["metrics"] = json.dumps({name: number_to_json(value) for name, value in numbers.items()})
+        missing = [n for n, c in columns.items() if not c.nullable and c.server_default is None and n not in plain]
+        key = tuple(str(plain.get(name)) for name in ("step", "dataset", "split", "question"))
+        if missing or cells.faults(table, plain) or key in found:
+            wrong = True
+            continue
+        for name, column in columns.items():
+            if isinstance(column.type, Float) and plain.get(name) is not None:
+                plain[name] = float(plain[name])
+        found[key] = plain
+    if wrong:
+        told.append(f"some of its {table}s cannot be read, or come twice, and were left out.")
+    return list(found.values())
+
+
+def _put_back(database: Database, facts: Facts, runs_folder: Path, one: Found, damaged: dict[int, object]) -> None:
+    """Gives the folder its row, in the place of its damaged one if it has that."""
+    if one.told and "run.json" in (entry.name for entry in one.folder.iterdir()):
+        _keep_before(one.folder)
+    with database.write() as connection:
+        for number, named in list(damaged.items()):
+            nameless = cells.fault("run", "folder", named) and folder_number(one.folder) == number
+            if (nameless or named == one.folder.name) and not _is_trained(one.folder):
+                connection.execute(delete(schema.run).where(schema.run.c.id == number))
+                del damaged[number]
+        taken = set(connection.execute(select(schema.run.c.id)).scalars())
+        wanted = [one.number, folder_number(one.folder)]
+        number = next((n for n in wanted if n and n not in taken), None) or next_number(connection, runs_folder)
+        if one.number is not None and number != one.number:
+            one.told.append(f"its number {one.number} is taken, so it is run {number} now.")
+        if one.values["name"] in _names(connection):
+            one.values["name"] = free_name(connection, f"{one.values['name']} ({one.folder.name})")
+        _insert(connection, runs_folder, one, number, one.folder.name)
+    facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
+
+
+def _insert(connection: Connection, runs_folder: Path, one: Found, number: int, folder: str) -> None:
+    connection.execute(insert(schema.run).values(one.values | {"id": number, "folder": folder}))
+    for table in _TABLES:
+        for row in one.rows.get(table.name, ()):
+            connection.execute(insert(table).values(row | {"run": number}))
+    write_run_file(connection, runs_folder, number)
+
+
+def _names(connection: Connection) -> Collection[object]:
+    return {row[0] for row in fetch(connection, select(schema.run.c.name))}
+
+
+def _run_folders(runs_folder: Path, say: Callable[[str], None]) -> list[Path]:
+    found = []
+    for entry in sorted(runs_folder.iterdir()) if runs_folder.is_dir() else ():
+        if not _NUMBERED.match(entry.name):
+            continue
+        mode = entry.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            found.append(entry)
+        else:
+            kind = "a link" if stat.S_ISLNK(mode) else "no folder"
+            say(f"{_name(entry)} was passed over: it is {kind}.")
+    return found
+
+
+def _read_or_say(folder: Path, say: Callable[[str], None]) -> Found | None:
+    try:
+        read = read_run(folder)
+    except Exception as error:  # whatever is wrong with one folder, the others come back
+        say(f"{_name(folder)} was passed over: {spelled(str(error))[:300]}")
+        return None
+    if read is None:
+        say(f"{_name(folder)} was passed over: neither its run.json nor its config.toml can be read.")
+    elif not cells.is_one_level(folder.name) or cells.fault("run", "folder", folder.name):
+        say(f"{_name(folder)} was passed over: its name is no text. Rename it.")
+        return None
+    return read
+
+
+def _is_original(one: Found) -> bool:
+    return one.number is not None and one.number == folder_number(one.folder)
+
+
+def _is_trained(folder: Path) -> bool:
+    lock = folder / "alive.lock"
+    try:
+        check_ordinary(lock)
+    except OSError:
+        return False
+    return is_held(lock)
+
+
+def _made_at(folder: Path) -> float:
+    for name in ("config.toml", "run.json"):
+        try:
+            at = (folder / name).stat().st_mtime
+        except OSError:
+            continue
+        if not cells.fault("run", "created_at", at):
+            return at
+    return 0.0
+
+
+def _keep_before(folder: Path) -> None:
+    """What a folder said of itself stays beside what was made of it."""
+    try:
+        with open_ordinary(folder / "run.json") as file:
+            content = file.read(_LONGEST)
+    except OSError:
+        return
+    write_atomically(folder / _BEFORE, lambda draft: draft.write_bytes(content) and None)
+
+
+def _copy_regular(source: Path, target: Path) -> None:
+    """Folders and regular files; links, pipes and devices stay where they are."""
+    target.mkdir()
+    for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
+        if entry.name in _LEFT or entry.name.startswith(".tmp-"):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            _copy_regular(Path(entry.path), target / entry.name)
+        elif entry.is_file(follow_symlinks=False):
+            shutil.copy2(entry.path, target / entry.name, follow_symlinks=False)
+
+
+def _name(path: Path) -> str:
+    return cells.shown(path.name)
