@@ -100,6 +100,7 @@ def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path)
                 f"INSERT INTO evaluation (run, step, dataset, split, metrics, created_at) VALUES ({row})"
             )
     workspace = Workspace(path.parent)
+    workspace.adopt()  # else it is read as a copy, and takes no evaluation
     assert [row.question for row in workspace.answers(1)] == [None]
     table = comparison(workspace, [1, 2])
     (row,) = table.rows
