@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.matrix import read_matrices, read_tiles
+from explorer.views.similarity.table import written
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.working import Cancelled, Ticket
 from trainer.analysis.words import caption_effect, without_each_word
@@ -81,7 +82,11 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView, two_runs):
     run = similarity(view.context.workspace, two_runs, compared="all").runs[0]
     assert view.table.text("AUC", "A") == f"{run.auc:.3f}"
     low, high = run.intervals["auc"]
-    assert view.table.span("AUC", "A") == f"{low:.3f} – {high:.3f}"
+    level = {name: f"shuffled {written(value, 3)}" for name, value in run.shuffled.items()}
+    assert view.table.span("AUC", "A") == f"{low:.3f} – {high:.3f}\n{level['auc']}"
+    assert abs(run.shuffled["auc"] - 0.5) < 0.1, "against all unmatched pairs chance is near .5"
+    assert view.table.span("Overlap", "A") == level["overlap"], "an overlap has no interval"
+    assert view.table.span("KS", "A") == level["ks"]
     assert view.command()[-2:] == ["--compared", "all"]
     assert not view.k.isEnabled()
 

@@ -1,30 +1,66 @@
 """How well two sets of cosines separate, how sure that is, and what their distributions look like.
 
-Cosines are counted in `FINE` bins a group of anchors. Counts are small whatever was counted (all n x n cells too), add
-up over groups, and can be drawn again with other weights: that is the bootstrap.
+Cosines are counted in `FINE` bins between the smallest and the largest one, a group of anchors. Counts are small
+whatever was counted (all n x n cells too), add up over groups, and can be drawn again with other weights: that is the
+bootstrap.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import Answers, one_to_one
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.tiles import Progress, exact, part_of, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
 
 FINE: Final = 4000
-"""Bins between -1 and 1: each is 0.0005 wide, a hundredth of a bar of the plots."""
+"""Bins between the smallest and the largest cosine: a narrow cone of embeddings has as many as a wide one."""
 
 GROUPS: Final = 256
 """Most groups of anchors that a bootstrap draws from."""
 
 MEASURES: Final = ("auc", "d_prime", "overlap", "ks")
 
-CENTRES: Final = (np.arange(FINE) + 0.5) * (2 / FINE) - 1
-"""The cosine in the middle of each fine bin."""
+SURE: Final = ("auc", "d_prime")
+"""Those with an interval: resampling adds as much noise to an overlap or a distance as there is in it already, and what
+it gives does not hold the true value (in 1 to 82 of 100 samples)."""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """`FINE` bins of equal width between two cosines; what lies outside is counted at the ends."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Of a bin."""
+        return (self.high - self.low) / FINE
+
+    @property
+    def centres(self) -> Float[np.ndarray, " bins"]:
+        """The cosine in the middle of each bin."""
+        return self.low + (np.arange(FINE) + 0.5) * self.width
+
+    def places(self, cosines: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+        """The bin of each cosine, none of which is NaN."""
+        return np.clip((np.asarray(cosines, np.float64) - self.low) / self.width, 0, FINE - 1).astype(np.int64)
+
+
+def spanning(*cosines: Float[np.ndarray, "*any"]) -> Bins:
+    """Bins between the smallest and the largest of these cosines; NaN does not count, equal ones get a little room."""
+    there = [part[np.isfinite(part)] for part in map(np.asarray, cosines)]
+    there = [part for part in there if part.size]
+    if not there:
+        return Bins(-1.0, 1.0)
+    low, high = min(float(part.min()) for part in there), max(float(part.max()) for part in there)
+    room = 1e-9 * max(1.0, abs(low), abs(high))
+    return Bins(low, high) if high - low > room else Bins(low - room, high + room)
 
 
 def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
@@ -49,13 +85,15 @@ def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
     return groups if n <= GROUPS else np.random.default_rng(seed).permutation(groups)
 
 
-def fine_counts(cosines: Float[np.ndarray, " n *m"], group_of: Int[np.ndarray, " n"]) -> Int[np.ndarray, "g bins"]:
+def fine_counts(
+    cosines: Float[np.ndarray, " n *m"], group_of: Int[np.ndarray, " n"], bins: Bins
+) -> Int[np.ndarray, "g bins"]:
     """How many cosines of each group lie in each fine bin; NaN is not counted. Row i belongs to `group_of[i]`."""
     groups = int(group_of.max(initial=-1)) + 1
     flat = np.asarray(cosines, np.float64).reshape(len(cosines), -1)
     owner = np.broadcast_to(group_of[:, None], flat.shape)
     there = np.isfinite(flat)
-    return _counted(_bins(flat[there]), owner[there], groups)
+    return _counted(bins.places(flat[there]), owner[there], groups)
 
 
 def all_unmatched(
@@ -67,10 +105,11 @@ def all_unmatched(
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> tuple[Int[np.ndarray, "g bins"], Hardest]:
+) -> tuple[Int[np.ndarray, "g bins"], Bins, Hardest]:
     """Counts of the cosines of each image with every distinct text that is not its own, and the `k` hardest of each.
 
-    One pass, block by block: 100,000 x 100,000 cosines take the time of multiplying them, a few minutes on one core.
+    Two passes, block by block, the first for the smallest and the largest: 100,000 x 100,000 cosines take the time of
+    multiplying them twice, some minutes on one core.
 
     Args:
         image: Unit embeddings.
@@ -82,22 +121,32 @@ def all_unmatched(
         progress: Told the share done; may raise to cancel.
 
     Returns:
-        Counts by group of anchors, then as `trainer.analysis.similarity.hardest_texts`.
+        Counts by group of anchors, their bins (which span the right cosines too), and what
+        `trainer.analysis.similarity.hardest_texts` gives.
     """
     rows = np.arange(len(image)) if rows is None else rows
     answers = one_to_one(len(text)) if answers is None else answers
     counts = np.zeros((int(group_of.max(initial=-1)) + 1, FINE), np.int64)
     hardest = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
-    for block in cosine_blocks(image, text, answers, rows, note="counting unmatched pairs", progress=progress):
+    ends = [
+        np.array([np.nanmin(block.cosines), np.nanmax(block.cosines)])
+        for block in cosine_blocks(
+            image, text, answers, rows, note="looking for the ends", progress=part_of(progress, 0, 2)
+        )
+        if np.isfinite(block.cosines).any()
+    ]
+    bins = spanning(*ends)
+    told = part_of(progress, 1, 2)
+    for block in cosine_blocks(image, text, answers, rows, note="counting unmatched pairs", progress=told):
         groups = group_of[block.rows]
         for cosines, group in zip(block.cosines, groups, strict=True):
             # A row at a time: its bins stay in the cache, and no mask as large as the block is made.
-            counts[group] += _binned(cosines)
+            counts[group] += _binned(cosines, bins)
         own = block.cosines[block.own]
         there = np.isfinite(own)
-        np.subtract.at(counts, (groups[block.own[0][there]], _bins(own[there])), 1)
+        np.subtract.at(counts, (groups[block.own[0][there]], bins.places(own[there])), 1)
         hardest.take(block)
-    return counts, hardest
+    return counts, bins, hardest
 
 
 def sampled_unmatched(
@@ -139,7 +188,7 @@ def _among_right(
 
 
 def separation(
-    matched: Float[np.ndarray, "*r bins"], unmatched: Float[np.ndarray, "*r bins"]
+    matched: Float[np.ndarray, "*r bins"], unmatched: Float[np.ndarray, "*r bins"], bins: Bins
 ) -> dict[str, Float[np.ndarray, "*r"]]:
     """AUC, d', overlap and KS of counts in fine bins, for each row; NaN where a side is empty.
 
@@ -150,8 +199,10 @@ def separation(
         p, q = first / first.sum(-1, keepdims=True), second / second.sum(-1, keepdims=True)
         below = np.cumsum(q, -1)
         auc = (p * (below - q / 2)).sum(-1)
-        means = [(x * CENTRES).sum(-1) for x in (p, q)]
-        spread = np.sqrt(sum((x * CENTRES**2).sum(-1) - m**2 for x, m in zip((p, q), means, strict=True)) / 2)
+        # From the lower end: squares of large numbers would lose a narrow cone's deviation.
+        centres = bins.centres - bins.low
+        means = [(x * centres).sum(-1) for x in (p, q)]
+        spread = np.sqrt(sum((x * centres**2).sum(-1) - m**2 for x, m in zip((p, q), means, strict=True)) / 2)
         d_prime = np.where(spread > 0, (means[0] - means[1]) / spread, np.nan)
         shared = np.minimum(*(x @ _coarse(first, second) for x in (p, q))).sum(-1)
         distance = np.abs(np.cumsum(p, -1) - below).max(-1)
@@ -161,28 +212,33 @@ def separation(
 
 
 def intervals(
-    matched: Int[np.ndarray, "g bins"], unmatched: Int[np.ndarray, "g bins"], *, draws: int = 400, seed: int = 0
+    matched: Int[np.ndarray, "g bins"],
+    unmatched: Int[np.ndarray, "g bins"],
+    bins: Bins,
+    *,
+    draws: int = 400,
+    seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """For each measure the interval that 95 of 100 draws of the anchors fall into; NaN with fewer than 2 groups.
+    """For AUC and d' the interval that 95 of 100 draws of the anchors fall into; NaN with fewer than 2 groups.
 
     The percentile bootstrap of Efron (1979) over groups of anchors: the cosines of one image are not independent of
-    each other, so whole images are drawn, with all that was counted of them.
+    each other, so whole images are drawn, with all that was counted of them. Overlap and KS have none, see `SURE`.
     """
     groups = len(matched)
     if groups < 2:
-        return dict.fromkeys(MEASURES, (float("nan"), float("nan")))
+        return dict.fromkeys(SURE, (float("nan"), float("nan")))
     weights = (
         np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=draws).astype(np.float64)
     )
-    drawn = separation(weights @ matched, weights @ unmatched)
+    drawn = separation(weights @ matched, weights @ unmatched, bins)
     ends = {
-        name: np.nanquantile(v, (0.025, 0.975)) if np.isfinite(v).any() else (np.nan, np.nan)
-        for name, v in drawn.items()
+        name: np.nanquantile(drawn[name], (0.025, 0.975)) if np.isfinite(drawn[name]).any() else (np.nan, np.nan)
+        for name in SURE
     }
     return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
 
 
-def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"], bins: Bins) -> Float[np.ndarray, " m"]:
     """Gaussian kernel density of cosines counted in fine bins, at the places `at`; its integral is 1.
 
     The width of the kernel is Silverman's rule of thumb, .9 min(sd, IQR / 1.34) n^(-1/5), at least one fine bin.
@@ -192,26 +248,23 @@ def density(counts: Float[np.ndarray, " bins"], at: Float[np.ndarray, " m"]) -> 
     n = counts.sum()
     if not n:
         return np.zeros(len(at))
-    share = counts / n
-    mean = (share * CENTRES).sum()
-    deviation = np.sqrt((share * (CENTRES - mean) ** 2).sum())
-    quartiles = CENTRES[np.searchsorted(np.cumsum(share), (0.25, 0.75)).clip(max=FINE - 1)]
+    share, centres = counts / n, bins.centres
+    mean = (share * centres).sum()
+    deviation = np.sqrt((share * (centres - mean) ** 2).sum())
+    quartiles = centres[np.searchsorted(np.cumsum(share), (0.25, 0.75)).clip(max=FINE - 1)]
     spread = min(s for s in (deviation, (quartiles[1] - quartiles[0]) / 1.34, np.inf) if s > 0 or s == np.inf)
-    width = max(0.9 * (spread if np.isfinite(spread) else 0) * n**-0.2, 2 / FINE)
+    width = max(0.9 * (spread if np.isfinite(spread) else 0) * n**-0.2, bins.width)
     there = counts > 0
-    away = (np.asarray(at, np.float64)[:, None] - CENTRES[there]) / width
+    away = (np.asarray(at, np.float64)[:, None] - centres[there]) / width
     return (np.exp(-(away**2) / 2) @ share[there]) / (width * np.sqrt(2 * np.pi))
 
 
-def _bins(cosines: np.ndarray) -> np.ndarray:
-    return np.clip(((cosines + 1) * (FINE / 2)).astype(np.int64), 0, FINE - 1)
-
-
-def _binned(cosines: Float[np.ndarray, " n"]) -> Int[np.ndarray, " bins"]:
-    """As `_bins` says, counted: in place and in 16 bits, four times as quick for rows of 100,000."""
+def _binned(cosines: Float[np.ndarray, " n"], bins: Bins) -> Int[np.ndarray, " bins"]:
+    """As `bins` say, counted: in 16 bits, four times as quick for rows of 100,000."""
     there = np.isfinite(cosines)
-    places = cosines + 1 if there.all() else cosines[there] + 1
-    places *= FINE / 2
+    places = (cosines if there.all() else cosines[there]).astype(np.float64)
+    places -= bins.low
+    places /= bins.width
     np.clip(places, 0, FINE - 1, out=places)
     return np.bincount(places.astype(np.int16), minlength=FINE)
 

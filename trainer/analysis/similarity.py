@@ -66,8 +66,10 @@ def hardest_texts(
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
-    """Chance that a matched cosine exceeds an unmatched one, ties counted half; .5 is chance, 1 is perfect.
+    """Chance that a matched cosine exceeds an unmatched one, ties counted half; 1 is perfect.
 
+    Without any relation it is .5 against unmatched cosines as they come, and far less against each image's most
+    similar ones, which are a maximum over all texts: see `trainer.analysis.shuffled`.
     The Mann-Whitney statistic divided by the number of comparisons. NaN values are left out; NaN if nothing is left.
     """
     matched, unmatched = _present(matched), np.sort(_present(unmatched))
@@ -93,6 +95,8 @@ def d_prime(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]
 def overlap(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"], *, bins: int = 100) -> float:
     """Area shared by the two normalised histograms over their joint range: 0 apart, 1 the same.
 
+    Small where matched cosines are larger, and just as small where they are smaller: AUC says which. Of few values it
+    is too small: two samples of 50 of one normal distribution give about .4.
     The overlapping coefficient (Weitzman, Measures of overlap of income distributions, 1970), from `bins` bins.
     NaN values are left out; NaN if a side is empty.
     """

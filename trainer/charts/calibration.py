@@ -31,6 +31,7 @@ class CalibrationAt:
 
     Attributes:
         ece: Expected calibration error, share in [0, 1].
+        ece_range: Its interval, and what it would be of so many images if the run were perfectly calibrated.
         nll: Negative log-likelihood, nats an image.
         confidence: Mean of the largest probabilities.
     """
@@ -38,6 +39,7 @@ class CalibrationAt:
     inv_tau: float
     reliability: analysis.Reliability
     ece: float
+    ece_range: analysis.ErrorRange
     nll: float
     confidence: float
 
@@ -115,6 +117,15 @@ def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
     return _at(run.cosines, run.truth, inv_tau)
 
 
+def ece_words(found: CalibrationAt) -> str:
+    """The calibration error with its interval, and what chance alone would show: for a tooltip."""
+    spread = found.ece_range
+    return (
+        f"ECE {found.ece:.3f}, 95 % interval {spread.low:.3f} to {spread.high:.3f}; "
+        f"a perfectly calibrated run would show {spread.calibrated:.3f} on as many images"
+    )
+
+
 def _run(workspace: Workspace, index: int, texts: ClassTexts, dataset: str | None, split: str | None) -> CalibrationRun:
     row = workspace.run(texts.run)
     chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
@@ -148,6 +159,7 @@ def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float) -> CalibrationAt
         inv_tau=inv_tau,
         reliability=found,
         ece=found.error,
+        ece_range=analysis.error_range(confidence, right, bins=BINS),
         nll=analysis.negative_log_likelihood(cosines, truth, inv_tau),
         confidence=float(confidence.mean()),
     )

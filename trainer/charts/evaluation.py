@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.intervals import wilson
-from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_bootstrap
+from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_difference
 from trainer.analysis.zero_shot import confusion
 from trainer.charts import SAME, ChartError
 from trainer.charts.reference import Reference, references
@@ -287,7 +287,7 @@ def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
         return None
     of_a, of_b = of_a[at_a], of_b[at_b]
     test = mcnemar(of_a, of_b) if of_a.dtype == bool else None
-    return Difference(paired_bootstrap(of_a, of_b), test, test.p if test else math.nan)
+    return Difference(paired_difference(of_a, of_b), test, test.p if test else math.nan)
 
 
 def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
@@ -10,18 +10,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis import separation as counting
+from trainer.analysis.distinct import matching
+from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.tiles import Progress, part_of
 from trainer.analysis.unmatched import Hardest
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
-from trainer.charts.matching import matching_of
+from trainer.charts.matching import caption_numbers, image_numbers, matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
-NOTE: Final = "Cosines of two runs are not on one scale: compare AUC, d′ and overlap, not the cosines."
+NOTE: Final = (
+    "Cosines of two runs are not on one scale: compare AUC and d′ beside the level of shuffled pairs, not the cosines."
+)
 
 MOST_IMAGES: Final = 20_000
 """More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
@@ -29,6 +33,9 @@ MOST_IMAGES: Final = 20_000
 Unmatched = Literal["hardest", "sampled", "all"]
 UNMATCHED: Final[tuple[Unmatched, ...]] = get_args(Unmatched)
 """Which unmatched pairs are compared: the k most similar of each image, some at random, or every one."""
+
+LEVEL_IMAGES: Final = 5_000
+"""Images that ask for the level of shuffled pairs; each is compared with every text, as the others are."""
 
 SAMPLE: Final = 100_000
 """Unmatched pairs drawn where they are sampled."""
@@ -60,12 +67,13 @@ class SimilarityRun(Shown):
         hardest: Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there
             are fewer.
         hardest_row: The pair whose text is the most similar of them, -1 where there is none.
-        unmatched: Cosines of unmatched pairs, flat; where all are compared, the distinct ones to 0.0005.
+        unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
         unmatched_weights: How many pairs have each of them; None: one each.
         matched_counts: Histogram of `matched` over the chart's edges.
         unmatched_counts: Histogram of `unmatched` over the chart's edges.
         recall1: Share of images one of whose own texts is more similar than every other text.
-        intervals: Of `auc`, `d_prime`, `overlap` and `ks`: the bootstrap interval of 95 % over images.
+        intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over images.
+        shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
         densities: Kernel densities of matched and unmatched cosines over the chart's `grid`.
         facets: By the values of the chart's column, most images first.
     """
@@ -89,6 +97,7 @@ class SimilarityRun(Shown):
     ks: float
     recall1: float
     intervals: dict[str, tuple[float, float]]
+    shuffled: Mapping[str, float]
     densities: tuple[Float[np.ndarray, " g"], Float[np.ndarray, " g"]]
     facets: tuple[Facet, ...] = ()
 
@@ -212,6 +221,8 @@ class _Cosines:
     unmatched: np.ndarray
     weights: np.ndarray | None
     counts: tuple[np.ndarray, np.ndarray]
+    bins: counting.Bins
+    shuffled: Mapping[str, float]
     facets: tuple[Facet, ...]
 
 
@@ -229,23 +240,55 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
     matched = matched_cosines(image[rows], text[rows])
     group_of, weights = counting.anchor_groups(len(rows)), None
     if question.compared == "all":
-        counts, hardest = counting.all_unmatched(image, text, question.k, group_of, texts, rows=rows, progress=progress)
+        counts, bins, hardest = counting.all_unmatched(
+            image, text, question.k, group_of, texts, rows=rows, progress=progress
+        )
         there = np.flatnonzero(counts.sum(0))
-        unmatched, weights = counting.CENTRES[there], counts.sum(0)[there]
+        unmatched, weights = bins.centres[there], counts.sum(0)[there]
     else:
         hardest = hardest_texts(image, text, question.k, texts, rows=rows, progress=progress)
         found = hardest.cosines
         if question.compared == "sampled":
             found = counting.sampled_unmatched(image, text, SAMPLE, texts, rows=rows)
-        counts, unmatched = counting.fine_counts(found, group_of), found[np.isfinite(found)]
+        bins = counting.spanning(matched, found)
+        counts, unmatched = counting.fine_counts(found, group_of, bins), found[np.isfinite(found)]
     facets: tuple[Facet, ...] = ()
     if values is not None:
         against = hardest
         if question.only is not None or len(rows) != len(everything):
             against = hardest_texts(image, text, question.k, texts, rows=everything, progress=progress)
         facets = tuple(_facets(values[everything], matched_cosines(image[everything], text[everything]), against))
-    both = (counting.fine_counts(matched, group_of), counts)
-    return _Cosines(rows, matched, hardest, unmatched, weights, both, facets)
+    both = (counting.fine_counts(matched, group_of, bins), counts)
+    level = _level(snapshot, rows, question, (unmatched, weights))
+    return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets)
+
+
+def _level(
+    snapshot: Snapshot, rows: np.ndarray, question: _Question, others: tuple[np.ndarray, np.ndarray | None]
+) -> Mapping[str, float]:
+    """What this question answers of shuffled pairs: at most `LEVEL_IMAGES` of the images ask."""
+    captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
+    if len(rows) > LEVEL_IMAGES:
+        rows = np.sort(np.random.default_rng(1).choice(rows, LEVEL_IMAGES, replace=False))
+
+    def measure(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        matched = matched_cosines(snapshot.image[rows], snapshot.text[order[rows]])
+        if question.compared != "hardest":
+            # Which texts are an image's own changes one of its n cosines: the others stay what they are.
+            return matched, _thinned(*others)
+        text, texts = snapshot.text[order], matching(captions[order], images).texts
+        return matched, hardest_texts(snapshot.image, text, question.k, texts, rows=rows).cosines
+
+    return shuffled_level(snapshot.n, measure, asked=len(rows))
+
+
+def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The values, each as often as its weight says; of more than `SAMPLE` as many at even distances."""
+    if weights is None:
+        return values
+    ends = np.cumsum(weights)
+    count = int(min(ends[-1], SAMPLE)) if len(ends) else 0
+    return values[np.searchsorted(ends, (np.arange(count) + 0.5) * (ends[-1] / max(count, 1)))] if count else values
 
 
 def _sample(rows: np.ndarray) -> np.ndarray:
@@ -262,7 +305,7 @@ def _run(
         measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
         numbers = {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
     else:
-        numbers = {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0)).items()}
+        numbers = {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), found.bins).items()}
     return SimilarityRun(
         index=index,
         **shown(row, chosen),
@@ -279,8 +322,12 @@ def _run(
         mean_matched=_mean(found.matched),
         mean_unmatched=_mean(found.unmatched, found.weights),
         recall1=_recall1(found.hardest.right, found.hardest.cosines[:, 0]),
-        intervals=counting.intervals(first, second),
-        densities=(counting.density(first.sum(0), grid), counting.density(second.sum(0), grid)),
+        intervals=counting.intervals(first, second, found.bins),
+        shuffled=found.shuffled,
+        densities=(
+            counting.density(first.sum(0), grid, found.bins),
+            counting.density(second.sum(0), grid, found.bins),
+        ),
         facets=found.facets,
         **numbers,
     )
@@ -324,6 +371,8 @@ def _note(runs: tuple[SimilarityRun, ...], compared: Unmatched) -> str:
         notes.append("The runs are shown on different data.")
     if any(run.sampled and run.n == MOST_IMAGES for run in runs):
         notes.append(f"At most {MOST_IMAGES:,} images, drawn at random, are compared with all texts.")
+    if compared == "hardest" and len({run.pairs for run in runs}) > 1:
+        notes.append("The runs have unlike numbers of pairs: their most similar unmatched ones do not compare.")
     if compared == "sampled":
         notes.append("Unmatched pairs are drawn at random.")
     return " ".join(notes)

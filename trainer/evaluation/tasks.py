@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.calibration import Reliability, fitted_inv_tau, reliability, top_confidence
+from trainer.analysis.calibration import error_range, fitted_inv_tau, reliability, top_confidence
 from trainer.analysis.distinct import Matching
 from trainer.analysis.intervals import wilson
 from trainer.analysis.label_shares import labels_of_share, stratified
@@ -61,7 +61,7 @@ def zero_shot(
     diagrams = {}
     for name, value, rows in (("own", inv_tau, slice(None)), ("fitted", fitted, rest)):
         if math.isfinite(value):
-            diagrams[name] = _diagram(reliability(*top_confidence(cosines[rows], label[rows], value)), value)
+            diagrams[name] = _diagram(*top_confidence(cosines[rows], label[rows], value), value)
     metrics = {
         "zero_shot_acc1": recall_at(places, 1),
         "zero_shot_acc5": recall_at(places, 5),
@@ -255,6 +255,8 @@ def share_interval(share: float, n: int) -> list[float]:
     return list(wilson(share, n))
 
 
-def _diagram(found: Reliability, inv_tau: float) -> dict[str, Any]:
+def _diagram(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], inv_tau: float) -> dict[str, Any]:
+    found, spread = reliability(confidence, right), error_range(confidence, right)
     columns = {name: getattr(found, name).tolist() for name in ("edges", "counts", "confidence", "accuracy")}
-    return {"inv_tau": inv_tau, "ece": found.error, **columns}
+    sure = {"ece_low": spread.low, "ece_high": spread.high, "ece_calibrated": spread.calibrated}
+    return {"inv_tau": inv_tau, "ece": found.error, **sure, **columns}

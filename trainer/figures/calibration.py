@@ -56,6 +56,9 @@ def numbers(run: CalibrationRun, shown: CalibrationAt) -> dict[str, float]:
         values |= {
             f"tau_{name}": 1 / one.inv_tau,
             f"ece_{name}": one.ece,
+            f"ece_{name}_low": one.ece_range.low,
+            f"ece_{name}_high": one.ece_range.high,
+            f"ece_{name}_calibrated": one.ece_range.calibrated,
             f"nll_{name}": one.nll,
             f"confidence_{name}": one.confidence,
         }
@@ -90,7 +93,9 @@ def _draw_reliability(axes: Axes, chart: CalibrationChart) -> None:
         filled = found.counts > 0
         axes.plot(found.confidence[filled], found.accuracy[filled], color=colour, linewidth=1.1)
         areas = 6 + 130 * found.counts[filled] / max(int(found.counts.max()), 1)
-        label = f"{run.name}: ECE {shown.ece:.3f} at τ = {1 / shown.inv_tau:.3g}"
+        spread = shown.ece_range
+        label = f"{run.name}: ECE {shown.ece:.3f} [{spread.low:.3f}, {spread.high:.3f}] at τ = {1 / shown.inv_tau:.3g}"
+        label += f";\nby chance {spread.calibrated:.3f} if calibrated"
         axes.scatter(found.confidence[filled], found.accuracy[filled], s=areas, color=colour, alpha=0.75, label=label)
     axes.set(xlim=(0, 1.02), ylim=(0, 1.04), xlabel="Confidence (largest probability)", ylabel="Accuracy")
     legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.4)

@@ -116,7 +116,9 @@ def _reliability(axes: Axes, chart: EvaluationChart) -> None:
             markerfacecolor=run_colour(run.index) if own else "white",
             label=f"{run.label}{'' if own else ', tau fitted'}",
         )
-        words.append(f"{100 * diagram['ece']:.1f}")
+        # Records of older versions lack it.
+        chance = f" ({100 * diagram['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in diagram else ""
+        words.append(f"{100 * diagram['ece']:.1f}{chance}")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
     axes.legend()
     heading(axes, "Reliability, zero-shot", f"ECE {', '.join(words)} %")

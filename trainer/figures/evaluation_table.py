@@ -21,7 +21,7 @@ TASK_WORDS: Final = {
     "robustness": "Robustness",
 }
 NOTE: Final = (
-    "B - A in points, with its 95 % interval from 4,000 resamplings of the images both answered; p is McNemar's, "
+    "B - A in points, with Newcombe's 95 % interval over the images both answered; p is McNemar's, "
     "adjusted for the rows of the table (Holm). Bold: the better run where the difference is real."
 )
 

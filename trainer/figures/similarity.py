@@ -65,6 +65,7 @@ def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
         "overlap": run.overlap,
         "ks": run.ks,
         **ends,
+        **{f"{name}_shuffled": level for name, level in run.shuffled.items()},
     }
     named = {f"{name}_{against}": value for name, value in measured.items()}
     return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
@@ -152,8 +153,13 @@ def _head(axes: Axes, run: SimilarityRun) -> None:
     data = (
         f"{objective_label(run.objective)}, step {run.step:,}, {run.dataset} {run.split}, n = {run.n:,}{sampled} pairs"
     )
-    separation = f"AUC {run.auc:.4f} · d′ {_signed(run.d_prime, 2)} · overlap {100 * run.overlap:.1f} %"
-    heading(axes, run.name, data, separation, swatch=run_colour(run.index), above_pt=24)
+    separation = (
+        f"AUC {run.auc:.4f} · d′ {_signed(run.d_prime, 2)} · overlap {100 * run.overlap:.1f} % · KS {run.ks:.3f}"
+    )
+    none = run.shuffled
+    level = f"shuffled pairs: {none['auc']:.4f} · {_signed(none['d_prime'], 2)} · {100 * none['overlap']:.1f} %"
+    level += f" · {none['ks']:.3f}"
+    heading(axes, run.name, data, separation, level, swatch=run_colour(run.index), above_pt=24)
 
 
 def _signed(value: float, digits: int) -> str:

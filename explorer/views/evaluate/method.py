@@ -31,10 +31,10 @@ words of its name, and a class none of whose words it learned is never answered.
 Robustness: Gaussian noise, contrast and JPEG as ImageNet-C (Hendrycks and Dietterich 2019), blur scaled to the \
 image's side, and a covered square; five severities. Both runs see the same corrupted images.
 
-Is the difference real? Both runs answer the same images, so the difference is paired: its 95 % interval comes from \
-4,000 resamplings of the images, p from McNemar's exact test, adjusted for the rows of the table (Holm). This is \
-about the images: another seed may give another answer. Groups of runs over seeds are compared by Welch's t-test \
-(Holm) and by permutation; with 3 seeds each, permutation cannot give less than 0.1.
+Is the difference real? Both runs answer the same images, so the difference is paired: its 95 % interval is \
+Newcombe's (1998, method 10), which holds also where few images differ, p from McNemar's exact test, adjusted for the \
+rows of the table (Holm). This is about the images: another seed may give another answer. Groups of runs over seeds \
+are compared by Welch's t-test (Holm) and by permutation; with 3 seeds each, permutation cannot give less than 0.1.
 
 Caveats: images are those of the run's own resolution. A sample is drawn by a hash of the file names and is the same \
 for every run; n is shown. Published numbers were measured with other models, on whole test sets at full resolution: \

@@ -175,7 +175,9 @@ class CurvesPane(QWidget):
             x, y = (tuple(found[key][i] for i in filled) for key in ("confidence", "accuracy"))
             own = name == "own"
             shown.append(Curve(run.index, 0 if own else 2, x, y, f"{run.label}, {name} tau", not own))
-            words.append(f"{'AB'[run.index]} {name} tau {100 * found['ece']:.1f} %")
+            # Records of older versions lack it.
+            chance = f" ({100 * found['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in found else ""
+            words.append(f"{'AB'[run.index]} {name} tau {100 * found['ece']:.1f} %{chance}")
         self.reliability.show_curves(shown, diagonal=True)
         missing = "Zero-shot was not measured."
         self._notes[0].setText(f"Calibration error: {', '.join(words)}. Hollow: tau fitted." if words else missing)

@@ -19,7 +19,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.picture import Picture
 from explorer.widgets.wrapping_row import WrappingRow
 from trainer.analysis.calibration import probabilities
-from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at
+from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at, ece_words
 
 PICTURE_PX = 112
 LEAST_PLOT_PX = 170
@@ -141,6 +141,7 @@ class CalibrationPane(QWidget):
             texts = ("",) * len(COLUMNS) if one is None else _numbers(one)
             for column, text in zip(COLUMNS, texts, strict=True):
                 self._cells[column, index, name].setText(text)
+            self._cells["ECE", index, name].setToolTip("" if one is None else ece_words(one))
 
     def _show_bars(self) -> None:
         sample, shares = self._sample, []

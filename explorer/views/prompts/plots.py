@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.widgets.plot import Plot
-from trainer.charts.calibration import CURVE, CalibrationAt, CalibrationRun
+from trainer.charts.calibration import CURVE, CalibrationAt, CalibrationRun, ece_words
 
 LEAST_DOT, MOST_DOT = 5.0, 22.0
 
@@ -46,7 +46,7 @@ class ReliabilityPlot(Plot):
         """Draws one run, or nothing of it."""
         self._shown[index] = found
         self._draw(index)
-        said = [f"run {'AB'[i]} ECE {one.ece:.3f}" for i, one in enumerate(self._shown) if one]
+        said = [f"run {'AB'[i]} {ece_words(one)}" for i, one in enumerate(self._shown) if one]
         self.setAccessibleDescription("; ".join(said))
 
     def recolour(self) -> None:

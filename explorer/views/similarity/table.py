@@ -27,11 +27,11 @@ class Measure:
 
 
 MEASURES: Final = (
-    Measure("AUC", "Chance that a matched cosine exceeds an unmatched one; 0.5 is chance.", lambda r: r.auc),
+    Measure("AUC", "Chance that a matched cosine exceeds an unmatched one; 1 is perfect.", lambda r: r.auc),
     Measure("d′", "Difference of the means in pooled standard deviations.", lambda r: r.d_prime, 2),
-    Measure("Overlap", "Area shared by both histograms, 0 to 1; less is better.", lambda r: r.overlap),
-    Measure("KS", "Largest distance of the two cumulative distributions; 1 is apart.", lambda r: r.ks),
-    Measure("R@1", "Share of images whose own text is the most similar one.", lambda r: r.recall1),
+    Measure("Overlap", "Area shared by both histograms, 0 to 1; AUC says which of them is above.", lambda r: r.overlap),
+    Measure("KS", "Largest distance of the two cumulative distributions; AUC says which is above.", lambda r: r.ks),
+    Measure("R@1", "Share of images whose own text is the most similar of the distinct texts.", lambda r: r.recall1),
     Measure("Mean matched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_matched, 3, False),
     Measure("Mean unmatched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_unmatched, 3, False),
     Measure("n matched", "Pairs compared.", lambda r: len(r.matched), 0, False),
@@ -40,7 +40,7 @@ MEASURES: Final = (
 
 
 FIELDS: Final = {"AUC": "auc", "d′": "d_prime", "Overlap": "overlap", "KS": "ks"}
-"""Measures with a bootstrap interval, and its name in the chart."""
+"""Measures with a level of shuffled pairs, and their names in the chart; the first two have an interval as well."""
 
 
 class SimilarityTable(QFrame):
@@ -81,13 +81,14 @@ class SimilarityTable(QFrame):
                 self._cells[measure.words, side].setText(written(value, measure.digits))
                 self._cells[measure.words, side].setToolTip(_interval(measure, run))
                 if (measure.words, side) in self._spans:
-                    self._spans[measure.words, side].setText(_interval(measure, run, short=True))
+                    parts = (_interval(measure, run, short=True), _level(measure, run))
+                    self._spans[measure.words, side].setText("\n".join(filter(None, parts)))
             both = measure.comparable and None not in values
             difference = values[1] - values[0] if both else None
             self._cells[measure.words, "B-A"].setText(written(difference, measure.digits, signed=True))
 
     def span(self, measure: str, side: str) -> str:
-        """The interval under a number; empty where there is none."""
+        """What stands under a number: its interval where there is one, then the level of shuffled pairs."""
         found = self._spans.get((measure, side))
         return found.text() if found is not None else ""
 
@@ -114,6 +115,12 @@ def _interval(measure: Measure, run: SimilarityRun | None, *, short: bool = Fals
         return ""
     ends = f"{written(low, measure.digits)} – {written(high, measure.digits)}"
     return ends if short else f"95 of 100 draws of the images lie in {ends}."
+
+
+def _level(measure: Measure, run: SimilarityRun | None) -> str:
+    if run is None:
+        return ""
+    return f"shuffled {written(run.shuffled[FIELDS[measure.words]], measure.digits)}"
 
 
 def written(value: float | None, digits: int, *, signed: bool = False) -> str:

@@ -35,6 +35,41 @@ def test_equal_models_do_not_differ_and_empty_samples_have_no_interval():
         significance.mcnemar(right, right[:2])
 
 
+def test_newcombes_interval_is_that_of_his_paper():
+    """Two of the examples of Newcombe 1998, method 10: both right, only the first, only the second, none."""
+    for (both, only_a, only_b, none), (low, high) in {
+        (36, 12, 2, 0): (0.0569, 0.3404),
+        (54, 0, 0, 0): (-0.0664, 0.0664),
+    }.items():
+        a = np.repeat([True, True, False, False], [both, only_a, only_b, none])
+        b = np.repeat([True, False, True, False], [both, only_a, only_b, none])
+        # His difference is the first minus the second.
+        found = significance.paired_difference(b, a)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+        assert found.difference == pytest.approx((only_a - only_b) / len(a))
+
+
+@pytest.mark.parametrize(("n", "shares"), [(30, (0.97, 0.99)), (50, (0.90, 0.93)), (200, (0.6, 0.7))])
+def test_the_paired_interval_holds_the_truth_also_near_the_ceiling(n: int, shares: tuple[float, float]):
+    """The percentile bootstrap held it in 45 and 88 of 100 samples of the first two."""
+    rng, held = np.random.default_rng(n), 0
+    for _ in range(400):
+        luck = rng.random(n)
+        a, b = luck < shares[0], np.where(rng.random(n) < 0.5, luck, rng.random(n)) < shares[1]
+        found = significance.paired_difference(a, b)
+        held += found.low <= shares[1] - shares[0] <= found.high
+    assert held >= 372, "93 of 100"
+
+
+def test_without_discordant_samples_the_interval_has_a_width():
+    right = np.ones(40, bool)
+    found = significance.paired_difference(right, right)
+    assert found.low < 0 < found.high
+    # Scores that are neither right nor wrong are resampled, as before.
+    scores = np.linspace(0, 1, 40)
+    assert significance.paired_difference(scores, scores + 0.1) == significance.paired_bootstrap(scores, scores + 0.1)
+
+
 def test_mcnemar_is_the_binomial_test_of_the_discordant_samples():
     from scipy.stats import binomtest
 

@@ -9,6 +9,7 @@ from trainer.charts import ChartError
 from trainer.charts import similarity as module
 from trainer.charts.similarity import similarity
 from trainer.charts.snapshots import choose_snapshot
+from trainer.figures.similarity import numbers
 from trainer.store import read_snapshot
 
 
@@ -28,6 +29,11 @@ def test_numbers_equal_naive_loops(charted):
     assert run.mean_unmatched == pytest.approx(np.mean(hard), abs=1e-5)
     assert run.recall1 == np.mean([cosine[i][i] > hard[i][0] for i in range(snapshot.n)])
     assert run.matched_counts.sum() == 240
+    assert set(run.intervals) == {"auc", "d_prime"}
+    assert run.shuffled["auc"] < 0.2 < run.auc, "what knows nothing is far below .5 against the most similar texts"
+    told = numbers(run, chart.against)
+    assert told["auc_hard3_shuffled"] == run.shuffled["auc"]
+    assert "overlap_hard3_low" not in told
     assert run.unmatched_counts.sum() == 720
     assert len(chart.edges) == 21
     assert 0.5 < run.auc <= 1

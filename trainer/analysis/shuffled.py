@@ -1,0 +1,53 @@
+"""The level that no relation at all gives: the measures of separation after the pairs are shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.separation import MEASURES, ks
+from trainer.analysis.similarity import auc, d_prime, overlap
+
+IMAGES: Final = 2_000
+"""Images that are enough: of fewer pairs several shufflings are averaged, so that together they are about as many."""
+MOST: Final = 10
+"""Most shufflings."""
+
+Shuffled = Callable[[Int[np.ndarray, " n"]], tuple[Float[np.ndarray, "*a"], Float[np.ndarray, "*b"]]]
+"""Takes for each pair the one whose text it gets; gives the cosines that are matched then, and the unmatched ones."""
+
+
+def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed: int = 0) -> Mapping[str, float]:
+    """AUC, d', overlap and KS where every image has another's text: what a model that knows nothing would show.
+
+    Against all unmatched cosines AUC is about .5 then; against the k most similar ones of n texts it is far below,
+    and the more so the more texts there are. So splits of unlike n do not compare.
+
+    Args:
+        n: Pairs.
+        measure: The cosines of a shuffling.
+        asked: Images that ask in each; None: n.
+        seed: Of the shufflings.
+
+    Returns:
+        The means over the shufflings; NaN with fewer than 2 pairs.
+    """
+    if n < 2:
+        return dict.fromkeys(MEASURES, float("nan"))
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(int(np.clip(IMAGES // max(n if asked is None else asked, 1), 1, MOST))):
+        matched, unmatched = measure(shuffling(n, rng))
+        found.append([auc(matched, unmatched), d_prime(matched, unmatched), overlap(matched, unmatched)])
+        found[-1].append(ks(matched, unmatched))
+    return dict(zip(MEASURES, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def shuffling(n: int, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
+    """A random permutation of at least 2 that leaves nothing in its place: one cycle (Sattolo, 1986)."""
+    order = rng.permutation(n)
+    found = np.empty(n, np.int64)
+    found[order] = np.roll(order, 1)
+    return found
