@@ -94,8 +94,8 @@ def _draw_reliability(axes: Axes, chart: CalibrationChart) -> None:
         axes.plot(found.confidence[filled], found.accuracy[filled], color=colour, linewidth=1.1)
         areas = 6 + 130 * found.counts[filled] / max(int(found.counts.max()), 1)
         spread = shown.ece_range
-        label = f"{run.name}: ECE {shown.ece:.3f} [{spread.low:.3f}, {spread.high:.3f}] at τ = {1 / shown.inv_tau:.3g}"
-        label += f";\nby chance {spread.calibrated:.3f} if calibrated"
+        sure = f"[{spread.low:.3f}, {spread.high:.3f}], {spread.calibrated:.3f} by chance"
+        label = f"{run.name}: ECE {shown.ece:.3f} {sure}, at τ = {1 / shown.inv_tau:.3g}"
         axes.scatter(found.confidence[filled], found.accuracy[filled], s=areas, color=colour, alpha=0.75, label=label)
     axes.set(xlim=(0, 1.02), ylim=(0, 1.04), xlabel="Confidence (largest probability)", ylabel="Accuracy")
     legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.4)

@@ -57,17 +57,17 @@ def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
         run: Whose.
         against: Ends the names of what depends on which pairs are unmatched, as `SimilarityChart.against`.
     """
-    ends = {f"{name}_{end}": at for name, pair in run.intervals.items() for end, at in zip(("low", "high"), pair)}
     measured = {
         "mean_unmatched": run.mean_unmatched,
         "auc": run.auc,
         "d_prime": run.d_prime,
         "overlap": run.overlap,
         "ks": run.ks,
-        **ends,
-        **{f"{name}_shuffled": level for name, level in run.shuffled.items()},
     }
     named = {f"{name}_{against}": value for name, value in measured.items()}
+    for name, ends in run.intervals.items():
+        named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
+    named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
     return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
 
 

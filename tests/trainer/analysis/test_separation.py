@@ -179,7 +179,7 @@ def test_shuffled_pairs_show_what_no_relation_shows():
         found[n] = shuffled_level(n, shuffled)
         own = hardest_texts(image, text, 10).cosines
         matched = np.einsum("nd,nd->n", image, text)
-        assert found[n]["auc"] == pytest.approx(auc(matched, own), abs=0.02)
+        assert found[n]["auc"] == pytest.approx(auc(matched, own), abs=0.03)
         assert found[n]["overlap"] == pytest.approx(overlap(matched, own), abs=0.05)
         assert found[n]["ks"] == pytest.approx(ks(matched, own), abs=0.05)
     assert found[400]["auc"] < found[100]["auc"] < 0.1, "far from .5: the ten are a maximum over all texts"
