@@ -143,8 +143,8 @@ def paired_shares(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> Paire
     both, only_a, only_b, none = (int(x.sum()) for x in (a & b, a & ~b, b & ~a, ~a & ~b))
     share_a, share_b = (both + only_a) / n, (both + only_b) / n
     (low_a, high_a), (low_b, high_b) = wilson(share_a, n), wilson(share_b, n)
-    apart = both * none - only_a * only_b
-    apart = max(apart - n / 2, 0) if apart > 0 else apart
+    product = both * none - only_a * only_b
+    apart = max(product - n / 2, 0.0) if product > 0 else float(product)
     margins = (both + only_a) * (only_b + none) * (both + only_b) * (only_a + none)
     phi = apart / math.sqrt(margins) if margins else 0.0
     gap = share_b - share_a

@@ -93,8 +93,8 @@ def _separations(n: int, samples: int, rng: np.random.Generator) -> Iterator[Cov
         cosines = own + rng.standard_normal((n, OTHERS + 1)) * math.sqrt(0.5)
         matched, unmatched = cosines[:, 0] + APART, cosines[:, 1:]
         bins = counting.spanning(matched, unmatched)
-        counts = (counting.fine_counts(part, group_of, bins) for part in (matched, unmatched))
-        found = counting.intervals(*counts, bins, draws=200, seed=seed)
+        first, second = (counting.fine_counts(part, group_of, bins) for part in (matched, unmatched))
+        found = counting.intervals(first, second, bins, draws=200, seed=seed)
         for name in held:
             held[name] += _inside(truth[name], found[name])
     for name, number in held.items():

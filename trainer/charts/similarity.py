@@ -268,16 +268,19 @@ def _level(
 ) -> Mapping[str, float]:
     """What this question answers of shuffled pairs: at most `LEVEL_IMAGES` of the images ask."""
     captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
+    image, text = snapshot.image, snapshot.text
+    assert image is not None, "looked at before"
+    assert text is not None, "looked at before"
     if len(rows) > LEVEL_IMAGES:
         rows = np.sort(np.random.default_rng(1).choice(rows, LEVEL_IMAGES, replace=False))
 
     def measure(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        matched = matched_cosines(snapshot.image[rows], snapshot.text[order[rows]])
+        matched = matched_cosines(image[rows], text[order[rows]])
         if question.compared != "hardest":
             # Which texts are an image's own changes one of its n cosines: the others stay what they are.
             return matched, _thinned(*others)
-        text, texts = snapshot.text[order], matching(captions[order], images).texts
-        return matched, hardest_texts(snapshot.image, text, question.k, texts, rows=rows).cosines
+        texts = matching(captions[order], images).texts
+        return matched, hardest_texts(image, text[order], question.k, texts, rows=rows).cosines
 
     return shuffled_level(snapshot.n, measure, asked=len(rows))
 

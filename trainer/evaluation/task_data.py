@@ -395,9 +395,10 @@ def snapshot_data(
     images = image_numbers(items, snapshot.image)
 
     def part(places: np.ndarray) -> Part:
-        columns = [[column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path)]
+        columns = ([column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path))
+        captions, labels, paths = columns
         content = [f"{images[row]}" for row in places.tolist()]
-        return Part(np.zeros((0, 0, 0, 3), np.uint8), *columns, whole=len(places), content=content)
+        return Part(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, whole=len(places), content=content)
 
     nothing = part(tried[:0])
     every = part(np.arange(len(rows)))

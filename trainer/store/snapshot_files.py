@@ -244,5 +244,5 @@ def _read_items(path: Path) -> Items:
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
-    described = (columns[name] for name in _COLUMNS[1:])
-    return Items(read_ids(columns["id"]), *described, metadata=metadata, content=columns.get(_CONTENT, ()))
+    path, caption, label, split = (columns[name] for name in _COLUMNS[1:])
+    return Items(read_ids(columns["id"]), path, caption, label, split, metadata, columns.get(_CONTENT, ()))
