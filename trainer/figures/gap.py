@@ -23,7 +23,8 @@ def draw(chart: GapChart) -> Figure:
     """Size over steps and recall in one panel each for all runs, then a panel of the loss for each run."""
     rows_of_losses = -(-len(chart.runs) // _ACROSS)
     figure = new_figure(PAGE_IN, 3.0 + 2.2 * rows_of_losses)
-    axes = figure.subplot_mosaic([["size"] * 3 + ["recall"] * 3, *_loss_rows(len(chart.runs))], empty_sentinel="")
+    panels: list[Any] = [["size"] * 3 + ["recall"] * 3, *_loss_rows(len(chart.runs))]
+    axes = figure.subplot_mosaic(panels, empty_sentinel="")
     _draw_size(axes["size"], chart)
     _draw_recall(axes["recall"], chart)
     for place in range(len(chart.runs)):

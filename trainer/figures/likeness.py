@@ -28,8 +28,8 @@ def draw(chart: Likeness, measures: Sequence[str]) -> Figure:
     listed = -(-len(names) // _COLUMNS)
     high = PAGE_IN / max(across, 2) + 0.1
     figure = new_figure(PAGE_IN, high * lines + 0.13 * listed + 0.5)
-    parts = figure.subfigures(2, 1, height_ratios=(high * lines, 0.13 * listed + 0.5))
-    grid = list(parts[0].subplots(lines, across, squeeze=False).flat)
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(high * lines, 0.13 * listed + 0.5))[:, 0]
+    grid = list(above.subplots(lines, across, squeeze=False).flat)
     for axes in grid[len(measures) :]:
         axes.set_axis_off()
     for axes, measure in zip(grid, measures):
@@ -39,9 +39,9 @@ def draw(chart: Likeness, measures: Sequence[str]) -> Figure:
         axes.tick_params(length=0, labelsize=6)
         for side in axes.spines.values():
             side.set_visible(False)
-        parts[0].colorbar(image, ax=axes, shrink=0.7, aspect=30)
+        above.colorbar(image, ax=axes, shrink=0.7, aspect=30)
         heading(axes, LIKENESSES[measure])
-    _list(parts[1], [f"{number}  {name}" for number, name in zip(numbers, names)])
+    _list(below, [f"{number}  {name}" for number, name in zip(numbers, names)])
     footnote(figure, chart.note)
     return figure
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from jaxtyping import Float
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -20,6 +23,7 @@ BESIDE_PT: Final = 50.0
 """Left of the axes of a cell: the axis label, its numbers and some air."""
 AROUND_PT: Final = 10.0
 LEAST_PT: Final = 60.0
+_HEADING: Final = "heading"
 
 
 def shortened(text: str, fits: Callable[[str], bool]) -> str:
@@ -54,13 +58,15 @@ def mark_heading(text: Text, axes: Axes) -> None:
 
     whole = text.get_tightbbox
 
-    def over_axes(renderer: Any = None) -> Bbox:
+    def over_axes(renderer: Any = None) -> Bbox | None:
         box = whole(renderer)
+        if box is None:
+            return None
         right = max(min(box.x1, axes.bbox.x1), box.x0)
         return Bbox.from_extents(box.x0, box.y0, right, box.y1)
 
-    text.get_tightbbox = over_axes
-    text.is_heading = True
+    text.get_tightbbox = over_axes  # type: ignore[method-assign]
+    text.set_label(_HEADING)
 
 
 def fit_words(figure: Figure) -> None:
@@ -74,9 +80,10 @@ def fit_words(figure: Figure) -> None:
     for axes in figure.axes:
         _fit_axes(axes, measure)
     for part in figure.findobj(FigureBase):
-        for text in (part._suptitle, part._supxlabel):  # matplotlib offers no other way to them
+        # Matplotlib offers no other way to them.
+        for text in (getattr(part, "_suptitle", None), getattr(part, "_supxlabel", None)):
             if text is not None:
-                text.set_text(wrapped(text.get_text(), lambda line, text=text: measure(text, line) <= page))
+                text.set_text(wrapped(text.get_text(), measure.fits(text, page)))
     for legend in figure.findobj(Legend):
         room = page if legend.axes is None else _cell_pt(legend.axes)[0] - BESIDE_PT
         _fit_legend(legend, room, measure)
@@ -88,6 +95,10 @@ class _Measure:
     def __init__(self, renderer: Any, dpi: float) -> None:
         self._renderer, self._dpi = renderer, dpi
 
+    def fits(self, text: Text, room_pt: float) -> Callable[[str], bool]:
+        """Says of a line whether it has room in the font of `text`."""
+        return lambda line: self(text, line) <= room_pt
+
     def __call__(self, text: Text, line: str) -> float:
         width, _, _ = self._renderer.get_text_width_height_descent(line, text.get_fontproperties(), ismath=False)
         return width * 72 / self._dpi
@@ -98,28 +109,29 @@ def _fit_axes(axes: Axes, measure: _Measure) -> None:
     width -= max([BESIDE_PT, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in axes.get_yticklabels())])
     for text in _headings(axes):
         room = width - (text.get_position()[0] if hasattr(text, "xyann") else 0)
-        text.set_text(shortened(text.get_text(), lambda line, text=text, room=room: measure(text, line) <= room))
+        text.set_text(shortened(text.get_text(), measure.fits(text, room)))
     for label, room in ((axes.xaxis.label, width), (axes.yaxis.label, height - 4 * AROUND_PT)):
-        label.set_text(wrapped(label.get_text(), lambda line, label=label, room=room: measure(label, line) <= room))
+        label.set_text(wrapped(label.get_text(), measure.fits(label, room)))
 
 
 def _headings(axes: Axes) -> Iterator[Text]:
-    yield from (text for text in axes.texts if getattr(text, "is_heading", False))
-    yield from (text for text in (axes._left_title, axes.title, axes._right_title) if text.get_text().strip())
+    yield from (text for text in axes.texts if text.get_label() == _HEADING)
+    titles = (getattr(axes, name) for name in ("_left_title", "title", "_right_title"))
+    yield from (text for text in titles if text.get_text().strip())
 
 
 def _fit_legend(legend: Legend, room_pt: float, measure: _Measure) -> None:
     texts = legend.get_texts()
     if not texts:
         return
-    size = texts[0].get_fontsize()
-    share = -(-len(texts) // legend._ncols)  # matplotlib offers no other way to the number of columns
+    size = float(texts[0].get_fontsize())
+    share = -(-len(texts) // getattr(legend, "_ncols", 1))  # matplotlib offers no other way to the number of columns
     columns = [texts[start : start + share] for start in range(0, len(texts), share)]
     widths = [max(measure(text, text.get_text()) for text in column) for column in columns]
     handles = len(columns) * (legend.handlelength + legend.handletextpad) * size
     room = _widest(widths, room_pt - handles - (len(columns) - 1) * legend.columnspacing * size)
     for text in texts:
-        text.set_text(shortened(text.get_text(), lambda line, text=text: measure(text, line) <= room))
+        text.set_text(shortened(text.get_text(), measure.fits(text, room)))
 
 
 def _widest(widths: Sequence[float], room: float) -> float:
@@ -142,13 +154,12 @@ def _cell_pt(axes: Axes) -> tuple[float, float]:
     if spec is None:
         return width, height
     grid = spec.get_gridspec()
-    return width * _share(grid.get_width_ratios(), spec.colspan), height * _share(
-        grid.get_height_ratios(), spec.rowspan
-    )
+    across, down = (np.asarray(ratios, float) for ratios in (grid.get_width_ratios(), grid.get_height_ratios()))
+    return width * _share(across, spec.colspan), height * _share(down, spec.rowspan)
 
 
-def _share(ratios: Sequence[float], span: range) -> float:
-    return sum(ratios[place] for place in span) / sum(ratios)
+def _share(ratios: Float[np.ndarray, " cells"], span: range) -> float:
+    return float(ratios[span.start : span.stop].sum() / ratios.sum())
 
 
 def _without_middle(text: str, kept: int) -> str:

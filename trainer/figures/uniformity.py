@@ -89,10 +89,8 @@ def _draw_angles(axes: Axes, chart: UniformityChart, modality: str) -> None:
         axes.plot(degrees, 100 * sphere_density(d), color=INK, linewidth=0.9, linestyle="--", label=f"uniform, d = {d}")
     axes.set_xlabel("Angle (°)")
     axes.set_ylabel("Share of pairs per degree (%)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
-    heading(
-        axes, f"{MODALITIES[modality]}: angles of all pairs", above_pt=4 + 11.5 * len(axes.get_legend().get_texts())
-    )
+    lines = axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), labelspacing=0.25)
+    heading(axes, f"{MODALITIES[modality]}: angles of all pairs", above_pt=4 + 11.5 * len(lines.get_texts()))
 
 
 def _legend(figure: Figure, chart: UniformityChart) -> None:

@@ -166,7 +166,7 @@ def _words(figure: Figure) -> list[tuple[str, Bbox]]:
     """Every visible text but the numbers along the axes and what stands among the data."""
     ticks = {label for axes in figure.axes for label in _ticks(axes)}
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    among = {text for axes in figure.axes for text in axes.texts if not getattr(text, "is_heading", False)}
+    among = {text for axes in figure.axes for text in axes.texts if text.get_label() != "heading"}
     shown = [text for text in texts if text not in ticks and text not in among]
     return [(text.get_text(), Text.get_window_extent(text)) for text in shown if _is_shown(text)]
 
