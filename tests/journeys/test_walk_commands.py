@@ -126,8 +126,8 @@ def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
 @pytest.mark.parametrize("kind", ["diagnosis", "hopfield", "uniformity"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
     told = json.dumps(ask("analyse", kind, "1", "2"))
-    assert "clip-folder" in told
-    assert "cloob-folder" in told
+    assert "clip-pairs" in told
+    assert "cloob-pairs" in told
 
 
 def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
@@ -204,7 +204,7 @@ def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kin
     assert f"trainer export {kind}" in html.unescape(svg)
     assert len(rows) > 1
     if kind != "changes":  # one row a pair, with a column a run
-        assert {"clip-folder", "cloob-folder"} <= {cell.partition(",")[0] for row in rows for cell in row}
+        assert {"clip-pairs", "cloob-pairs"} <= {cell.partition(",")[0] for row in rows for cell in row}
 
 
 @pytest.mark.parametrize("kind", OF_NO_RUN)
@@ -231,8 +231,8 @@ def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded,
 def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path):
     ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "clip-folder" in page
-    assert "cloob-folder" in page
+    assert "clip-pairs" in page
+    assert "cloob-pairs" in page
     figures = tmp_path / "figures.json"
     figures.write_text(json.dumps([["export", "similarity", "--runs", "1", "2"]]), encoding="utf-8")
     words = ("bundle", "--runs", "1", "2", "--figures", str(figures), "--out", str(tmp_path / "b.zip"))
