@@ -41,8 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = (options.workspace or default_workspace()).expanduser().resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".writable").write_bytes(b"")
-        (folder / ".writable").unlink(missing_ok=True)  # another window that starts now may have
+        _check_writable(folder)
     except OSError as error:
         print(
             f"explorer: the workspace {folder} cannot be written ({error.strerror or error}). "
@@ -64,6 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(folder, options)
     finally:
         lock.unlock()
+
+
+def _check_writable(folder: Path) -> None:
+    """Passes when files can be made in the folder; raises OSError when not."""
+    from trainer import confined
+
+    confined.remove(folder, ".writable")  # also a link at its place: what that points to stays
+    confined.write(folder, ".writable", b"")
+    confined.remove(folder, ".writable")
 
 
 def _run(folder: Path, options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import logging
 import logging.handlers
 import sys
@@ -17,6 +18,8 @@ from typing import IO, Any, Final
 
 import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
+
+from trainer import confined
 
 LOG: Final = "explorer.log"
 CRASH: Final = "crash.log"
@@ -49,9 +52,7 @@ class Hooks(QObject):
         self.caught_count = 0
         self._last_shown = float("-inf")
         self._lock = threading.Lock()
-        self._handler = logging.handlers.RotatingFileHandler(
-            self.log_file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True
-        )
+        self._handler = _handler(self.log_file)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._crash_file = folder / CRASH
         crash = _read(self._crash_file)
@@ -68,12 +69,14 @@ class Hooks(QObject):
         threading.excepthook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
         sys.unraisablehook = lambda a: self._exception(a.exc_type, a.exc_value, a.exc_traceback)
         qInstallMessageHandler(self._qt_message)
+        folder = self._crash_file.parent
         if self.crash:
             self._keep_crash()
         try:
-            self._crash_out = self._crash_file.open("w", encoding="utf-8")
+            self._crash_out = io.TextIOWrapper(io.BufferedWriter(confined.open_file(folder, CRASH, "wb")), "utf-8")
         except OSError:
-            return  # a full disk: exceptions are still caught, only a crash would leave no trace
+            # A full disk, or a link at its place: exceptions are still caught, only a crash would leave no trace.
+            return
         faulthandler.enable(self._crash_out)
 
     def remove(self) -> None:
@@ -146,6 +149,13 @@ class Hooks(QObject):
                 old.unlink()
 
 
+def _handler(file: Path) -> logging.Handler:
+    """What writes to the log; a log that is a link is not written, for it might lead anywhere."""
+    if not confined.is_inside(file.parent, file.name):
+        return logging.NullHandler()
+    return logging.handlers.RotatingFileHandler(file, maxBytes=1_000_000, backupCount=2, encoding="utf-8", delay=True)
+
+
 def _let_go(error: BaseException | None, trace: TracebackType | None) -> None:
     """Empties the frames of an error that is told: Python keeps the last one.
 
@@ -173,6 +183,7 @@ def _room_to_speak() -> Iterator[None]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
+        with confined.open_file(file.parent, file.name) as opened:
+            return opened.read().decode("utf-8", errors="replace").strip()
     except OSError:
         return ""

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
 
+from trainer import confined
+
 FILE: Final = "explorer.json"
 BEFORE: Final = "explorer.ini"
 """What earlier versions kept; read when there is no newer file, never written."""
@@ -94,9 +96,7 @@ class _Kept:
 
     def _read(self, file: Path) -> None:
         try:
-            if file.stat().st_size > LARGEST:
-                raise ValueError(f"{file.name} is larger than settings ever are")
-            values = json.loads(file.read_text(encoding="utf-8"))
+            values = json.loads(confined.read(file.parent, file.name, LARGEST))
             if not isinstance(values, dict):
                 raise ValueError("no settings")
             self.values = values
@@ -140,7 +140,8 @@ class _Kept:
                 return True
             draft = self.file.with_suffix(".tmp")
             try:
-                draft.write_text(text, encoding="utf-8")
+                confined.remove(draft.parent, draft.name)  # a link at its place: what that points to stays
+                confined.write(draft.parent, draft.name, text.encode("utf-8"))
                 os.replace(draft, self.file)
             except OSError:
                 self.changed = True

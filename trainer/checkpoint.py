@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from trainer import tensor_file
+from trainer import confined, tensor_file
 from trainer.problem import Problem
 from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
@@ -192,7 +191,7 @@ def prune(checkpoints: Path, *, best: int | None) -> list[int]:
     """Removes all but the newest `KEPT` and the best; returns the steps that went. Call after a new one is whole."""
     gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
     for step in gone:
-        shutil.rmtree(checkpoints / f"step_{step:06d}", ignore_errors=True)
+        confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{step:06d}")
     return gone
 
 
@@ -200,7 +199,7 @@ def remove_after(checkpoints: Path, step: int) -> list[int]:
     """Removes the checkpoints past `step`, damaged ones that training has gone back behind; returns their steps."""
     gone = [other for other in steps(checkpoints) if other > step]
     for other in gone:
-        shutil.rmtree(checkpoints / f"step_{other:06d}", ignore_errors=True)
+        confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{other:06d}")
     return gone
 
 

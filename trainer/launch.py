@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trainer import programs
+from trainer import confined, programs
 from trainer.problem import Problem
 from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.life import Identity, identity
@@ -49,7 +49,8 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = programs.python(*_words(workspace, run))
     try:
-        with (row.folder / "log.txt").open("ab") as log:
+        log_name = confined.relative(workspace.folder, row.folder / "log.txt")
+        with confined.open_file(workspace.folder, log_name, "ab") as log:
             process = _spawn(command, log, **_sight(slot))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
@@ -70,7 +71,7 @@ def detach(command: list[str], log: Path) -> int:
         LaunchError: It could not be started.
     """
     try:
-        with log.open("ab") as words:
+        with confined.open_file(log.parent, log.name, "ab") as words:
             process = _spawn(command, words)
     except OSError as error:
         raise LaunchError(f"{command[0]} could not be started: {error}.") from error

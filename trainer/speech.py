@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from trainer import confined
+
 _KEPT: Final = 1_000
 """Lines that wait for room on the disk, at most."""
 
@@ -34,7 +36,7 @@ class Speech:
         if self._output_is_the_file():
             return
         self._unwritten = [*self._unwritten[-_KEPT:], text.rstrip("\n") + "\n"]
-        with contextlib.suppress(OSError), self._file.open("ab", buffering=0) as file:
+        with contextlib.suppress(OSError), confined.open_file(self._file.parent, self._file.name, "ab") as file:
             while self._unwritten:
                 line = self._unwritten[0].encode()
                 if file.write(line) != len(line):

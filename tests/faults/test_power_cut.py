@@ -132,6 +132,7 @@ class _Reader:
         self._next = len(inodes)
         self._sizes = {number: len(inode.data) for number, inode in inodes.items()}
         self._descriptors: dict[int, list] = {}  # descriptor -> [inode, offset, append]
+        self._folders: dict[int, str] = {}  # descriptor -> path
 
     def read(self, line: str) -> None:
         found = re.match(r"(\w+)\((.*)\) += (-?\d+)", line)
@@ -159,10 +160,15 @@ class _Reader:
         return number
 
     def _openat(self, plain, texts, result) -> None:
-        path = self._below(texts[0])
+        text = texts[0]
+        if plain[0].isdigit() and not text.startswith(b"/"):  # a name in a folder that is open
+            text = os.fsencode(self._folders.get(int(plain[0]), "/")) + b"/" + text
+        path = self._below(text)
         self._descriptors.pop(result, None)
+        self._folders.pop(result, None)
         if path is None:
             return
+        self._folders[result] = path
         flags = plain[-2] if "O_CREAT" in plain[-2] else plain[-1]
         if path not in self.paths:
             if "O_CREAT" not in flags:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer import messages
+from trainer import confined, messages
 from trainer.analysis.tiles import part_of
 from trainer.answer.class_texts import class_texts
 from trainer.answer.open_models import AnswerError, OpenModels
@@ -154,8 +154,7 @@ class Answers:
         return answer_project(self._workspace.folder, question, progress)
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
-        folder = self._workspace.run(run).folder / "scratch"
-        folder.mkdir(exist_ok=True)
+        folder = confined.make_in_run(self._workspace.run(run).folder, "scratch")
         path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
         np.save(path, vectors)
         return str(path)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainer import confined
 from trainer.answer.open_models import AnswerError, OpenModels
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
@@ -47,7 +48,7 @@ def class_texts(
         tuple(templates),
         vectors.reshape(len(templates), len(labels), -1),
     )
-    file.parent.mkdir(exist_ok=True)
+    confined.make_in_run(row.folder, "scratch")
     write_class_texts(file, texts)
     return file
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer import config
+from trainer import config, confined
 from trainer.catalog import preset
 from trainer.data import DataError, Pairs, load
 from trainer.data.captions import caption_notes
@@ -197,8 +197,7 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     data = proposal.data if proposal else config.from_dict({"data": chosen}, source="data").data
     about = {"image_size": question.image_size, "opened": question.opened}
     found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
-    scratch = workspace_folder / "scratch"
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = confined.make_folder(workspace_folder, "scratch")
     report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
     with report.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in report_lines(found))

@@ -18,9 +18,10 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer import confined
 from trainer.problem import Problem
 from trainer.store import write_atomically
 
@@ -205,7 +206,10 @@ def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
     folder = into / row.folder.name
     folder.mkdir(parents=True)
     for name in ("config.toml", "run.json", "metrics.jsonl"):
-        if (row.folder / name).is_file():
+        # A link would pack whatever file of the person it names.
+        if (row.folder / name).is_file() and confined.is_inside(
+            row.folder.parents[1], PurePath(*row.folder.parts[-2:], name)
+        ):
             shutil.copyfile(row.folder / name, folder / name)
     return workspace.config_of(row.id).seed
 

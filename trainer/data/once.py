@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trainer import confined
 from trainer.data.pairs import DataError
-from trainer.store.files import make_folders
 from trainer.store.life import AliveLock
 
 
@@ -34,7 +34,7 @@ def written_once(
     if folder.is_dir():
         return folder
     try:
-        make_folders(folder.parent)
+        confined.make_folder(folder.parents[1], folder.parent.name)
         with _locked(folder.parent / f".{folder.name}.lock", waiting):
             if not folder.is_dir():
                 _write(folder, write, keep_unfinished)

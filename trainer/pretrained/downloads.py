@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from trainer import confined
 from trainer.foreign import refusal_of_downloads
 from trainer.pretrained.problem import PretrainedError
 from trainer.store.files import make_folders
@@ -133,7 +135,8 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
             raise PretrainedError(
                 f"{name} has {total / 1e6:,.0f} MB, and {part.parent} has not as much free. Free some space."
             )
-        with part.open("ab" if begun else "wb") as file:
+        opened = confined.open_file(part.parent, part.name, "ab" if begun else "wb")
+        with io.BufferedWriter(opened) as file:  # type: ignore[type-var]
             done, told = begun, 0.0
             while block := answer.read(_BLOCK):
                 file.write(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer import confined
 from trainer.charts.placement import CAUTION, Placement
 from trainer.project import fitting
 from trainer.project.coordinates import read_coordinates
@@ -263,16 +265,16 @@ def _facts(snapshot: Snapshot, placement: Placement, turned: str, fitted: int) -
 
 
 def _keep(points_file: Path, facts_file: Path, points: np.ndarray, facts: dict) -> None:
-    points_file.parent.mkdir(parents=True, exist_ok=True)
+    confined.make_folder(points_file.parents[1], points_file.parent.name)
     for file, write in (
         (points_file, lambda stream: np.save(stream, points)),
         (facts_file, lambda stream: stream.write(json.dumps(facts).encode())),
     ):
         # A name of its own, so that two processes that project the same thing never share a half-written file.
         half = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-        with half.open("wb") as stream:
+        with io.BufferedWriter(confined.open_file(half.parent, half.name, "wb")) as stream:  # type: ignore[type-var]
             write(stream)
-        os.replace(half, file)
+        confined.replace(file.parent, half.name, file.name)
 
 
 def _silent(share: float, note: str) -> None:

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer import confined
 from trainer.metrics import metric
 from trainer.store.files import write_atomically
 from trainer.store.journal import Entry, Journal, read_journal
@@ -67,7 +68,7 @@ def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[Chec
     folder = workspace.run(made).folder
     # The tokenizer, and what else a sitting needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
-        if file.name != "run.json":
+        if file.name != "run.json" and confined.is_inside(parent.folder, file.name):
             write_atomically(folder / file.name, lambda draft, file=file: shutil.copy2(file, draft) and None)
     for row in kept:
         _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
@@ -84,8 +85,9 @@ def _copy_snapshots(workspace: Workspace, parent: RunRow, made: int, step: int) 
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, lambda draft: shutil.copytree(source, draft, copy_function=_link) and None)
+    confined.make_in_run(target.parents[1], target.parent.name)
+    confined.inside(source.parents[2], confined.relative(source.parents[2], source))
+    write_atomically(target, lambda draft: shutil.copytree(source, draft, symlinks=True, copy_function=_link) and None)
 
 
 def _link(source: str, target: str) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.store.files import make_folders, write_atomically, write_text
+from trainer import confined
+from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
 
 
@@ -50,7 +51,7 @@ def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> 
 
 def write_task(folder: Path, record: TaskRecord) -> None:
     """Makes the task appear in `folder`; one of the same question is replaced."""
-    make_folders(folder)
+    confined.make_in_run(folder.parents[1], f"{folder.parent.name}/{folder.name}")
     name = record.task + (f"-{record.question.digest}" if record.question else "")
 
     def write(draft: Path) -> None:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
+from trainer import confined
 from trainer.store import crashes
-
-_NEVER_MADE: Final[set[Path]] = set()
-
-
-def never_make(folder: Path) -> None:
-    """From here on this process makes nothing in `folder` while that is not there: it was moved, and has a new name."""
-    _NEVER_MADE.add(folder)
 
 
 def make_folders(path: Path) -> None:
     """The folder and those it lies in are there when this returns.
 
     Raises:
-        FileNotFoundError: It lies in one that `never_make` was told of and that is gone.
+        FileNotFoundError: It lies in one that `confined.never_make` was told of and that is gone.
     """
-    for folder in _NEVER_MADE:
-        if path.is_relative_to(folder) and not folder.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "it was moved, renamed or removed", str(folder))
+    confined.check_not_moved(path)
     path.mkdir(parents=True, exist_ok=True)
 
 
@@ -62,8 +52,8 @@ def write_text(path: Path, text: str) -> None:
 
 def make_folder(path: Path) -> None:
     """The folder is there when this returns, even after a power cut; its parent must exist."""
-    if not path.is_dir():
-        path.mkdir(exist_ok=True)
+    if path.is_symlink() or not path.is_dir():
+        confined.make_folder(path.parent, path.name)
         sync_folder(path.parent)
 
 
@@ -80,6 +70,8 @@ def sync_folder(folder: Path) -> None:
 
 def sweep_drafts(folder: Path) -> None:
     """Removes what killed writers left half done directly in `folder`; only for a folder nobody writes to."""
+    if folder.is_symlink():
+        return
     for draft in folder.glob(".tmp-*"):
         remove(draft)
 

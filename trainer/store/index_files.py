@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer import confined
 from trainer.problem import Problem
-from trainer.store.files import make_folders, write_atomically
+from trainer.store.files import write_atomically
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -59,7 +60,7 @@ def build_index(
             progress(start / len(vectors), f"indexing {start:,} of {len(vectors):,}")
         batch = np.ascontiguousarray(vectors[start : start + BATCH], np.float32)
         index.add(np.arange(start, start + len(batch)), batch, threads=max(1, os.cpu_count() or 1))
-    make_folders(file.parent)
+    confined.make_folder(file.parents[1], file.parent.name)
     write_atomically(file, lambda draft: index.save(str(draft)))
 
 

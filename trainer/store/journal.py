@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
+from trainer import confined
 from trainer.foreign import is_text, open_ordinary
 from trainer.store import disk
 from trainer.store.files import write_atomically
@@ -43,7 +44,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         _cut_torn_line(path)
-        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._file: IO[bytes] = confined.open_file(path.parent, path.name, "ab")
 
     def append(self, entry: Entry) -> None:
         """The entry is with the operating system when this returns: it outlives the process.
@@ -54,7 +55,7 @@ class Journal:
         line = (_to_line(entry) + "\n").encode("utf-8")
         with disk.writing("The curves", self._path, len(line)):
             if self._file.closed:
-                self._file = self._path.open("ab", buffering=0)
+                self._file = confined.open_file(self._path.parent, self._path.name, "ab")
             # A journal that was moved or removed takes lines that nobody will find.
             if os.fstat(self._file.fileno()).st_ino != self._path.stat().st_ino:
                 self._file.close()
@@ -85,7 +86,7 @@ class Journal:
         kept = "".join(_to_line(entry) + "\n" for entry in read_journal(self._path) if entry.step <= step)
         with disk.writing("The curves", self._path, 2 * len(kept)):
             write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None)
-        self._file = self._path.open("ab", buffering=0)
+        self._file = confined.open_file(self._path.parent, self._path.name, "ab")
 
     def close(self) -> None:
         """Nothing can be appended afterwards."""
@@ -150,7 +151,7 @@ def _from_line(line: bytes) -> Entry | None:
 def _cut_torn_line(path: Path) -> None:
     if not path.exists():
         return
-    with path.open("rb+") as file:
+    with confined.open_file(path.parent, path.name, "rb+") as file:
         content = file.read()
         end = content.rfind(b"\n") + 1
         if end < len(content):

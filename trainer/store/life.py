@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from trainer import confined
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -31,7 +33,7 @@ class AliveLock:
 
         Waits a little, because `is_held` of a watching window holds the lock for an instant.
         """
-        file = path.open("ab+")
+        file = confined.open_file(path.parent, path.name, "ab+")
         deadline = time.monotonic() + wait_s
         while not _try_lock(file, shared=False):
             if time.monotonic() >= deadline:
@@ -50,8 +52,8 @@ class AliveLock:
 def is_held(path: Path) -> bool:
     """Whether a living process holds the lock at `path`; False when the file does not exist."""
     try:
-        file = path.open("rb+")
-    except FileNotFoundError:
+        file = confined.open_file(path.parent, path.name, "rb+")
+    except (FileNotFoundError, confined.NotConfined):
         return False
     with file:
         if not _try_lock(file, shared=True):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import delete
 
+from trainer import confined
 from trainer.store import guard, schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
@@ -118,8 +119,7 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
         return None
     if any(is_held(folder / "alive.lock") for folder in _run_folders(runs_folder)):
         raise StoreError(f"{path} is damaged, but a run is being trained. End it, then run trainer doctor --rebuild.")
-    backups = path.parent / "backups"
-    backups.mkdir(exist_ok=True)
+    backups = confined.make_folder(path.parent, "backups")
     aside = backups / f"{path.stem}-damaged-{time.strftime('%Y%m%d-%H%M%S')}.db"
     for ending in ("", "-wal", "-shm"):
         part = path.with_name(path.name + ending)

@@ -8,11 +8,12 @@ import json
 import platform
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from trainer import confined
 from trainer.store import cells, schema
 from trainer.store.database import fetch
 from trainer.store.files import write_text
@@ -52,7 +53,7 @@ def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     if cells.faults("run", row):
         return  # the file is what the row can be made of again
     folder = runs_folder / row["folder"]
-    if not folder.is_dir():
+    if not confined.is_inside(runs_folder.parent, PurePath(runs_folder.name, row["folder"])) or not folder.is_dir():
         return
     document: dict[str, Any] = {"format": FORMAT, "id": run}
     document |= {key: value for key, value in row.items() if key not in SKIPPED_OF_RUN}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -12,9 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from trainer import confined
 from trainer.store import crashes, spool
 from trainer.store.disk import DiskTrouble
-from trainer.store.files import make_folders, sweep_drafts, write_atomically
+from trainer.store.files import sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.life import AliveLock, identity
 from trainer.store.question import Question
@@ -87,7 +87,7 @@ class RunLog:
         row = workspace.run(run)
         if row.deleted_at is not None:
             raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")
-        make_folders(row.folder)
+        _refuse_links(workspace, row)
         lock = AliveLock.take(row.folder / "alive.lock")
         if lock is None:
             raise StoreError(f"The run {row.name!r} is already being trained by another process (pid {row.pid}).")
@@ -297,7 +297,8 @@ class RunLog:
         crashes.point("journal.rewound")
         workspace = Workspace(self._workspace.folder)
         for folder in workspace.rewind(self.run.id, step):
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.parent == self.folder / "snapshots":
+                confined.remove_tree(workspace.folder, confined.relative(workspace.folder, folder))
         workspace.catch_up(self.run.id)
         workspace.close()
 
@@ -415,3 +416,19 @@ class RunLog:
 
     def _later(self, error: StoreError) -> None:
         self._retry_at = time.monotonic() + (_BUSY_RETRY_S if isinstance(error, DatabaseBusy) else _RETRY_S)
+
+
+def _refuse_links(workspace: Workspace, row: RunRow) -> None:
+    """Makes the run's folder if it is missing; nothing in it may lead elsewhere.
+
+    Raises:
+        StoreError: It, or something directly in it, is a link, pipe or device.
+    """
+    try:
+        name = confined.relative(workspace.folder, row.folder)
+        for entry in confined.make_folder(workspace.folder, name).iterdir():
+            confined.inside(row.folder, entry.name)
+    except confined.NotConfined as error:
+        raise StoreError(
+            f"The run {row.name!r} cannot be trained: of {error.filename}, {error.strerror}. Nothing was changed."
+        ) from error

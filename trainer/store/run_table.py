@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import IntegrityError
 
-from trainer import config
+from trainer import config, confined
 from trainer.metrics import headline
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
@@ -135,7 +136,10 @@ class RunTable:
                 raise StoreError(
                     f"Another run is called {changed.name!r}, perhaps a deleted one. Choose another name."
                 ) from None
-            write_text(row.folder / "config.toml", config.to_toml(changed))
+            if confined.is_inside(
+                self.folder.parent, PurePath(self.folder.name, os.path.relpath(row.folder, self.folder))
+            ):
+                write_text(row.folder / "config.toml", config.to_toml(changed))
             write_run_file(connection, self.folder, run)
 
     def change(self, run: int, *, durable: bool = True, **values: Any) -> None:

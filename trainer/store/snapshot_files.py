@@ -15,9 +15,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from trainer import confined
 from trainer.store import manifests
 from trainer.store.columns import StoredColumn, read_ids
-from trainer.store.files import make_folders, write_atomically
+from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
@@ -123,7 +124,7 @@ def write_snapshot(
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         manifests.write_manifest(draft, {})
 
-    make_folders(folder.parent)
+    confined.make_in_run(folder.parents[1], folder.parent.name)
     write_atomically(folder, write)
 
 

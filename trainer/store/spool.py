@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from trainer import confined
 from trainer.foreign import read_bytes
 
 _NAME: Final = "waiting.jsonl"
@@ -24,7 +25,7 @@ END: Final = "end"
 def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
     """Keeps a row for later in the run's folder; on a disk that takes nothing it stays in memory only."""
     line = json.dumps({"kind": kind, "values": dict(values)}) + "\n"
-    with contextlib.suppress(OSError), (folder / _NAME).open("ab", buffering=0) as file:
+    with contextlib.suppress(OSError), confined.open_file(folder, _NAME, "ab") as file:
         file.write(line.encode())
 
 
@@ -54,4 +55,4 @@ def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
 
 def forget(folder: Path) -> None:
     """Nothing waits any more."""
-    (folder / _NAME).unlink(missing_ok=True)
+    confined.remove(folder, _NAME)

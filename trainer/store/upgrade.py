@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
+from trainer import confined
 from trainer.foreign import check_ordinary
 from trainer.store import guard
 from trainer.store.files import make_folders, sync_folder
@@ -28,6 +29,11 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
             (then it is as before, and the message names the backup).
     """
     make_folders(path.parent)
+    for ending in ("", "-wal", "-shm", "-journal"):
+        try:
+            confined.inside(path.parent, path.name + ending)
+        except confined.NotConfined as error:
+            raise StoreError(f"The database is not opened: of {error.filename}, {error.strerror}.") from error
     version = version_of(path)
     if version == newest:
         _check_tables(path)
@@ -105,8 +111,7 @@ def back_up(path: Path, version: str) -> Path:
     Raises:
         StoreError: The copy is not whole.
     """
-    folder = path.parent / "backups"
-    folder.mkdir(exist_ok=True)
+    folder = confined.make_folder(path.parent, "backups")
     target = folder / f"{path.stem}-v{version}-{time.strftime('%Y%m%d-%H%M%S')}.db"
     copy_verified(path, target)
     return target

@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainer import config
+from trainer import config, confined
 from trainer.store import ownership
-from trainer.store.files import make_folders, never_make
+from trainer.store.files import make_folders
 from trainer.store.life import is_held
 from trainer.store.question import Question
 from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
@@ -118,7 +117,7 @@ class Workspace:
                 f"There is no workspace at {self.folder}: it was moved, renamed or removed. Open it where it lies now: "
                 "--workspace DIR."
             )
-        never_make(self.folder)
+        confined.never_make(self.folder)
 
     def adopt(self) -> int:
         """Makes a workspace that is look only this user's own; how many runs wait in its queue, which is then held."""
@@ -220,8 +219,8 @@ class Workspace:
         self.check_mine()
         row = self._refuse_alive(run, "purge")
         self._runs.remove(run)
-        if row.folder.is_dir() and row.folder.parent == self.runs_folder:
-            shutil.rmtree(row.folder, ignore_errors=True)
+        if row.folder.parent == self.runs_folder:
+            confined.remove_tree(self.folder, Path("runs", row.folder.name))
 
     def ask(self, run: int, what: Asked) -> None:
         """Asks the run's trainer for something; it looks each step. The empty word takes a wish back."""
@@ -600,7 +599,7 @@ class Workspace:
                 if is_there:
                     self._sign(state)
                 # Moved while it is open, it is not made anew at its old place.
-                never_make(self.folder)
+                confined.never_make(self.folder)
                 self._tables = database, RunTable(database, self.runs_folder), Facts(database, self.runs_folder)
             return self._tables
 

@@ -1,0 +1,242 @@
+"""Links and names that a stranger has put into a workspace lead to nothing outside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from explorer import __main__ as program
+from explorer.hooks import Hooks, _log
+from explorer.settings import Settings
+from trainer import config, confined, launch
+from trainer.problem import Problem
+from trainer.store import RunLog, Workspace, ownership, spool
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.files import make_folder, write_text
+from trainer.store.snapshot_files import Items, write_snapshot
+
+RUN = "runs/0001-one"
+IN_WORKSPACE = (
+    *(".writable", "explorer.tmp", "explorer.json", "explorer.log", "explorer.log.1", "crash.log", "explorer.lock"),
+    *("explorer.db", "explorer.db-wal", "explorer.db-shm", "explorer.db-journal", "workspace.json", "queue.txt"),
+    *("runs", "backups", "scratch", "layouts", "indexes", "cache"),
+)
+IN_RUN = (
+    *("", "/metrics.jsonl", "/run.json", "/config.toml", "/log.txt", "/alive.lock", "/waiting.jsonl", "/.tmp-reserve"),
+    *("/checkpoints", "/snapshots", "/evaluations", "/scratch", "/checkpoints/step_000999", "/snapshots/s-x@000999"),
+)
+NAMES = (*IN_WORKSPACE, *(RUN + name for name in IN_RUN))
+TARGETS = ("torn", "folder", "missing", "folder/missing")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with one run that has stopped, made the usual way."""
+    folder = tmp_path_factory.mktemp("template") / "workspace"
+    workspace = Workspace(folder)
+    run = workspace.create_run(config.Run(name="one"), status="stopped")
+    with RunLog.claim(workspace, run) as log:
+        log.scalars(1, {"train/loss": 1.0})
+        log.snapshot(1, "s", "x", _snapshot(log.folder, 1), 2, 3)
+        log.status("stopped")
+    workspace.close()
+    return folder
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """What belongs to the person and must stay as it is."""
+    folder = tmp_path / "home"
+    (folder / "folder" / "step_000999").mkdir(parents=True)
+    (folder / "folder" / ".tmp-draft").mkdir()
+    (folder / "torn").write_bytes(b'{"no line end')
+    for name in ("thesis.tex", ".tmp-draft/kept", "step_000999/kept", "metrics.jsonl"):
+        (folder / "folder" / name).write_bytes(b"years of work")
+    return folder
+
+
+def _copy(template: Path, folder: Path) -> None:
+    """A workspace that was made one's own: then the rows in it are obeyed."""
+    shutil.copytree(template, folder)
+    ownership.sign(folder)
+
+
+def _state(folder: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def _snapshot(run_folder: Path, step: int) -> Path:
+    folder = run_folder / "snapshots" / f"s-x@{step:06d}"
+    vectors = np.ones((2, 3), np.float32)
+    items = Items(np.array([0, 1]), ["a", "b"], ["a", "b"], ["", ""], ["x", "x"])
+    write_snapshot(folder, image=vectors, text=vectors, items=items, step=step, dataset="s", split="x", model="one")
+    return folder
+
+
+def _acts(folder: Path) -> Iterator[Callable[[], object]]:
+    """Everything that writes into a workspace, each by the function that the application calls."""
+    yield lambda: program._check_writable(folder)
+    yield lambda: _settings(folder)
+    yield lambda: _hooks(folder)
+    workspace = Workspace(folder)
+    yield lambda: workspace.add_facts(1, {"a": 1})
+    yield lambda: launch.detach(["python"], folder / "queue.txt")
+    yield lambda: launch.start_detached(workspace, 1)
+    yield lambda: spool.keep(folder / RUN, "alert", {"kind": "a"})
+    yield lambda: workspace.catch_up(1)
+    yield lambda: spool.forget(folder / RUN)
+    yield lambda: _trained(workspace)
+    yield lambda: _snapshot(folder / RUN, 5)
+    yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))
+    yield lambda: write_text(folder / "workspace.json", "{}")
+    for name in ("scratch", "layouts", "indexes", "backups", "cache"):
+        yield lambda name=name: write_text(confined.make_folder(folder, name) / "new", "new")
+    yield lambda: workspace.rename(1, "another")
+    yield lambda: workspace.reconcile()
+    yield lambda: workspace.change_run(1, status="stopped")
+    yield lambda: workspace.delete(1)
+    yield lambda: workspace.purge(1)
+    yield workspace.close
+
+
+def _settings(folder: Path) -> None:
+    settings = Settings(folder)
+    settings.set("a", 1)
+    settings.flush()
+    settings.forget()
+
+
+def _hooks(folder: Path) -> None:
+    hooks = Hooks(folder)
+    hooks.install()
+    try:
+        for _ in range(3):
+            _log.error("a line")
+            if hasattr(hooks._handler, "doRollover"):
+                hooks._handler.doRollover()
+    finally:
+        hooks.remove()
+
+
+def _trained(workspace: Workspace) -> None:
+    with RunLog.claim(workspace, 1) as log:
+        log.scalars(2, {"train/loss": 1.0})
+        make_folder(log.folder / "checkpoints")
+        write_text(log.folder / "checkpoints" / "made", "made")
+        log.rewind(0)
+        log.status("stopped")
+
+
+def test_no_link_at_any_name_leads_outside(
+    template: Path, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: object, faults
+):
+    monkeypatch.setattr(
+        launch, "_spawn", lambda command, log, more=None: log.write(b"words") and SimpleNamespace(pid=1, wait=int)
+    )
+    before, folder, tried = _state(outside), tmp_path / "workspace", 0
+    for name in NAMES:
+        for target in TARGETS:
+            _copy(template, folder)
+            place = folder / name
+            if place.is_dir():
+                shutil.rmtree(place)
+            place.unlink(missing_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(outside / target)
+            for act in _acts(folder):
+                with contextlib.suppress(OSError, Problem):
+                    act()
+            assert _state(outside) == before, (name, target)
+            shutil.rmtree(folder)
+            tried += 1
+    assert tried > 100
+    faults.row(
+        25, "a link at a name that the application writes in a workspace", "nothing outside changes", tried, tried
+    )
+
+
+@pytest.mark.parametrize("name", ["{outside}/folder", "..", "../../home/folder", "../..", ".", "", "a/../..", "linked"])
+def test_no_folder_of_a_run_leads_outside(template: Path, outside: Path, tmp_path: Path, name: str):
+    folder, before = tmp_path / "workspace", _state(outside)
+    _copy(template, folder)
+    (folder / "runs" / "linked").symlink_to(outside / "folder")
+    (folder / "runs" / "0002-other").mkdir()
+    with contextlib.closing(sqlite3.connect(folder / "explorer.db")) as connection, connection:
+        connection.execute("UPDATE run SET folder = ?", (name.format(outside=outside),))
+    for act in _acts(folder):
+        with contextlib.suppress(OSError, Problem):
+            act()
+    assert _state(outside) == before
+    assert (folder / "runs" / "0002-other").is_dir()
+    assert (folder / "explorer.db").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["{outside}/folder", "..", "../../../home/folder", ".", "checkpoints", "snapshots/linked"]
+)
+def test_no_folder_of_a_snapshot_leads_outside(template: Path, outside: Path, tmp_path: Path, name: str):
+    folder, before = tmp_path / "workspace", _state(outside)
+    _copy(template, folder)
+    (folder / RUN / "checkpoints").mkdir(exist_ok=True)
+    (folder / RUN / "snapshots" / "linked").symlink_to(outside / "folder")
+    with contextlib.closing(sqlite3.connect(folder / "explorer.db")) as connection, connection:
+        connection.execute("UPDATE snapshot SET folder = ?, step = 999", (name.format(outside=outside),))
+    with contextlib.suppress(Problem):
+        _trained(Workspace(folder))
+    assert _state(outside) == before
+    assert (folder / RUN / "config.toml").is_file()
+    assert (folder / RUN / "checkpoints").is_dir()
+
+
+def test_a_torn_line_behind_a_link_stays_and_the_person_is_told(template: Path, outside: Path, tmp_path: Path):
+    folder = tmp_path / "workspace"
+    _copy(template, folder)
+    (folder / RUN / "metrics.jsonl").unlink()
+    (folder / RUN / "metrics.jsonl").symlink_to(outside / "torn")
+    with pytest.raises(Problem, match=r"metrics\.jsonl, it is a link.*Nothing was changed"):
+        RunLog.claim(Workspace(folder), 1)
+    assert (outside / "torn").read_bytes() == b'{"no line end'
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "/etc", "a/../b", "a\0b", "../a", "C:\\a", "a\\..\\b", "\\\\host\\share"]
+)
+def test_names_that_are_no_names_within_a_folder(tmp_path: Path, name: str):
+    assert not confined.is_inside(tmp_path, name)
+    for act in (confined.make_folder, confined.remove, confined.read):
+        with pytest.raises(OSError, match="name within"):
+            act(tmp_path, name, *([10] if act is confined.read else []))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes in its folders")
+def test_pipes_are_refused_and_never_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for mode in ("rb", "rb+", "ab", "ab+", "wb"):
+        with pytest.raises(confined.NotConfined):
+            confined.open_file(tmp_path, "pipe", mode)
+
+
+def test_files_go_through_the_door(tmp_path: Path):
+    folder = confined.make_folder(tmp_path, "a/b")
+    assert folder.is_dir()
+    confined.write(tmp_path, "a/b/file", b"one two three")
+    confined.write(tmp_path, "a/b/file", b"four")
+    with confined.open_file(tmp_path, "a/b/file", "ab") as file:
+        file.write(b" five")
+    assert confined.read(tmp_path, "a/b/file", 9) == b"four five"
+    with pytest.raises(OSError, match="longer"):
+        confined.read(tmp_path, "a/b/file", 8)
+    confined.replace(tmp_path, "a/b/file", "a/c")
+    assert (tmp_path / "a" / "c").stat().st_mode & 0o077 == 0 or os.name == "nt"
+    confined.remove(tmp_path, "a/c")
+    confined.remove(tmp_path, "a/c")
+    confined.remove_tree(tmp_path, "a")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,247 @@
+"""The one door to files whose place was read from a database, JSON, TOML or link: nothing outside a folder is touched.
+
+A name is relative to a folder that is trusted (the workspace a person chose, a run's folder that was checked). Each
+part of it is looked at without following links: a link is refused, wherever it points, and so is what is neither file
+nor folder. Files are opened with `O_NOFOLLOW`, part by part, where the system has it. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import BinaryIO, Final
+
+_AT: Final = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+_FLAGS: Final = {
+    "rb": os.O_RDONLY,
+    "rb+": os.O_RDWR,
+    "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "ab+": os.O_RDWR | os.O_CREAT | os.O_APPEND,
+    "wb": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+}
+_ALWAYS: Final = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+_NEVER_MADE: Final[set[Path]] = set()
+
+
+class NotConfined(OSError):
+    """A name that leads, or may lead, out of its folder; the message says which and what to do."""
+
+
+def parts(name: str | PurePath) -> tuple[str, ...]:
+    """The parts of a relative name that goes down only.
+
+    Raises:
+        NotConfined: It is empty, absolute on some system, or has `..` or a NUL in it.
+    """
+    text = str(name)
+    found = PurePath(text).parts
+    absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).anchor
+    if not found or absolute or "\0" in text or ".." in (*found, *PureWindowsPath(text).parts):
+        raise NotConfined(errno.EINVAL, "it is no name within a folder", text)
+    return found
+
+
+def inside(root: Path, name: str | PurePath) -> Path:
+    """The path of `name` in `root`, no part of which is a link; its last part may be missing.
+
+    Raises:
+        NotConfined: A part is a link, or the last one neither a file nor a folder.
+        OSError: It may not be looked at.
+    """
+    path = Path(root)
+    for part in parts(name):
+        path = path / part
+        mode = _mode(path)
+        if mode is not None:
+            _check(path, mode)
+    return path
+
+
+def is_inside(root: Path, name: str | PurePath) -> bool:
+    """Whether `inside` would give a path."""
+    try:
+        inside(root, name)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def open_file(root: Path, name: str | PurePath, mode: str = "rb") -> BinaryIO:
+    """An ordinary file, unbuffered; `mode` is `rb`, `rb+`, `ab`, `ab+` or `wb`. A new one is for its owner alone.
+
+    Raises:
+        NotConfined: As `inside`.
+        OSError: It cannot be opened.
+    """
+    path = inside(root, name)
+    descriptor = _open(Path(root), parts(name), path, _FLAGS[mode] & ~os.O_TRUNC | _ALWAYS)
+    try:
+        _check(path, os.fstat(descriptor).st_mode, file_only=True)
+        if mode == "wb":
+            os.ftruncate(descriptor, 0)
+        return os.fdopen(descriptor, mode, buffering=0)  # type: ignore[return-value]
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read(root: Path, name: str | PurePath, most: int) -> bytes:
+    """The bytes of an ordinary file that is not longer than `most`.
+
+    Raises:
+        OSError: As `open_file`, or it is longer.
+    """
+    with open_file(root, name) as file:
+        content = bytearray()
+        while len(content) <= most and (more := file.read(most + 1 - len(content))):
+            content += more
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is longer than {most:,} bytes", str(name))
+    return bytes(content)
+
+
+def write(root: Path, name: str | PurePath, content: bytes) -> None:
+    """Puts `content` in the place of what the file held, not atomically.
+
+    Raises:
+        OSError: As `open_file`, or the disk is full.
+    """
+    with open_file(root, name, "wb") as file:
+        left = memoryview(content)
+        while left:
+            left = left[file.write(left) :]
+
+
+def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
+    """Moves a file or folder within `root` over another.
+
+    Raises:
+        OSError: As `inside`, or it cannot be moved.
+    """
+    os.replace(inside(root, source), inside(root, target))
+
+
+def remove(root: Path, name: str | PurePath) -> None:
+    """Removes a file, or a link that stands at its place (what that points to stays); nothing where it is missing.
+
+    Raises:
+        OSError: As `inside`, or it cannot be removed.
+    """
+    *above, last = parts(name)
+    folder = inside(root, PurePath(*above)) if above else Path(root)
+    (folder / last).unlink(missing_ok=True)
+
+
+def remove_tree(root: Path, name: str | PurePath) -> None:
+    """Removes a folder with what is in it, as far as that can be done; links in it go, what they point to stays.
+
+    A link at its place goes alone; a name that leads outside removes nothing.
+    """
+    try:
+        path = inside(root, name)
+    except OSError:
+        return
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def make_folder(root: Path, name: str | PurePath) -> Path:
+    """The folder, made with those above it in `root` where they are missing, for its owner alone.
+
+    Raises:
+        OSError: As `inside`, or it cannot be made.
+    """
+    path = Path(root)
+    inside(root, name)
+    check_not_moved(path)
+    path.mkdir(parents=True, exist_ok=True)
+    for part in parts(name):
+        path = path / part
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def never_make(folder: Path) -> None:
+    """From here on this process makes nothing in `folder` while that is not there: it was moved, and has a new name."""
+    _NEVER_MADE.add(folder)
+
+
+def check_not_moved(path: Path) -> None:
+    """Passes unless the path lies in a folder that `never_make` was told of and that is gone.
+
+    Raises:
+        FileNotFoundError: It does.
+    """
+    for folder in _NEVER_MADE:
+        if path.is_relative_to(folder) and not folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "it was moved, renamed or removed", str(folder))
+
+
+def make_in_run(run_folder: Path, name: str) -> Path:
+    """A folder in that of a run (`WORKSPACE/runs/NUMBER-NAME`), neither of which may be a link."""
+    *_, runs, run = run_folder.parts
+    return make_folder(run_folder.parents[1], PurePath(runs, run, name))
+
+
+def relative(root: Path, path: Path) -> PurePath:
+    """The name of `path` in `root`.
+
+    Raises:
+        NotConfined: It lies elsewhere, by its words.
+    """
+    if not path.is_relative_to(root):
+        raise NotConfined(errno.EINVAL, f"it does not lie in {root}", str(path))
+    return PurePath(*parts(path.relative_to(root)))
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError as error:
+        raise NotConfined(errno.ENOTDIR, "a part of it is no folder", str(path)) from error
+    # On Windows a junction is no link to Python 3.11, and leads elsewhere all the same.
+    if getattr(found, "st_reparse_tag", 0) in _REPARSED:
+        return stat.S_IFLNK
+    return found.st_mode
+
+
+_REPARSED: Final = tuple(
+    getattr(stat, name) for name in ("IO_REPARSE_TAG_SYMLINK", "IO_REPARSE_TAG_MOUNT_POINT") if hasattr(stat, name)
+)
+
+
+def _check(path: Path, mode: int, *, file_only: bool = False) -> None:
+    if stat.S_ISLNK(mode):
+        raise NotConfined(
+            errno.ELOOP,
+            "it is a link, and might lead out of the workspace: put the file or folder itself there",
+            str(path),
+        )
+    if not stat.S_ISREG(mode) and (file_only or not stat.S_ISDIR(mode)):
+        raise NotConfined(errno.EINVAL, "it is no ordinary file", str(path))
+
+
+def _open(root: Path, names: tuple[str, ...], path: Path, flags: int) -> int:
+    if not _AT:
+        return os.open(path, flags, 0o600)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in names[:-1]:
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        return os.open(names[-1], flags, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
