@@ -332,7 +332,10 @@ def _run(
             counting.density(second.sum(0), grid, found.bins),
         ),
         facets=found.facets,
-        **numbers,
+        auc=numbers["auc"],
+        d_prime=numbers["d_prime"],
+        overlap=numbers["overlap"],
+        ks=numbers["ks"],
     )
 
 

@@ -245,5 +245,5 @@ def _read_items(path: Path) -> Items:
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
-    path, caption, label, split = (columns[name] for name in _COLUMNS[1:])
-    return Items(read_ids(columns["id"]), path, caption, label, split, metadata, columns.get(_CONTENT, ()))
+    paths, captions, labels, splits = (columns[name] for name in _COLUMNS[1:])
+    return Items(read_ids(columns["id"]), paths, captions, labels, splits, metadata, columns.get(_CONTENT, ()))
