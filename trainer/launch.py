@@ -277,8 +277,11 @@ def _send(process: Identity, number: signal.Signals) -> bool:
                 os.close(descriptor)
         else:
             os.kill(process.pid, number)
-    except ProcessLookupError:
-        return False
+    except OSError as error:
+        # Windows says of a number that is gone that a parameter is wrong.
+        if isinstance(error, ProcessLookupError) or getattr(error, "winerror", None) == 87:
+            return False
+        raise
     return True
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from trainer import confined
 from trainer.store import crashes
+
+_PATIENCE_S: Final = 2.0 if os.name == "nt" else 0.0
+"""How long a move waits for readers: on Windows a scanner, or a window that maps a snapshot, is in its way."""
 
 
 def make_folders(path: Path) -> None:
@@ -88,13 +93,31 @@ def _sync_tree(path: Path) -> None:
 
 def _replace(draft: Path, path: Path) -> None:
     if not path.is_dir():
-        os.replace(draft, path)
+        _move(draft, path)
         return
     # A folder that is not empty cannot be replaced in one call: step aside, move in, clear away.
     aside = path.with_name(f".tmp-old-{secrets.token_hex(4)}-{path.name}")
-    os.replace(path, aside)
-    os.replace(draft, path)
+    _move(path, aside)
+    try:
+        _move(draft, path)
+    except OSError:
+        os.replace(aside, path)
+        raise
     remove(aside)
+
+
+def _move(source: Path, target: Path) -> None:
+    """`os.replace`, tried for a while where a file that somebody reads or maps cannot be moved."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            os.replace(source, target)
+        except PermissionError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def remove(path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from trainer import confined
+from trainer.store.rows import StoreError
+
+_WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+"""What a file system says that cannot lock: some network and FUSE mounts."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,12 @@ else:
     def _try_lock(file: IO[bytes], *, shared: bool) -> bool:
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
+            if error.errno in _WITHOUT_LOCKS:
+                raise StoreError(
+                    f"The file system of {file.name} has no locks ({error.strerror}), so nobody could tell whether a "
+                    "run is being trained. Put the workspace on another disk."
+                ) from error
             return False
         return True
 
