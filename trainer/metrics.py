@@ -145,6 +145,8 @@ def _tasks() -> dict[str, Metric]:
     shares["zero_shot_mean_per_class"] = ("Zero-shot, mean per class", "up")
     shares["zero_shot_ece"] = ("Calibration error", "down")
     shares["zero_shot_ece_fitted"] = ("Calibration error, tau fitted", "down")
+    shares["image_to_text_mAP"] = ("Image to text mAP", "up")
+    shares["text_to_image_mAP"] = ("Text to image mAP", "up")
     shares["linear_probe_acc1"] = ("Linear probe", "up")
     shares["linear_probe_acc5"] = ("Linear probe, top-5", "up")
     shares["linear_probe_mean_per_class"] = ("Linear probe, mean per class", "up")

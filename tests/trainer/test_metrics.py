@@ -51,6 +51,15 @@ def test_the_good_direction(name, better):
     assert metric(name).better == better
 
 
+@pytest.mark.parametrize(
+    ("name", "label"), [("image_to_text", "Image to text mAP"), ("text_to_image", "Text to image mAP")]
+)
+def test_mean_average_precision_is_a_share_and_up_is_good(name, label):
+    found = metric(f"val/{name}_mAP")
+    assert (found.label, found.better, found.percent, found.group) == (label, "up", True, "Evaluation")
+    assert found.text(0.4321) == "43.2 %"
+
+
 def test_an_unknown_name_gets_a_neutral_entry():
     found = metric("probe/linear_acc")
     assert (found.name, found.label, found.better, found.shared_axis) == (

@@ -29,6 +29,9 @@ def close_gap(
     `project` takes `share` of each row's own component along the gap away, then renormalises: at 1 nothing tells
     the modalities apart along that direction.
 
+    At 1 the means are equal before the rows are renormalised, not after: each row is stretched by another factor, so
+    that a smaller gap remains, the smaller the more alike the lengths were.
+
     Args:
         image: Unit rows.
         text: Unit rows.

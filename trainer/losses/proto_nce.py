@@ -26,7 +26,8 @@ def proto_nce(
     """InfoNCE of each query's key against the queue, plus the mean over clusterings of the prototype term.
 
     Without clusterings it is MoCo's InfoNCE. Li et al., Prototypical Contrastive
-    Learning of Unsupervised Representations, 2021, https://arxiv.org/abs/2005.04966, equation 11.
+    Learning of Unsupervised Representations, 2021, https://arxiv.org/abs/2005.04966, equation 11. Every prototype
+    of the other clusters is a negative; the paper draws some of them.
 
     Args:
         query: Unit rows of the encoder.

@@ -28,6 +28,9 @@ class PclViews(TwoViews):
     Where the tower has batch norms, keys pass in shuffled groups: MoCo's shuffling between devices (He et al., 2020,
     https://arxiv.org/abs/1911.05722, section 3.3) done on one. Otherwise a query and its key, normalised by the
     statistics of one and the same batch, could be matched by these statistics alone.
+
+    Two things differ from https://github.com/salesforce/PCL. All other prototypes of a clustering are negatives, where
+    it draws as many as its queue is long; and k-means runs once a clustering, where it keeps the best of five.
     """
 
     def __init__(self, choice: config.Pcl, material: Material | None) -> None:

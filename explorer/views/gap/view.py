@@ -27,9 +27,10 @@ METHOD = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \
 al., Mind the Gap, 2022). 0: the modalities have one centre; √2: two points at right angles; 2 at most.
 
-Shift moves every image by −s/2 and every text by +s/2 of the gap, then makes them unit rows again; at 100 % the \
-centres meet, beyond that they have changed sides. Project out takes a share of each row's own component along the gap \
-away. Neither trains anything: it asks whether the gap carries what the model knows.
+Shift moves every image by −s/2 and every text by +s/2 of the gap, then makes them unit rows again; beyond 100 % \
+they have changed sides. Project out takes a share of each row's own component along the gap away. At 100 % the \
+centres meet before the rows are unit rows again; that parts them a little, so a small gap remains. Neither trains \
+anything: it asks whether the gap carries what the model knows.
 
 The loss is the run's own objective: CLOOB with its fixed temperature and beta for CLOOB, else symmetric InfoNCE at \
 the temperature of that step. All n pairs count as one batch, so it depends on n and is not the loss of training. \

@@ -25,6 +25,19 @@ def test_the_gap_closes(apart, way: str):
     assert sizes[-1] < 0.2 * sizes[0]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_what_remains_of_a_closed_gap_comes_from_the_renormalising(apart, way: str):
+    gap, size = modality_gap(*apart)
+    image, text = close_gap(*apart, 1.0, way)
+    assert 0 < modality_gap(image, text)[1] < size, "as the docstring and the view's help say"
+    along = gap / size
+    if way == "shift":
+        moved = (apart[0] - gap / 2, apart[1] + gap / 2)
+    else:
+        moved = tuple(rows - np.outer(rows @ along, along) for rows in apart)
+    assert np.allclose(moved[0].mean(axis=0), moved[1].mean(axis=0), atol=1e-12), "before, the means are equal"
+
+
 def test_equal_the_naive_loops(apart):
     gap, size = modality_gap(*apart)
     image, text = close_gap(*apart, 0.6)
