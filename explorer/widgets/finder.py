@@ -57,7 +57,8 @@ def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
     wanted = typed.casefold().split()
     if not wanted:
         return list(choices)
-    begin, others = [], []
+    begin: list[Choice] = []
+    others: list[Choice] = []
     for choice in choices:
         words = choice.words.casefold()
         if all(word in words or word in choice.hint.casefold() for word in wanted):
@@ -77,6 +78,7 @@ class Finder(QFrame):
     def __init__(self, parent: QWidget, words: str) -> None:
         """Builds a hidden one; `words` says what is looked for."""
         super().__init__(parent, Qt.WindowType.Popup)
+        self._above = parent
         self.setObjectName("finder")
         self._all: Sequence[Choice] = ()
         self.line = QLineEdit(objectName="finderLine", accessibleName=f"{words}: what to look for")
@@ -105,7 +107,7 @@ class Finder(QFrame):
         self._filter(typed)
         if not typed:
             self._choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
-        above = self.parentWidget()
+        above = self._above
         self.setFixedWidth(max(above.width(), _LEAST_PX))
         self.adjustSize()
         room = above.screen().availableGeometry()

@@ -65,11 +65,11 @@ class Picker(QComboBox):
     def showPopup(self) -> None:
         """Opens the list; a long one with a line to type in."""
         if len(self._choices) > MANY:
-            self.find("")
+            self.look_for("")
         else:
             super().showPopup()
 
-    def find(self, typed: str) -> None:
+    def look_for(self, typed: str) -> None:
         """Opens the line to type in, with these letters in it."""
         if self._finder is None:
             self._finder = Finder(self, self._words)
@@ -86,7 +86,7 @@ class Picker(QComboBox):
         """As Qt does; a letter of a long list begins the search."""
         letter = event.text()
         if len(self._choices) > MANY and letter.strip() and letter.isprintable():
-            self.find(letter)
+            self.look_for(letter)
         else:
             super().keyPressEvent(event)
 

@@ -87,7 +87,7 @@ def _in_own_process(objective: str, form: str, pairs: int, dimension: int, devic
         return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
     call = programs.python("-m", "trainer.bench.losses", "--device", device, "--one", objective, form)
     call += ["--pairs", str(pairs), "--dimension", str(dimension)]
-    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
     outcome = subprocess.run(call, capture_output=True, text=True, check=False, **kept)
     if outcome.returncode:
         said = outcome.stderr.strip().splitlines()

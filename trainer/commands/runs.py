@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise StoreError(f"Say the new name: trainer runs rename {args.run} NAME.")
     workspace: Workspace = args.workspace
     workspace.reconcile()
+    document: Any
     if args.action == "list":
         rows = workspace.deleted_runs() if args.deleted else workspace.runs()
         text, document = _table(rows), [_plain(row) for row in rows]

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from trainer import foreign, programs
 from trainer.data.kept import Picture, Unusable, kept
@@ -105,7 +105,7 @@ def _frame(program: str, film: Path) -> bytes | str:
 def _run(program: str, film: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     safe = ["-protocol_whitelist", "file", "-format_whitelist", _KINDS, "-max_alloc", str(500_000_000)]
     command = [program, "-hide_banner", "-nostdin", "-threads", "1", *safe, "-i", f"file:{film.absolute()}"]
-    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
     return subprocess.run(
         [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False, **kept
     )

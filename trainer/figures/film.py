@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final, cast
 
 import numpy as np
 from jaxtyping import UInt8
@@ -135,7 +135,7 @@ def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
     line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
-    kept = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
     words = [*line, "-f", "mp4", str(draft.absolute())]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **kept)
     raw = (
@@ -145,7 +145,7 @@ def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     )
     try:
         for picture in raw:
-            process.stdin.write(picture)
+            cast("IO[bytes]", process.stdin).write(picture)
     except BrokenPipeError:
         pass  # it says below why it ended
     _, errors = process.communicate()

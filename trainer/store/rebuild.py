@@ -147,7 +147,7 @@ def read_run(folder: Path) -> Found | None:
         except (config.ConfigError, TypeError):
             return None
         text = config.to_toml(run)
-    plain = {"name": run.name, "objective": run.objective.kind, "data": config.data_name(run.data)}
+    plain: dict[str, Any] = {"name": run.name, "objective": run.objective.kind, "data": config.data_name(run.data)}
     plain |= {"config": text, "device": run.device}
     if not document:
         reason = "Rebuilt from its configuration and curves; the rest was lost."
@@ -324,7 +324,11 @@ def _keep_before(folder: Path) -> None:
             content = file.read(_LONGEST)
     except OSError:
         return
-    write_atomically(folder / _BEFORE, lambda draft: draft.write_bytes(content) and None)
+    write_atomically(folder / _BEFORE, lambda draft: _write(draft, content))
+
+
+def _write(draft: Path, content: bytes) -> None:
+    draft.write_bytes(content)
 
 
 def _copy_regular(source: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ import threading
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from trainer import programs
 
@@ -66,7 +66,7 @@ def _compile_beside() -> None:
         # What is bundled into one program would open another window.
         return
     command = programs.python("-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()")
-    flags = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    flags: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
     try:
         subprocess.run(
