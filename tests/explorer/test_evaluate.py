@@ -184,6 +184,17 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
     assert "zero_shot_acc1" in out.read_text()
 
 
+def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    view.context.selection.step = 10
+    qtbot.waitUntil(lambda: view.chart is None, timeout=20_000)
+    assert view._nothing.isVisible()
+    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view._nothing.text()
+    view.context.selection.step = 20
+    qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
+    assert not view._nothing.isVisible()
+
+
 def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):
     view.context.asker.answering = False
     QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)

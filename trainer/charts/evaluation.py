@@ -156,7 +156,7 @@ def evaluation(
     `step_b` is the second run's own step; one run alone is then compared with itself.
 
     Raises:
-        ChartError: None of the runs was evaluated on it.
+        ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
         StoreError: No such run.
     """
     shown_at = [(workspace.run(run), at) for run, at in sides(runs, step, step_b)]
@@ -174,13 +174,32 @@ def evaluation(
     found = []
     for index, (row, asked_at) in enumerate(shown_at):
         records = _records(workspace, row, same, key, asked_at)
-        at = max(records) if records else row.step
+        at = max(records, default=row.step if asked_at is None else asked_at)
         stored = tuple(records.get(at, ()))
         found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=stored))
+    if not any(run.records for run in found):
+        raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
     found = [replace(run, tasks=_tasks(run, found)) for run in found]
     names = told_apart([run.name for run in found], [run.step for run in found])
     found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
     return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]))
+
+
+def _at_other_steps(
+    workspace: Workspace, rows: Sequence[RunRow], same: SameSplits, key: tuple[str, str], asked: Sequence[int | None]
+) -> str:
+    """What is said where no run was evaluated at the step asked for: at which steps each was, and what to do."""
+    wanted = " or ".join(f"{step:,}" for step in dict.fromkeys(asked) if step is not None)
+    there = []
+    for row in {row.id: row for row in rows}.values():
+        if steps := sorted(_records(workspace, row, same, key, None)):
+            there.append(f"{row.name} at step {', '.join(f'{step:,}' for step in steps)}")
+    if not there:
+        return f"What was measured on {' '.join(key)} cannot be read any more. Run trainer evaluate again."
+    return (
+        f"Nothing was evaluated on {' '.join(key)} at step {wanted}: there is {'; '.join(there)}. Choose one of these "
+        "steps, or last, or evaluate this step."
+    )
 
 
 def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRecord]:

@@ -171,6 +171,7 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
+        self._nothing.setText(chart if there and isinstance(chart, str) else NOTHING)
         self._nothing.setVisible(self.chart is None)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
@@ -351,6 +352,7 @@ def stored(
     workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None
 ) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
     """What the runs were evaluated on, and the chart of `data` or of the newest; or why there is none. Pure."""
+    there: list[tuple[str, str]] = []
     try:
         runs = [side.run for side in sides]
         there = evaluated_data(workspace, [*dict.fromkeys(runs)])
@@ -358,4 +360,4 @@ def stored(
         steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
         return there, evaluation(workspace, runs, dataset=dataset, split=split, **steps)
     except Problem as problem:
-        return [], str(problem)
+        return there, str(problem)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trainer import config
+from trainer.__main__ import main
 from trainer.analysis.significance import holm
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
@@ -22,7 +23,7 @@ N = 6
 VAL, STYLE = ("emoji-pairs", "val"), ("emoji-pairs", "test_style")
 OWN = ("train", "heldout")
 ASKED = {task: Question(task, N, gallery=N) for task in ("retrieval", "similarity")}
-PATHS = {VAL: "/data/val/0.tar::{}", STYLE: "/data/test_style/0.tar::{}"}
+PATHS = {OWN: "/data/val/0.tar::{}", VAL: "/data/val/0.tar::{}", STYLE: "/data/test_style/0.tar::{}"}
 
 
 def trained(workspace: Workspace, name: str, values: list[float], *, paths: str = PATHS[VAL], content: str = "") -> int:
@@ -112,3 +113,22 @@ def test_a_name_that_means_two_data_sets_joins_nothing(tmp_path: Path):
         evaluated(made, run, key, 10, 0.2)
     names = same_splits(made, made.runs()).names
     assert names == {key: key for key in (VAL, STYLE, OWN)}
+
+
+def test_without_a_step_the_evaluated_one_is_shown_and_another_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    made = Workspace(tmp_path / "workspace")
+    run = trained(made, "clip-0", [0.1, 0.2, 0.5, 0.6])
+    evaluated(made, run, OWN, 20, 0.4)
+    out = tmp_path / "table.md"
+    where = ["--runs", str(run), "--out", str(out), "--workspace", str(made.folder)]
+    for words in ([], ["--step", "last"]):
+        assert main(["export", "evaluation", *words, *where]) == 0
+        text = out.read_text(encoding="utf-8")
+        assert "(step 20)" in text
+        assert "| Image to text R@1 | 6 | 40.0 % |" in text
+        out.unlink()
+    assert main(["export", "evaluation", "--step", "30", *where]) == 2
+    assert "on train heldout at step 30: there is clip-0 at step 20. Choose one" in capsys.readouterr().err
+    assert not out.exists()
