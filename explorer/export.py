@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from explorer.asker.child import keep_safe
-from trainer import programs
+from trainer import programs, shell
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -139,14 +138,14 @@ class _Drawing(QProcess):
 
 
 def shell_command(command: Sequence[str], workspace: Path) -> str:
-    """A line for a POSIX shell that does the same as `trainer *command`, from any folder.
+    """A line for a shell of this system that does the same as `trainer *command`, from any folder.
 
     In a checkout it goes through `uv run`, as the README does; installed, `trainer` is a program of its own. An
     `export` that names no file yet gets one, so that the line runs as it is.
     """
     program = ["uv", "run", "--project", str(ROOT), "trainer"] if (ROOT / "pyproject.toml").is_file() else ["trainer"]
     out = ["--out", f"{file_stem(command)}.svg"] if command[:1] == ["export"] and "--out" not in command else []
-    return shlex.join([*program, *command, *out, "--workspace", str(workspace)])
+    return shell.join([*program, *command, *out, "--workspace", str(workspace)])
 
 
 def file_stem(command: Sequence[str]) -> str:

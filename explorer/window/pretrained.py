@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.background import Background
 from explorer.window.drops import WEIGHTS, is_data
-from trainer import programs
+from trainer import programs, shell
 from trainer.problem import Problem
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ class OpenModel(QDialog):
         self.data_asked.emit(typed if typed and is_data(Path(typed).expanduser()) else "")
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(shlex.join(["trainer", *self.command()]))
+        QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()]))
 
 
 def ask(window: Window, jobs: Jobs, background: Background, model: Path | None = None) -> OpenModel:

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import platform
-import shlex
 import shutil
 import signal
 import sys
@@ -21,7 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer import confined
+from trainer import confined, shell
+from trainer.foreign import spelled
 from trainer.problem import Problem
 from trainer.store import write_atomically
 
@@ -152,20 +152,20 @@ def _fill(
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files)
         there = [f"figures/{file.name}" for file in files if file.is_file()]
-        line = shlex.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])])
-        lines.append(line if not problem else f"# not drawn ({problem}):\n# {line}")
+        line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
+        lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
     tell(0.9 * len(figures) / (len(figures) + 1), "report")
     refs = [row.id for row in rows]
     write_report(workspace, refs, folder / "report.html")
-    lines.append(shlex.join(["trainer", "report", *map(str, refs), "--out", "report.html"]))
+    lines.append(shell.join(["trainer", "report", *map(str, refs), "--out", "report.html"], posix=True))
     seeds = {row.name: _copy_run(workspace, row, folder / "runs") for row in rows}
     _write_json(folder / "environment.json", environment())
-    head = "#!/bin/sh\n# Add --workspace DIR to each line if the runs are not in the default workspace.\nset -e\n"
+    head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
     # Of days or hours, so nobody should start them by drawing figures.
     head += "# What trains the runs again:\n"
     for row in rows:
-        head += f"# trainer fit --config {shlex.quote(f'runs/{row.folder.name}/config.toml')}\n"
+        head += f"# trainer fit --config {shell.quote(f'runs/{row.folder.name}/config.toml', posix=True)}\n"
     (folder / "commands.sh").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     (folder / "README.txt").write_text(_README, encoding="utf-8")
     values = {

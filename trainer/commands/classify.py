@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer import shell
 from trainer.charts import SAME
 from trainer.commands.export import add_step_b, step_of_b, step_or_last, words_of_b
 from trainer.problem import Problem
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.runs:
         raise ClassifyError(
-            f"Say which runs: trainer classify {shlex.join(args.images[-1:])} --runs 1 2. "
+            f"Say which runs: trainer classify {shell.join(args.images[-1:])} --runs 1 2. "
             "Words before --runs are image files."
         )
     check_suffixes(args.out)
@@ -188,6 +188,6 @@ def _write(shown: Predictions, args: argparse.Namespace) -> None:
         args.out,
         figure=lambda: figure.draw(shown),
         rows=lambda: figure.rows(shown),
-        command=shlex.join(words),
+        command=shell.join(words),
         title="Predictions",
     )

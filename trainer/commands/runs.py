@@ -6,12 +6,10 @@ import argparse
 import dataclasses
 import json
 import math
-import os
-import shlex
-import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer import shell
 from trainer.foreign import expanded
 
 if TYPE_CHECKING:
@@ -179,7 +177,7 @@ def _sittings(row: RunRow) -> list[str]:
 
 def joined(words: list[str]) -> str:
     """The words as one line for a shell of this system."""
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+    return shell.join(words)
 
 
 def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:

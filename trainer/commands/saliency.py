@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer import shell
 from trainer.commands.export import add_step_b, words_of_b
 from trainer.problem import Problem
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
             args.out,
             figure=lambda: figure.draw(chart),
             rows=lambda: figure.rows(chart),
-            command=shlex.join(words),
+            command=shell.join(words),
             title="Saliency",
         )
     print(json_text(document(chart), indent=1) if args.json else as_text(chart))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
-import shlex
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainer import config, confined
+from trainer import config, confined, shell
 from trainer.store import ownership
 from trainer.store.files import make_folders
 from trainer.store.life import is_held
@@ -84,7 +83,7 @@ class Workspace:
             return ""
         return (
             f"The workspace {self.folder} is look only, because {why}: nothing trains, is queued, downloaded or "
-            f"deleted there. Make it yours first: trainer doctor --adopt --workspace {shlex.quote(str(self.folder))}"
+            f"deleted there. Make it yours first: trainer doctor --adopt --workspace {shell.quote(str(self.folder))}"
         )
 
     def check_mine(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -26,7 +25,7 @@ from explorer import theme
 from explorer.selection import Side
 from explorer.settings import Settings
 from explorer.widgets.pickers import Choice, Picker
-from trainer import programs
+from trainer import programs, shell
 from trainer.catalog import prompt_suites
 from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate
@@ -216,9 +215,9 @@ class Controls(QWidget):
 
 def command_of(question: Evaluate, workspace: Path) -> str:
     """The line for a shell that measures what the question asks; runs at several steps take a command each."""
-    return " && ".join(
+    return shell.one_after_another(
         _command_at(question, [run for run, at in zip(question.runs, question.steps, strict=True) if at == step], step)
-        + f" --workspace {shlex.quote(str(workspace))}"
+        + f" --workspace {shell.quote(str(workspace))}"
         for step in dict.fromkeys(question.steps)
     )
 
@@ -230,4 +229,4 @@ def _command_at(question: Evaluate, runs: Sequence[int], step: int | None) -> st
     words += ["--most", str(question.most)] if question.most else []
     words += ["--features"] if question.features else []
     words += ["--step", str(step)] if step is not None else []
-    return shlex.join(words)
+    return shell.join(words)

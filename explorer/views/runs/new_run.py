@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import os
 import re
-import shlex
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +29,7 @@ from explorer.background import Background
 from explorer.views.view import hairline
 from explorer.widgets.fold import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
-from trainer import config
+from trainer import config, shell
 
 TITLES: Final[dict[str, str]] = {
     "data": "Data",
@@ -289,7 +288,7 @@ class NewRun(QDialog):
         self.name_field.setModified(typed != chosen.name)
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(shlex.join(["trainer", *self.command()]))
+        QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()]))
 
 
 class SectionForm(QWidget):

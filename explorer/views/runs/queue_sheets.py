@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.number_box import NumberBox
-from trainer import config
+from trainer import config, shell
 from trainer.config import grid
 from trainer.problem import Problem
 from trainer.queue import Slots
@@ -114,7 +113,7 @@ class Repeat(Sheet):
         self.form.addRow("Priority", self.priority)
         self.form.addRow("Start after", self.after)
         copy = QPushButton("Copy as command", objectName="repeat-copy", autoDefault=False)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shlex.join(["trainer", *self.command()])))
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
         self.buttons.insertWidget(0, copy)
         for field in (self.seeds, *self.fields.values()):
             field.textChanged.connect(self._check)

@@ -7,7 +7,6 @@ command that does the same.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from trainer import shell
 from trainer.charts import SAME
 from trainer.problem import Problem
 
@@ -123,7 +123,7 @@ def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], op
     for name, value in options.items():
         if value is not None:
             words += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
-    return shlex.join([*words, "--out", *(file.name for file in files)])
+    return shell.join([*words, "--out", *(file.name for file in files)])
 
 
 def tell(share: float, note: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer import shell
 from trainer.commands.export import add_file_arguments, check_arguments, command_line, print_files
 
 if TYPE_CHECKING:
@@ -64,6 +65,4 @@ def write(
 
 def group_words(groups: Sequence[str]) -> str:
     """The groups as arguments, for a shell."""
-    import shlex
-
-    return shlex.join(word for group in groups for word in ("--group", group))
+    return shell.join(word for group in groups for word in ("--group", group))

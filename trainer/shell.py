@@ -1,0 +1,75 @@
+"""Commands as a line that a person pastes into a shell: each word stays one word, and no sign in it acts on a terminal.
+
+A terminal obeys control characters even within quotes: Ctrl+U takes the line back, Ctrl+J runs it. They are spelled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Final
+
+ACTING: Final = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+"""Control characters, line ends, turns of direction and half letters, as a class of regular expressions."""
+_ACTING: Final = re.compile(f"[{ACTING}]")
+_POSIX: Final = os.name != "nt"
+_PLAIN: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*|[A-Za-z0-9_/\\][A-Za-z0-9_./\\:+=-]*")
+"""Words that PowerShell takes as they are."""
+
+
+def quote(word: str, *, posix: bool = _POSIX) -> str:
+    r"""One word of a line: `$'\x15'` spells what acts for a POSIX shell (bash, zsh), `[char]` for PowerShell.
+
+    A word without such signs is what `shlex.quote` makes of it. A NUL, which no argument can hold, is spelled for good.
+    """
+    if not posix:
+        return _powershell(word)
+    if not _ACTING.search(word):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def join(words: Iterable[str], *, posix: bool = _POSIX) -> str:
+    """The words as one line: of a POSIX shell, else of PowerShell."""
+    line = " ".join(quote(word, posix=posix) for word in words)
+    # PowerShell takes a quoted first word for a text.
+    return f"& {line}" if not posix and line.startswith(("'", "(")) else line
+
+
+def one_after_another(lines: Iterable[str], *, posix: bool = _POSIX) -> str:
+    """Lines in one, each run where those before it went well; PowerShell 5 cannot say that and runs them all."""
+    return (" && " if posix else "; ").join(lines)
+
+
+def _escaped(sign: str) -> str:
+    if sign == "\0":
+        return "\\\\x00"
+    if sign in "\\'":
+        return f"\\{sign}"
+    # An interactive bash looks for `!` in the line before it looks at quotes.
+    if sign != "!" and not _ACTING.match(sign):
+        return sign
+    return "".join(f"\\x{byte:02x}" for byte in _bytes(sign))
+
+
+def _bytes(sign: str) -> bytes:
+    try:
+        return sign.encode("utf-8", "surrogateescape")  # a byte of a name that is no UTF-8
+    except UnicodeEncodeError:
+        return sign.encode("utf-8", "surrogatepass")
+
+
+def _powershell(word: str) -> str:
+    if _PLAIN.fullmatch(word):
+        return word
+    # Its typographic quotes end a text, too.
+    parts = [re.sub("(['‘’‚‛])", r"\1\1", part) for part in _ACTING.split(word)]
+    acting = _ACTING.findall(word)
+    if not acting:
+        return f"'{parts[0]}'"
+    pieces = [f"'{parts[0]}'"]
+    for sign, part in zip(acting, parts[1:], strict=True):
+        pieces += [f"[char]{ord(sign)}", f"'{part}'"]
+    return f"({' + '.join(pieces)})"
