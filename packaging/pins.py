@@ -3,8 +3,8 @@
     python packaging/pins.py           says how old they are; a warning after 60 days
     python packaging/pins.py renew     takes the newest that the ranges of pyproject.toml allow
 
-They stand twice: in `[tool.uv] constraint-dependencies` of pyproject.toml, which `uv run` and `uv sync` honour, and with
-hashes in requirements.lock, for `pip install --require-hashes -r requirements.lock`.
+They stand twice: in `[tool.uv] constraint-dependencies` of pyproject.toml, which `uv run` and `uv sync` honour, and
+with hashes in requirements.lock, for `pip install --require-hashes -r requirements.lock`.
 """
 
 import datetime
@@ -52,9 +52,8 @@ def main(words: list[str]) -> int:
         renew()
     day = tested_on(LOCK.read_text(encoding="utf-8"))
     days = (datetime.date.today() - day).days
-    print(
-        f"{'Warning: the' if days > OLD_DAYS else 'The'} pinned versions were tested together on {day}, {days} days ago."
-    )
+    start = "Warning: the" if days > OLD_DAYS else "The"
+    print(f"{start} pinned versions were tested together on {day}, {days} days ago.")
     return 0
 
 
