@@ -311,6 +311,22 @@ def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
         config.check(config.Run(data=config.Table(path="x", separator="::")))
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_the_column_of_pictures_is_known_by_its_values(form: str, tmp_path: Path) -> None:
+    rows = [{"Nr": f"{n}", "Wort": f"a {n}.", "Photo": f"in/{n}.JPG" if n else ""} for n in range(6)]
+    table = tmp_path / f"pairs.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    elif form == "jsonl":
+        write(table, "\n".join(json.dumps(row) for row in rows))
+    else:
+        write(table, "\n".join(["Nr,Wort,Photo", *(",".join(row.values()) for row in rows)]))
+    proposed = recognise(table)
+    assert (proposed.image_column, proposed.caption_column) == ("Photo", config.Table().caption_column)
+    few = write(tmp_path / "few.csv", "what,who\n1.png,a\nb,c\nd,e\n")
+    assert recognise(few).image_column == config.Table().image_column, "one of three is no column of pictures"
+
+
 def test_an_image_folder_that_is_chosen_is_the_one(tmp_path: Path) -> None:
     names = [f"{number}.png" for number in range(4)]
     for folder in ("big", "small"):

@@ -13,7 +13,16 @@ from typing import Final
 from trainer import foreign
 from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
 from trainer.pictures import SUFFIXES
-from trainer.proposal.tables import CAPTIONS, IMAGES, TABLES, columns_of, first_images, form_of, image_root
+from trainer.proposal.tables import (
+    CAPTIONS,
+    IMAGES,
+    TABLES,
+    column_of_pictures,
+    columns_of,
+    first_images,
+    form_of,
+    image_root,
+)
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 
@@ -339,6 +348,7 @@ def _chosen(columns: Sequence[str]) -> tuple[str, str]:
 
 def _table(place: Path) -> Table:
     image, caption = _chosen(columns_of(place))
+    image = image or column_of_pictures(place, SUFFIXES)
     return Table(
         path=str(place), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
     )

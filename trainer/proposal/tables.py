@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -135,6 +135,28 @@ def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
         return [name for row in rows if isinstance(name := row.get(column), str) and name.strip()]
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []
+
+
+def column_of_pictures(path: Path, endings: Collection[str], separator: str = "auto") -> str:
+    """The first column most of whose first values are names of pictures; empty if there is none or it cannot be read.
+
+    Args:
+        path: A table of any form.
+        endings: Of pictures, in small letters with the dot.
+        separator: As `config.Table.separator`.
+    """
+    try:
+        rows = list(itertools.islice(_rows(path, separator), _ASKED))
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
+        return ""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    named = {name: sum(_is_picture(row.get(name), endings) for row in rows) for name in columns}
+    best = max(named, key=lambda name: named[name], default="")
+    return best if best and named[best] > len(rows) / 2 else ""
+
+
+def _is_picture(value: Any, endings: Collection[str]) -> bool:
+    return isinstance(value, str) and "://" not in value and os.path.splitext(value.strip())[1].lower() in endings
 
 
 def _present(folder: Path, names: Sequence[str]) -> int:
