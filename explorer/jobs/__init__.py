@@ -66,6 +66,7 @@ class Jobs(QObject):
         started: The run that was just created or resumed.
         went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
+        silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
         deleted: The runs just deleted, so that a banner can offer to undo.
         starts_soon: How many queued runs start, and in how many seconds; again each second until they do, then 0 runs.
         look_only_changed: Why nothing may train in this workspace; empty once it is the user's own.
@@ -81,6 +82,7 @@ class Jobs(QObject):
     went_deaf = Signal(object)
     deleted = Signal(list)
     alerted = Signal(object, str)
+    silence_changed = Signal()
     failed = Signal(str)
     starts_soon = Signal(int, int)
     look_only_changed = Signal(str)
@@ -109,6 +111,7 @@ class Jobs(QObject):
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
         self._look_only = ""
+        self._silent: dict[int, str] = {}
         self._alarms = Alarms()
         self._notice = Notice(NOTICE_S)
         self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
@@ -399,6 +402,9 @@ class Jobs(QObject):
             self._runs = found.runs
             self._patience.watch(found.runs)
             self.runs_changed.emit(list(found.runs))
+        if found.silent is not None and found.silent != self._silent:
+            self._silent = found.silent
+            self.silence_changed.emit()
         if found.scalars:
             self.scalars_arrived.emit(list(found.scalars))
         for run in found.snapshots:
@@ -434,6 +440,11 @@ class Jobs(QObject):
             return
         due = [] if self._look_only else queue.due(self._runs, self._slots)
         self.starts_soon.emit(len(due), math.ceil(self._notice.left(now)))
+
+    @property
+    def silent(self) -> dict[int, str]:
+        """Run -> why its living trainer does not answer, and what to do."""
+        return dict(self._silent)
 
     def is_stalled(self, run: int) -> bool:
         """Whether the run's trainer has given no sign of life for `STALLED_S`, by this window's own clock."""

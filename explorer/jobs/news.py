@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trainer import queue
+from trainer.silence import why_silent
 from trainer.store import RunRow, ScalarRow, Workspace
 
 SCALARS_A_POLL: Final = 50_000
@@ -29,6 +30,7 @@ class News:
     Attributes:
         runs: None when nothing in the store has changed since `Seen`.
         look_only: Why nothing may train in this workspace; empty when it is the user's own.
+        silent: Run -> why its living trainer does not answer, and what to do; None where nobody looked.
     """
 
     seen: Seen
@@ -37,6 +39,7 @@ class News:
     snapshots: tuple[int, ...] = ()
     slots: queue.Slots | None = None
     look_only: str = ""
+    silent: dict[int, str] | None = None
 
 
 def working(run: RunRow) -> bool:
@@ -50,19 +53,20 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     Args:
         workspace: Where to look.
         seen: What the last poll knew.
-        active: Runs whose snapshots may have grown.
+        active: Runs whose snapshots may have grown, and whose trainers may not answer.
         reconcile: Whether to compare the rows with the locks of their processes, too.
         may_start: Whether queued runs may start.
     """
-    look_only = workspace.look_only
+    look_only, silent = workspace.look_only, None
     if reconcile:
         workspace.reconcile()
+        silent = {run: words for run in active if (words := why_silent(workspace, run))}
     if may_start and reconcile and seen.waiting:
         # Also when nothing has changed: another process may have been deciding at the last poll.
         queue.start_due(workspace)
     changes = workspace.changes()
     if changes == seen.changes:
-        return News(seen, look_only=look_only)
+        return News(seen, look_only=look_only, silent=silent)
     runs = tuple(workspace.runs())
     if may_start and any(run.status == "queued" for run in runs) and queue.start_due(workspace):
         runs = tuple(workspace.runs())
@@ -76,4 +80,4 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     counts = {run: len(workspace.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = Seen(changes, newest, waiting, seen.snapshots | counts)
-    return News(after, runs, scalars, grown, queue.slots(workspace), look_only)
+    return News(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)

@@ -84,6 +84,9 @@ STATUSES: Final[dict[str, StatusLook]] = {
 ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing", "save": "Saving"}
 """What a running trainer was asked and has not done yet, as its status."""
 
+NOT_ANSWERING: Final = "Not answering"
+"""In place of the status of a run whose trainer lives and does not answer."""
+
 HEADERS: Final[dict[Column, str]] = {
     Column.NAME: "Name",
     Column.STATUS: "Status",
@@ -132,6 +135,7 @@ class RunsModel(QAbstractTableModel):
         self._runs: list[RunRow] = []
         self._swatches: dict[int, tuple[str, ...]] = {}
         self._turns: dict[int, int] = {}
+        self._silent: dict[int, str] = {}
         self._expected: Mapping[int, Expected] = {}
         self._keys: dict[tuple[int, int], Any] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
@@ -188,6 +192,12 @@ class RunsModel(QAbstractTableModel):
         self._swatches = dict(swatches)
         self._changed(Column.NAME, Column.NAME)
 
+    def show_silent(self, silent: Mapping[int, str]) -> None:
+        """Marks runs whose living trainer does not answer: run id -> why, and what to do."""
+        if silent != self._silent:
+            self._silent = dict(silent)
+            self._changed(Column.STATUS, Column.STATUS)
+
     def row_of(self, run: int) -> int | None:
         """The row that shows the run with this id."""
         return next((row for row, shown in enumerate(self._runs) if shown.id == run), None)
@@ -243,6 +253,8 @@ class RunsModel(QAbstractTableModel):
 
     def _text(self, run: RunRow, column: Column) -> str:
         turn = self._turns.get(run.id)
+        if column is Column.STATUS and self._why_silent(run):
+            return NOT_ANSWERING
         if column is Column.STATUS and (alert := gravest(run)):
             return alerts.WORDS.get(alert, alert)
         if turn is not None and column is Column.STATUS:
@@ -261,6 +273,9 @@ class RunsModel(QAbstractTableModel):
             return _NEVER - turn
         return _SORTS[column](run)
 
+    def _why_silent(self, run: RunRow) -> str:
+        return self._silent.get(run.id, "") if working(run) else ""
+
     def _queue_hint(self, run: RunRow) -> str:
         span, after = self._expected.get(run.id), ""
         if run.after is not None:
@@ -276,6 +291,11 @@ class RunsModel(QAbstractTableModel):
         look = look_of(run.status)
         if role == Qt.ItemDataRole.ToolTipRole and column in (Column.STATUS, Column.ETA) and run.id in self._turns:
             return self._queue_hint(run)
+        if column is Column.STATUS and (silent := self._why_silent(run)):
+            if role == Qt.ItemDataRole.ToolTipRole:
+                return "\n".join(filter(None, (silent, _hint(run, column))))
+            if role == Qt.ItemDataRole.DecorationRole:
+                return theme.icon("triangle-alert", 16, "warn")
         if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
             return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
         if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole:

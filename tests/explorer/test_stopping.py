@@ -20,6 +20,7 @@ from pytestqt.qtbot import QtBot
 from explorer.background import Background
 from explorer.hooks import Hooks
 from explorer.jobs import Jobs, patience
+from explorer.models.runs import Column
 from explorer.views import VIEWS
 from explorer.window import Window, stopping
 from trainer import config, launch
@@ -200,6 +201,21 @@ def test_trainers_that_hang_are_ended_by_themselves(
     assert first[1] == "It is ended in 3 s, which loses what it did since step 120, its last checkpoint."
     assert {*second[0].removesuffix(" were asked to stop and go on.").split(" and ")} == {"deaf one", "deaf two"}
     assert second[1].startswith("They are ended in ")
+
+
+def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Window, begin, workspace: Workspace):
+    jobs, table = window.rooms.jobs, window.pages.open_view.table
+    run = begin("suspended")
+    wait_for(qtbot, jobs, run, "running")
+    cell = table.shown.index(0, Column.STATUS)
+    assert cell.data() == "Running"
+    who = launch.trainer_of(workspace, run)
+    os.kill(who.pid, signal.SIGSTOP)
+    qtbot.waitUntil(lambda: cell.data() == "Not answering", timeout=20_000)
+    assert f"Continue it: kill -CONT {who.pid}; or end it: trainer stop" in cell.data(Qt.ItemDataRole.ToolTipRole)
+    os.kill(who.pid, signal.SIGCONT)
+    qtbot.waitUntil(lambda: cell.data() == "Running", timeout=20_000)
+    assert "kill -CONT" not in (cell.data(Qt.ItemDataRole.ToolTipRole) or "")
 
 
 def test_wait_calls_the_end_off_until_stop_is_pressed_again(qtbot: QtBot, window: Window, begin, sent: list[bool]):

@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     document: Any
     if args.action == "list":
         rows = workspace.deleted_runs() if args.deleted else workspace.runs()
-        text, document = _table(rows), [_plain(row) for row in rows]
+        silent = _silent(workspace, rows)
+        text, document = _table(rows, silent), [_plain(row, silent) for row in rows]
     elif args.action == "import":
         row = workspace.run(workspace.import_run(expanded(args.run)))
         text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
@@ -110,7 +111,14 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
     return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.run(row.id))
 
 
-def _table(rows: list[RunRow]) -> str:
+def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
+    """Of the runs whose trainer lives and does not answer: why, and what to do."""
+    from trainer.silence import why_silent
+
+    return {row.id: words for row in rows if row.active and (words := why_silent(workspace, row.id))}
+
+
+def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
     from trainer.metrics import metric
 
     if not rows:
@@ -121,13 +129,13 @@ def _table(rows: list[RunRow]) -> str:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
-        lines.append(
-            (str(row.id), row.name, row.objective, row.data, row.status, step, last, best, _span(row.duration_s))
-        )
+        status = "not answering" if row.id in silent else row.status
+        lines.append((str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
     names = sorted({metric(row.metric).label for row in rows})
-    return f"{text}\nLast and best are of: {', '.join(names)}."
+    told = "".join(f"\nRun {run} does not answer. {words}" for run, words in silent.items())
+    return f"{text}\nLast and best are of: {', '.join(names)}.{told}"
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
@@ -135,6 +143,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer.metrics import metric
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
+    lines += [f"  silent    It does not answer. {words}" for words in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
     if row.note:
         lines.append(f"  note      {row.note}")
@@ -200,7 +209,7 @@ def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     from trainer.store.snapshot_files import snapshot_bytes
 
     return {
-        **_plain(row),
+        **_plain(row, _silent(workspace, [row])),
         "repeat": provenance.repeat_command(workspace, row),
         "config": config.flatten(workspace.config_of(row.id)),
         "last_values": _finite(workspace.last_values(row.id)),
@@ -221,8 +230,9 @@ def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     }
 
 
-def _plain(row: RunRow) -> dict[str, Any]:
-    return dataclasses.asdict(row) | {"folder": str(row.folder), "duration_s": row.duration_s}
+def _plain(row: RunRow, silent: dict[int, str] | None = None) -> dict[str, Any]:
+    plain = dataclasses.asdict(row) | {"folder": str(row.folder), "duration_s": row.duration_s}
+    return plain if silent is None else plain | {"not_answering": silent.get(row.id, "")}
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | str]:

@@ -84,6 +84,17 @@ def identity(pid: int | None = None) -> Identity | None:
         return None
 
 
+def is_stopped(process: Identity) -> bool:
+    """Whether the process lives and does nothing until it is continued: SIGSTOP, Ctrl+Z, a debugger."""
+    import psutil
+
+    try:
+        status = psutil.Process(process.pid).status()
+    except psutil.Error:
+        return False
+    return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP) and identity(process.pid) == process
+
+
 def _linux_start_ticks(pid: int) -> int | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")

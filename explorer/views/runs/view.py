@@ -89,6 +89,7 @@ class RunsView(View):
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
+        self._show_silent()
 
     def drawn(self) -> list[RunRow]:
         """The runs shown below the table, A and B first: the chosen ones, else A and B, else the newest."""
@@ -186,6 +187,9 @@ class RunsView(View):
 
     def _choose_soon(self, run: int) -> None:
         self._choose_when_there = run
+
+    def _show_silent(self) -> None:
+        self.table.runs.show_silent(self.context.jobs.silent)
 
     def _show_runs(self, runs: list[RunRow]) -> None:
         self.table.runs.show(runs, expected=self.context.jobs.expected())
@@ -289,6 +293,7 @@ class RunsView(View):
     def _connect(self) -> None:
         jobs, selection, deeds = self.context.jobs, self.context.selection, self.actions_of_runs
         jobs.runs_changed.connect(self._show_runs)
+        jobs.silence_changed.connect(self._show_silent)
         jobs.went_deaf.connect(self._show_chosen)
         selection.runs_changed.connect(self._show_chosen)
         theme.theme().follow(self._show_chosen)
