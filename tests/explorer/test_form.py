@@ -262,3 +262,14 @@ def test_a_choosable_text_offers_what_there_is_and_takes_anything(dressed, qtbot
     form.set_value(config.Table(caption_column="two"))
     qtbot.keyClick(editor, Qt.Key.Key_Up)
     assert form.value().caption_column == "one"
+
+
+def test_a_name_that_cannot_be_seen_gets_its_sentence_and_does_not_start(qtbot: QtBot, sheet: NewRun):
+    sheet.name_field.setText("gpj\u202etxt")
+    told = sheet.top.findChild(QLabel, "problem-name")
+    qtbot.waitUntil(lambda: "cannot be seen" in told.text() and not sheet.start.isEnabled())
+    assert told.text().isprintable()
+    sheet.name_field.setText("x" * 201)
+    qtbot.waitUntil(lambda: "at most 200" in told.text())
+    sheet.name_field.setText("x" * 200)
+    qtbot.waitUntil(sheet.start.isEnabled)

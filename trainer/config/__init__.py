@@ -25,8 +25,10 @@ from trainer.config.objectives import *  # noqa: F403  (the objectives, by the n
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
 from trainer.config.run import SECTIONS, Optimiser, Run, Watching, choices
+from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 
 __all__ = [
+    "MOST_LETTERS",
     "SECTIONS",
     "ClassFolder",
     "ConfigError",
@@ -53,8 +55,10 @@ __all__ = [
     "flatten",
     "from_dict",
     "from_toml",
+    "name_fault",
     "problems",
     "read",
+    "repaired_name",
     "replace",
     "to_toml",
     *_objectives,

@@ -10,6 +10,7 @@ from trainer.config.fields import ConfigError, check_field, check_fields, plain_
 from trainer.config.model import Model, OpenClip
 from trainer.config.objectives import Byol, Labelled, Pcl, SimSiam, Word2Vec
 from trainer.config.run import SECTIONS, Run
+from trainer.config.run_name import name_fault
 
 _NOUNS: Final = {Folder: "folder", ClassFolder: "folder", Table: "table", Shards: "tars", HubDataset: "data set"}
 
@@ -23,8 +24,8 @@ def check(run: Run) -> None:
     for name in SECTIONS:
         check_fields(getattr(run, name), name)
     check_fields(run, "run")
-    if not run.name.strip() or any(c in run.name for c in "/\\:\0\n\r\t"):
-        raise ConfigError(f"name {run.name!r}: give the run a name without slashes, colons or line breaks.")
+    if wrong := name_fault(run.name):
+        raise ConfigError(wrong)
     _check_data(run.data)
     _check_model(run.model)
     _check_objective(run)

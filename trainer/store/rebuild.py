@@ -147,6 +147,9 @@ def read_run(folder: Path) -> Found | None:
         except (config.ConfigError, TypeError):
             return None
         text = config.to_toml(run)
+    if config.name_fault(run.name):
+        run = config.replace(run, "name", config.repaired_name(run.name))
+        text = config.to_toml(run)
     plain: dict[str, Any] = {"name": run.name, "objective": run.objective.kind, "data": config.data_name(run.data)}
     plain |= {"config": text, "device": run.device}
     if not document:
@@ -157,6 +160,9 @@ def read_run(folder: Path) -> Found | None:
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
         values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
+    if config.name_fault(values["name"]):
+        values["name"] = config.repaired_name(values["name"])
+        told.append(f"its name cannot be one, so it is called {values['name']} now.")
     number = document.get("id")
     if isinstance(number, bool) or cells.fault("run", "id", number):
         told.append(f"its number {cells.shown(number)} cannot be.")
@@ -248,7 +254,8 @@ def _put_back(database: Database, facts: Facts, runs_folder: Path, one: Found, d
         if one.number is not None and number != one.number:
             one.told.append(f"its number {one.number} is taken, so it is run {number} now.")
         if one.values["name"] in _names(connection):
-            one.values["name"] = free_name(connection, f"{one.values['name']} ({one.folder.name})")
+            told_apart = config.repaired_name(f"{one.values['name'][:120]} ({one.folder.name[:70]})")
+            one.values["name"] = free_name(connection, told_apart)
         _insert(connection, runs_folder, one, number, one.folder.name)
     facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
 

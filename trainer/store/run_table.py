@@ -85,7 +85,7 @@ class RunTable:
         return self._rows(_RUN.deleted_at.is_not(None))
 
     def get(self, ref: int | str | Path) -> RunRow:
-        """The run with this number, name or folder.
+        """The run with this number (`#1`, which is never a name; or `1`), name or folder.
 
         Raises:
             StoreError: There is none; the message names those there are.
@@ -299,8 +299,11 @@ class RunTable:
         return changed
 
     def _conditions(self, text: str) -> list[Any]:
-        numbered = text.isascii() and text.isdigit() and len(text) < 19
-        found: list[Any] = [_RUN.id == int(text)] if numbered else []
+        digits = text.removeprefix("#")
+        numbered = digits.isascii() and digits.isdigit()
+        found: list[Any] = [_RUN.id == int(digits)] if numbered and len(digits) < 19 else []
+        if numbered and text != digits:
+            return found  # never a name: whoever writes `#1` means the number
         found.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
         found.append((_RUN.folder == Path(text).name) & _RUN.deleted_at.is_(None))
         found.append(_RUN.name == text)
@@ -378,9 +381,12 @@ def _is_plain(values: Mapping[str, Any]) -> bool:
 
 def free_name(connection: Connection, name: str) -> str:
     """The name, or with the next free number behind it where it is in use."""
-    taken = set(connection.execute(select(_RUN.name).where(_RUN.name.startswith(name, autoescape=True))).scalars())
+    # The number behind a long name takes the place of its last letters.
+    begin = name[: config.MOST_LETTERS - 12]
+    taken = set(connection.execute(select(_RUN.name).where(_RUN.name.startswith(begin, autoescape=True))).scalars())
     free, count = name, 1
     while free in taken:
         count += 1
-        free = f"{name} {count}"
+        behind = f" {count}"
+        free = name[: config.MOST_LETTERS - len(behind)] + behind
     return free

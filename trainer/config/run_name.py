@@ -1,0 +1,47 @@
+"""Names of runs: short visible text, which neither a terminal nor a list of runs shows as something else."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from trainer.foreign import spelled
+
+MOST_LETTERS: Final = 200
+_BANNED: Final = "/\\:\0\n\r\t"
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_JOINERS: Final = "\u200c\u200d"
+"""Within letters of some scripts, and within emoji; alone they are nothing."""
+
+
+def name_fault(name: str) -> str:
+    """What keeps a text from being the name of a run, a sentence; empty when nothing does."""
+    if not name.strip() or any(sign in name for sign in _BANNED):
+        return f"name {_shown(name)}: give the run a name without slashes, colons or line breaks."
+    if any(map(_is_unseen, name)):
+        return (
+            f"name {_shown(name)} holds signs that cannot be seen, such as control characters or turns of direction: "
+            "leave them out."
+        )
+    if not any(unicodedata.category(sign)[0] not in "ZC" for sign in name):
+        return f"name {_shown(name)} cannot be seen: give the run a name with letters."
+    if len(name) > MOST_LETTERS:
+        return f"name {_shown(name)} has {len(name):,} characters: choose at most {MOST_LETTERS}."
+    return ""
+
+
+def repaired_name(name: str) -> str:
+    """The name, or what is left of it where it cannot be one: for runs that exist already."""
+    if not name_fault(name):
+        return name
+    plain = "".join(" " if c in "\n\r\t" else "-" if c in "/\\:" else "" if _is_unseen(c) else c for c in name)
+    plain = plain.strip()[:MOST_LETTERS].strip()
+    return "run" if name_fault(plain) else plain
+
+
+def _is_unseen(sign: str) -> bool:
+    return unicodedata.category(sign) in _UNSEEN and sign not in _JOINERS
+
+
+def _shown(name: str) -> str:
+    return repr(spelled(name[:60]) + ("..." if len(name) > 60 else "")).replace("\\\\", "\\")
