@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trainer import confined, tensor_file
+from trainer.bounded.headers import check_safetensors
 from trainer.problem import Problem
 from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
@@ -120,6 +121,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
             f"The checkpoint {folder.name} cannot be read: {error}. Check the disk and its rights, then try again."
         ) from error
     try:
+        check_safetensors(folder / _WEIGHTS, most=tensor_file.MOST_TENSORS)
         return Checkpoint(
             folder=folder,
             step=step,

@@ -28,6 +28,7 @@ _BATCH_BYTES: Final = 16 * 2**20
 """The same in bytes, and of what is read at a time as far as the file tells the truth."""
 _FEW_ROWS: Final = 1_000_000
 """Rows that are read whatever the size of their file."""
+_MOST_COLUMNS: Final = 1_000
 _MOST_FOOTER: Final = 64 * 2**20
 _TIMES: Final = 64
 """How many times its size the words of a table may have, beyond 256 MiB: no text is compressed so well."""
@@ -93,6 +94,53 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
     opened = pq.ParquetFile(path, read_dictionary=columns, buffer_size=1 << 20, pre_buffer=False)
     first = itertools.islice(opened.iter_batches(options["rows"], columns=columns, use_threads=False), 1)
     return {"names": schema.names}, wanted, _bounded(path, first, wanted, int(options["most"]))
+
+
+def whole(path: Path, *, rows: int) -> pa.Table:
+    """All columns of a table that this program wrote itself, or says it did; read in this process.
+
+    Args:
+        path: The file.
+        rows: How many it must have.
+
+    Raises:
+        Unreadable: It has others, or claims what cannot be.
+    """
+    foreign.check_ordinary(path)
+    check_footer(path)
+    about = pq.ParquetFile(path)
+    if about.metadata.num_rows != rows or about.metadata.num_columns > _MOST_COLUMNS:
+        raise Unreadable(
+            f"{path.name} claims {about.metadata.num_rows:,} rows and {about.metadata.num_columns:,} columns, "
+            f"where {rows:,} rows and at most {_MOST_COLUMNS:,} columns are expected."
+        )
+    _check_rows(path, rows)
+    names = about.schema_arrow.names
+    claimed = _claimed(about.metadata, set(names))
+    _check_bytes(path, claimed)
+    words = [field.name for field in about.schema_arrow if _is_words(field.type)]
+    most = _FREE + _TIMES * path.stat().st_size
+    if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
+        # memory_map off: a mapped file cannot be replaced on Windows.
+        return pq.read_table(path, memory_map=False, partitioning=None)
+    table = pq.read_table(path, memory_map=False, partitioning=None, read_dictionary=words)
+    if sum(int(_lengths(chunk).sum()) for name in words for chunk in table.column(name).chunks) > most:
+        raise Unreadable(
+            f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
+            "repeat themselves."
+        )
+    return table.cast(about.schema_arrow)
+
+
+def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> int:
+    """Bytes of the longest value that is stored once for many rows: the first row of a group brings all of those."""
+    opened, longest = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False), 0
+    for group in range(about.num_row_groups if words else 0):
+        for batch in opened.iter_batches(1, row_groups=[group], columns=words, use_threads=False):
+            lengths = (pc.max(pc.binary_length(column.dictionary)).as_py() or 0 for column in batch.columns)
+            longest = max(longest, *lengths)
+            break
+    return longest
 
 
 def check_footer(path: Path) -> None:

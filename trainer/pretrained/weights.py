@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from trainer import tensor_file
+from trainer.bounded import Unreadable
+from trainer.bounded.headers import check_safetensors
 from trainer.pretrained.problem import PretrainedError
 
 _NESTS: Final = ("state_dict", "model_state_dict", "model", "params")
@@ -46,10 +48,12 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 def _safetensors(file: Path) -> dict[str, Tensor]:
     from safetensors import safe_open
 
+    try:
+        check_safetensors(file, most=tensor_file.MOST_TENSORS)
+    except Unreadable as error:
+        raise PretrainedError(f"{error} Get it again from where it was published.") from error
     with safe_open(file, framework="pt") as opened:
-        names = list(opened.keys())
-        if len(names) > tensor_file.MOST_TENSORS:
-            raise PretrainedError(f"{file.name} has {len(names):,} tensors: no model has so many, it is not opened.")
+        names = opened.keys()
         return {name: opened.get_tensor(name) for name in names}
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from trainer import confined
+from trainer.bounded import Unreadable
+from trainer.bounded.headers import check_npy
 from trainer.store import manifests
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
@@ -142,10 +144,12 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
         _verify(folder)
         card = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
         n, d = int(card["n"]), int(card["d"])
-        arrays = {name: _read_array(folder / f"{name}.npy", n, d) for name in card["arrays"]}
+        arrays = {
+            name: _read_array(folder / f"{name}.npy", n, d) for name in ("image", "text") if name in card["arrays"]
+        }
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
-        items = _read_items(folder / "items.parquet") if items is None else items
+        items = _read_items(folder / "items.parquet", n) if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(
@@ -163,9 +167,10 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
             fingerprint=str(card.get("fingerprint", "")),
             features=features,
         )
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (Unreadable, OSError, ValueError, KeyError, TypeError, EOFError) as error:
         # pyarrow's own errors derive from ValueError and OSError.
-        raise StoreError(f"The snapshot {folder} cannot be used: {error}. Embed the run's step again.") from error
+        reason = str(error).rstrip(".")
+        raise StoreError(f"The snapshot {folder} cannot be used: {reason}. Embed the run's step again.") from error
 
 
 def _verify(folder: Path) -> None:
@@ -219,10 +224,10 @@ def snapshot_bytes(folder: Path) -> dict[str, int]:
 
 
 def _read_array(path: Path, n: int, d: int) -> np.ndarray:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if array.shape != (n, d) or array.dtype not in (np.float16, np.float32):
-        raise ValueError(f"{path.name} is {array.dtype} {array.shape}, snapshot.json says ({n}, {d})")
-    return array
+    header = check_npy(path, "f")
+    if header.shape != (n, d) or header.dtype not in (np.float16, np.float32):
+        raise ValueError(f"{path.name} is {header.dtype} {header.shape}, snapshot.json says ({n}, {d})")
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def _write_items(path: Path, items: Items) -> None:
@@ -236,11 +241,10 @@ def _write_items(path: Path, items: Items) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def _read_items(path: Path) -> Items:
-    import pyarrow.parquet as pq
+def _read_items(path: Path, n: int) -> Items:
+    from trainer.bounded.parquet import whole
 
-    # memory_map off: a mapped file cannot be replaced on Windows, and items are small.
-    table = pq.read_table(path, memory_map=False, partitioning=None)
+    table = whole(path, rows=n)
     columns = {name: StoredColumn(table.column(name)) for name in table.column_names}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
