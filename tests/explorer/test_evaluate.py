@@ -22,10 +22,11 @@ from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config, queue
 from trainer.__main__ import main
+from trainer.figures import evaluation as evaluation_figure
 from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate, Failure
 from trainer.store import Question, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
 
 N = 60
 CLASSES = ("ring", "star", "heart")
@@ -184,6 +185,27 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
     assert "zero_shot_acc1" in out.read_text()
 
 
+def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
+    measured(view, qtbot)
+    workspace, b = view.context.workspace, view.context.selection.run_b
+    folder = evaluation_folder(workspace.run(b).folder, "GTSRB", "test", 20)
+    for record in read_records(folder):
+        (folder / f"{record.task}-{record.question.digest}.json").unlink()
+        write_task(folder, dataclasses.replace(record, n=30, question=dataclasses.replace(record.question, n=30)))
+    view.read(again=True)
+    qtbot.waitUntil(lambda: view.chart is not None and view.chart.runs[1].tasks["zero_shot"].n == 30, timeout=20_000)
+    assert {curve.index for plot in (view.curves.robustness, view.curves.reliability) for curve in plot.curves} == {0}
+    for note in view.curves._notes[:2]:
+        assert "Not drawn, for the question was another: bad (n = 30, 3 classes)" in note.text()
+    titles = [
+        [text.get_text() for text in axes.texts] for axes in evaluation_figure.draw(view.chart).axes if axes.axison
+    ]
+    panels = [(title, asked) for asked, *_, title in titles]
+    assert panels == [
+        (title, f"n = {n}, 3 classes") for title in ("Reliability, zero-shot", "Under corruption") for n in (60, 30)
+    ]
+
+
 def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtbot: QtBot):
     measured(view, qtbot)
     view.context.selection.step = 10
@@ -271,6 +293,12 @@ def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateVi
     assert "Fine-tuning, test, n = 60, 3 classes, 1 %: 12 labels" in rows
     assert rows["Fine-tuned, 1 % of labels"][1:5] == ["60", "66.7 %", "100.0 %", "+33.3"]
     assert rows["Linear probe, 1 % of labels"][2:4] == ["0.0 %", "0.0 %"]
+
+
+def test_the_help_says_how_the_accuracies_of_a_run_relate(view: EvaluateView):
+    said = next(part for part in view.method.split("\n\n") if part.startswith("A run can have several"))
+    for word in ("logged", "snapshot", "measured here", "split, n, classes, templates, step"):
+        assert word in said
 
 
 def test_the_table_is_exported_as_markdown_and_latex(view: EvaluateView, qtbot: QtBot, tmp_path: Path):

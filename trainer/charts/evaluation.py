@@ -316,6 +316,18 @@ def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
     return replace(line, difference=replace(line.difference, p=p))
 
 
+def asked_alike(chart: EvaluationChart, task: str) -> list[EvaluationChart]:
+    """The chart once a question that was asked in `task`, each with the runs that answered it, run A's first.
+
+    Runs of different questions may not stand in one diagram; those without the task are in none.
+    """
+    found: dict[Question | None, list[EvaluatedRun]] = {}
+    for run in chart.runs:
+        if task in run.tasks:
+            found.setdefault(run.tasks[task].question, []).append(run)
+    return [replace(chart, runs=tuple(runs)) for runs in found.values()]
+
+
 def curves(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, list[float]]]:
     """Run, corruption and accuracy at severities 0 (clean) to 5 of everything measured."""
     found = []

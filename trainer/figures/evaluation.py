@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts import ChartError, objective_label
-from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
+from trainer.charts.evaluation import CONFUSED, EvaluationChart, asked_alike, confusion_of, curves, diagrams
 from trainer.figures.files import Rows
 from trainer.figures.style import INK, QUIET, footnote, heading, in_style, new_figure, run_colour
 from trainer.store.question import told
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DASHES: Final = ("-", "--", ":", "-.", (0, (1, 3)))
 MOST_NUMBERS: Final = 400
+MOST_COLUMNS: Final = 3
 PANELS: Final = ("curves", "confusion")
 
 
@@ -82,24 +83,30 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
 
 
 def _draw_curves(chart: EvaluationChart) -> Figure:
-    panels = [
-        draw_panel
-        for draw_panel, there in (
-            (_reliability, diagrams(chart)),
-            (_robustness, curves(chart)),
-            (_few_shot, [run for run in chart.runs if _few(run)]),
-        )
-        if there
-    ]
+    panels: list[tuple[Callable[[Axes, EvaluationChart, str], None], EvaluationChart, str]] = []
+    for draw_panel, task, is_there in (
+        (_reliability, "zero_shot", diagrams),
+        (_robustness, "robustness", curves),
+        (_few_shot, "few_shot", lambda part: [run for run in part.runs if _few(run)]),
+    ):
+        parts = [part for part in asked_alike(chart, task) if is_there(part)]
+        for part in parts:
+            asked = told(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
+            panels.append((draw_panel, part, asked))
     if not panels:
-        panels = [_bars]
-    figure = new_figure(3.0 * len(panels) + 0.6, 3.4)
-    for axes, draw_panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        draw_panel(axes, chart)
+        return _draw_bars(chart)
+    columns = min(MOST_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = new_figure(3.0 * columns + 0.6, 3.4 * rows)
+    places = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (draw_one, part, asked) in zip(places, panels):
+        draw_one(axes, part, asked)
+    for axes in places[len(panels) :]:
+        axes.set_axis_off()
     return figure
 
 
-def _reliability(axes: Axes, chart: EvaluationChart) -> None:
+def _reliability(axes: Axes, chart: EvaluationChart, asked: str) -> None:
     axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle="--")
     words = []
     for run, name, diagram in diagrams(chart):
@@ -121,10 +128,10 @@ def _reliability(axes: Axes, chart: EvaluationChart) -> None:
         words.append(f"{100 * diagram['ece']:.1f}{chance}")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
     axes.legend()
-    heading(axes, "Reliability, zero-shot", f"ECE {', '.join(words)} %")
+    heading(axes, "Reliability, zero-shot", f"ECE {', '.join(words)} %", asked)
 
 
-def _robustness(axes: Axes, chart: EvaluationChart) -> None:
+def _robustness(axes: Axes, chart: EvaluationChart, asked: str) -> None:
     kinds = list(dict.fromkeys(kind for _, kind, _ in curves(chart)))
     for run, kind, values in curves(chart):
         style = DASHES[kinds.index(kind) % len(DASHES)]
@@ -134,15 +141,16 @@ def _robustness(axes: Axes, chart: EvaluationChart) -> None:
     axes.set_ylim(bottom=0)
     axes.legend(ncols=2)
     record = next(run.tasks["robustness"] for run in chart.runs if "robustness" in run.tasks)
-    heading(axes, "Under corruption", f"{record.details['measure']}, n = {record.n:,}")
+    heading(axes, "Under corruption", f"{record.details['measure']}, n = {record.n:,}", asked)
 
 
-def _few_shot(axes: Axes, chart: EvaluationChart) -> None:
+def _few_shot(axes: Axes, chart: EvaluationChart, asked: str) -> None:
+    whole = [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks][:1]
     for run in chart.runs:
         if _few(run):
             shots, mean, spread = np.array(_few(run)).T
             axes.errorbar(shots, 100 * mean, 100 * spread, fmt="o-", color=run_colour(run.index), label=run.label)
-        if "linear_probe" in run.tasks:
+        if "linear_probe" in run.tasks and [run.tasks["linear_probe"].question] == whole:
             value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
             axes.axhline(value, color=run_colour(run.index), linestyle=":", linewidth=0.9)
     axes.set_xscale("log", base=2)
@@ -151,32 +159,41 @@ def _few_shot(axes: Axes, chart: EvaluationChart) -> None:
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_ylim(bottom=0)
     axes.legend()
-    heading(axes, "Few-shot probes", "mean ± deviation of 3 draws; dotted: all labels")
+    heading(axes, "Few-shot probes", "mean ± deviation of 3 draws; dotted: all labels", asked)
 
 
 def _few(run: Any) -> list[list[float]]:
     return run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
 
 
-def _bars(axes: Axes, chart: EvaluationChart) -> None:
-    """Nothing with a curve was measured: the shares themselves, with their intervals."""
-    shown = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
+def _draw_bars(chart: EvaluationChart) -> Figure:
+    """Nothing with a curve was measured: the shares themselves, with their intervals, the runs of a line spread."""
+    shown = [line for line in reversed(chart.lines) if line.metric.percent and any(line.intervals)]
+    runs = len(chart.runs)
+    figure = new_figure(6.2, 1.9 + 0.16 * runs + len(shown) * max(0.34, 0.1 * runs))
+    axes = figure.subplots()
+    apart = min(0.24, 0.7 / max(runs - 1, 1))
     for run in chart.runs:
-        for place, line in enumerate(reversed(shown)):
+        points = []
+        for place, line in enumerate(shown):
             value, interval = line.values[run.index], line.intervals[run.index]
-            if value is None or interval is None:
-                continue
-            reach = [[100 * (value - interval[0])], [100 * (interval[1] - value)]]
-            y = place + 0.12 * (1 if run.index == 0 else -1)
-            axes.errorbar(100 * value, y, xerr=reach, fmt="o", color=run_colour(run.index), markersize=3.5)
+            if value is not None and interval is not None:
+                height = place + apart * ((runs - 1) / 2 - run.index)
+                points.append((100 * value, height, 100 * (value - interval[0]), 100 * (interval[1] - value)))
+        x, y, below, above = np.array(points).reshape(-1, 4).T
+        style: dict[str, Any] = {"fmt": "o", "color": run_colour(run.index), "markersize": 3.5}
+        axes.errorbar(x, y, xerr=(below, above), label=run.label, **style)
     often = Counter(line.metric.label for line in shown)
     names = [
         f"{line.metric.label}\n{told(line.question)}" if often[line.metric.label] > 1 else line.metric.label
-        for line in reversed(shown)
+        for line in shown
     ]
     axes.set_yticks(range(len(shown)), names)
+    axes.set_ylim(-0.6, max(len(shown), 1) - 0.4)
     axes.set_xlabel("%")
-    heading(axes, f"{chart.dataset} {chart.split}", ", ".join(run.label for run in chart.runs))
+    figure.legend(loc="outside upper left")
+    heading(axes, f"{chart.dataset} {chart.split}")
+    return figure
 
 
 def _draw_confusions(chart: EvaluationChart, task: str) -> Figure:

@@ -90,7 +90,7 @@ def fit_words(figure: Figure) -> None:
 
 
 class _Measure:
-    """How wide a line is in the font of a text, in points."""
+    """How wide a line, or the widest of several, is in the font of a text, in points."""
 
     def __init__(self, renderer: Any, dpi: float) -> None:
         self._renderer, self._dpi = renderer, dpi
@@ -100,8 +100,9 @@ class _Measure:
         return lambda line: self(text, line) <= room_pt
 
     def __call__(self, text: Text, line: str) -> float:
-        width, _, _ = self._renderer.get_text_width_height_descent(line, text.get_fontproperties(), ismath=False)
-        return width * 72 / self._dpi
+        font = text.get_fontproperties()
+        measured = (self._renderer.get_text_width_height_descent(part, font, ismath=False) for part in line.split("\n"))
+        return max(float(width) for width, _, _ in measured) * 72 / self._dpi
 
 
 def _fit_axes(axes: Axes, measure: _Measure) -> None:

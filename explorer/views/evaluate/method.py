@@ -9,6 +9,10 @@ Zero-shot: a class is the mean of its prompts' unit embeddings, brought to unit 
 the nearest class is the answer. CLOOB's retrieval is part of training only. Mean per class weighs every class \
 alike.
 
+A run can have several zero-shot accuracies: logged while it trained, of a snapshot in other views, and \
+measured here. Each answers its own question (split, n, classes, templates, step): they agree where these are equal, \
+and only then may they be compared.
+
 Calibration: expected calibration error over 15 bins (Guo et al. 2017), at the run's own temperature, and at one \
 fitted on a half of the images and measured on the other half.
 

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.plot import Plot
-from trainer.charts.evaluation import EvaluationChart, curves, diagrams
+from trainer.charts.evaluation import EvaluationChart, asked_alike, curves, diagrams
+from trainer.store.question import told
 
 _PENS: Final = (
     Qt.PenStyle.SolidLine,
@@ -160,10 +161,12 @@ class CurvesPane(QWidget):
             row.addLayout(column, 1)
 
     def show_chart(self, chart: EvaluationChart | None) -> None:
-        """Draws what was measured; each note says what is missing."""
-        self._show_reliability(chart)
-        self._show_robustness(chart)
-        self._show_few_shot(chart)
+        """Draws what was measured; each note says what is missing, and who was asked another question than A."""
+        shows = (self._show_reliability, self._show_robustness, self._show_few_shot)
+        for show, note, task in zip(shows, self._notes, ("zero_shot", "robustness", "few_shot"), strict=True):
+            alike = asked_alike(chart, task) if chart else []
+            show(alike[0] if alike else None)
+            note.setText(" ".join([note.text(), *(_left_out(other, task) for other in alike[1:])]))
         # Axes of nothing would be taken for results.
         for plot in (self.reliability, self.robustness, self.few_shot):
             plot.setVisible(bool(plot.curves))
@@ -204,6 +207,9 @@ class CurvesPane(QWidget):
     def _show_few_shot(self, chart: EvaluationChart | None) -> None:
         shown: list[Curve] = []
         words: list[str] = []
+        probes = (
+            [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks] if chart else []
+        )
         for run in chart.runs if chart else ():
             points: list[Any] = run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
             if points:
@@ -211,13 +217,19 @@ class CurvesPane(QWidget):
                     tuple(map(float, part)) for part in (np.log2([p[0] for p in points]), [100 * p[1] for p in points])
                 )
                 shown.append(Curve(run.index, 0, x, y, run.label))
-            if points and "linear_probe" in run.tasks:
+            if points and "linear_probe" in run.tasks and run.tasks["linear_probe"].question == probes[0]:
                 value = run.tasks["linear_probe"].metrics["linear_probe_acc1"]
                 words.append(f"{'AB'[run.index]} {100 * value:.1f} %")
         self.few_shot.show_curves(shown)
         whole = f" With all labels: {', '.join(words)}." if words else ""
         missing = "Few-shot probes were not measured, or no class has a label."
         self._notes[2].setText(f"Linear probe, mean of 3 draws of the labels.{whole}" if shown else missing)
+
+
+def _left_out(chart: EvaluationChart, task: str) -> str:
+    """Why these runs are not drawn: what they were asked instead."""
+    names = ", ".join(run.label for run in chart.runs)
+    return f"Not drawn, for the question was another: {names} ({told(chart.runs[0].tasks[task].question)})."
 
 
 def _measure(name: str) -> str:

@@ -30,7 +30,8 @@ from trainer.figures import prompts as prompts_figure
 from trainer.figures import search as search_figure
 from trainer.figures.room import shortened, wrapped
 from trainer.figures.style import heading, in_style, new_figure
-from trainer.store import Workspace
+from trainer.store import Question, Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.snapshot_files import read_snapshot
 
 NAMES = tuple(
@@ -38,6 +39,7 @@ NAMES = tuple(
     for seed, objective in enumerate(("clip", "cloob", "infoloob", "clip", "cloob", "hopfield-infonce"))
 )
 LABELS = ("circle", "square", "star", "ring", "heart")
+RELIABLE = {"ece": 0.1, "edges": [0, 0.5, 1], "counts": [20, 20], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
 KINDS = ("curves", "similarity", "map", "gap", "uniformity", "hubness", "matrix", "timeline")
 
 
@@ -74,6 +76,30 @@ def test_nothing_is_cut_or_covered(named: Workspace, drawn: list[Figure], tmp_pa
 def test_figures_of_pairs_and_spaces(named, drawn, tmp_path, kind: str, runs: int, more: list[str]):
     assert _export(named, tmp_path, kind, runs, *more) == 0
     assert complaints(drawn[0]) == []
+
+
+@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("curved", [False, True])
+def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: bool):
+    workspace = Workspace(tmp_path / "evaluated")
+    paths = np.array([f"{n}.png" for n in range(40)])
+    for place, name in enumerate(NAMES[:runs]):
+        run = workspace.create_run(config.Run(name=name, seed=place))
+        right = np.arange(40) % (place + 2) > 0
+        for task, n in (("zero_shot", 40), ("zero_shot", 39), ("knn", 40)):
+            # The newest of B was asked of other images: a diagram of its own.
+            asked = Question(task, n if place else 40, 5, protocol="20 neighbours" if task == "knn" else "")
+            metrics = {f"{task}_acc1": float(right.mean())}
+            details = {"classes": list(LABELS), "reliability": {"own": RELIABLE} if curved else {}}
+            arrays = {"path": paths, "right": right}
+            folder = evaluation_folder(workspace.run(run).folder, "clothing-catalogue", "heldout", 10)
+            write_task(folder, TaskRecord(task, metrics, asked.n, 40, details, arrays, asked))
+            workspace.add_evaluation(run, 10, "clothing-catalogue", "heldout", metrics, {task: asked})
+    assert _export(workspace, tmp_path, "evaluation", runs) == 0
+    assert complaints(drawn[0]) == []
+    if not curved:
+        heights = [y for bars in drawn[0].axes[0].containers for y in bars.lines[0].get_ydata()]
+        assert len(set(np.round(heights, 6))) == len(heights) >= 2 * runs, "no two runs lie upon each other"
 
 
 @pytest.mark.parametrize("groups", [2, 6])
