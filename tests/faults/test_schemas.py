@@ -107,8 +107,8 @@ def test_released_schemas_open_whatever_befalls_their_migration(golden, tmp_path
     statements = _count(fresh())
     assert _opens(copy)
     assert statements > 5
-    good = 0
-    for number in range(1, statements + 1):
+    good, tried = 0, range(1, statements + 1, 1 if faults.whole else 9)
+    for number in tried:
         listener = _fail_at(number, _refuse)
         try:
             prepare(fresh())
@@ -119,16 +119,16 @@ def test_released_schemas_open_whatever_befalls_their_migration(golden, tmp_path
             event.remove(Engine, "before_cursor_execute", listener)
         good -= not _opens(copy)
     words = "nothing changed, a backup named; opens the next time"
-    faults.row(6, f"schema {version}: migration fails at each statement", words, statements, good)
+    faults.row(6, f"schema {version}: migration fails at each statement", words, len(tried), good)
     killed = 0
     fork = multiprocessing.get_context("fork")
-    for number in range(1, statements + 1):
+    for number in tried:
         child = fork.Process(target=_die, args=(fresh(), number))
         child.start()
         child.join()
         killed += child.exitcode == 137 and _dump(copy) == before and _opens(copy)
-    faults.row(6, f"schema {version}: killed at each statement of the migration", words, statements, killed)
-    assert (good, killed) == (statements, statements)
+    faults.row(6, f"schema {version}: killed at each statement of the migration", words, len(tried), killed)
+    assert (good, killed) == (len(tried), len(tried))
 
 
 def _names(folder: Path) -> list[str]:

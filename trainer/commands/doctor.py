@@ -204,6 +204,13 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     yield Finding(group, "schema", workspace.schema_version())
     for row in workspace.reconcile():
         yield Finding(group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Go on: trainer resume {row.id}.")
+    try:
+        told = workspace.setting("left out by schema 0004", [])
+    except ValueError:
+        told = []
+    for words in told if isinstance(told, list) else ():
+        hint = "The database as it was lies in backups, explorer-v0003 or older."
+        yield Finding(group, "upgrade", str(words), "note", hint)
     rows = workspace.runs()
     active = sum(row.active for row in rows)
     yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.deleted_runs())} deleted")

@@ -88,4 +88,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in row.items() if key not in {"id", "run"}}
     if "metrics" in kept:
         kept["metrics"] = cells.document(kept["metrics"])
+    if "best" in kept:
+        kept["best"] = bool(kept["best"])
     return kept

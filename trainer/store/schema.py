@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import (
-    Boolean,
+    REAL,
     CheckConstraint,
     Column,
-    Float,
     ForeignKey,
     Index,
     Integer,
@@ -19,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0003"
+SCHEMA_VERSION: Final = "0004"
 """The newest migration; a database that names one unknown to us is newer than this program."""
 
 metadata = MetaData(
@@ -59,39 +58,40 @@ run = Table(
     _text("boot_id"),
     Column("launched_pid", Integer),
     Column("launched_ticks", Integer),
-    Column("launched_at", Float),
+    Column("launched_at", REAL),
     Column("step", Integer, nullable=False, server_default=text("0")),
     Column("total_steps", Integer, nullable=False, server_default=text("0")),
     _text("phase"),
-    Column("eta_s", Float),
+    Column("eta_s", REAL),
     Column("beats", Integer, nullable=False, server_default=text("0")),
-    Column("heartbeat_at", Float),
-    Column("created_at", Float, nullable=False),
-    Column("started_at", Float),
-    Column("sitting_at", Float),
-    Column("ended_at", Float),
-    Column("deleted_at", Float),
-    Column("trained_s", Float, nullable=False, server_default=text("0")),
+    Column("heartbeat_at", REAL),
+    Column("created_at", REAL, nullable=False),
+    Column("started_at", REAL),
+    Column("sitting_at", REAL),
+    Column("ended_at", REAL),
+    Column("deleted_at", REAL),
+    Column("trained_s", REAL, nullable=False, server_default=text("0")),
     _text("reason"),
     _text("note"),
     _text("metric"),
-    Column("last", Float),
-    Column("best", Float),
+    Column("last", REAL),
+    Column("best", REAL),
     _text("facts", "{}"),
     _text("device"),
     _text("slot"),
     Column("priority", Integer, nullable=False, server_default=text("0")),
-    Column("place", Float),
+    Column("place", REAL),
     Column("after", Integer),
     _text("alerts", "{}"),
-    Column("rss_mib", Float),
-    Column("gpu_mib", Float),
+    Column("rss_mib", REAL),
+    Column("gpu_mib", REAL),
     CheckConstraint(
         "status IN ('queued','starting','running','paused','stopping','stopped','finished','failed','interrupted')",
         name="status",
     ),
     # Numbers name folders, also those of runs that are gone: never give one out twice.
     sqlite_autoincrement=True,
+    sqlite_strict=True,
 )
 
 scalar = Table(
@@ -101,14 +101,15 @@ scalar = Table(
     _run(),
     Column("name", Text, nullable=False),
     Column("step", Integer, nullable=False),
-    Column("value", Float),
+    Column("value", REAL),
     _text("kind", "finite"),
-    Column("time", Float, nullable=False),
-    Column("elapsed_s", Float, nullable=False),
+    Column("time", REAL, nullable=False),
+    Column("elapsed_s", REAL, nullable=False),
     UniqueConstraint("run", "name", "step"),
     CheckConstraint("kind IN ('finite','nan','inf','-inf') AND (value IS NULL) = (kind <> 'finite')", name="kind"),
     # Readers ask for rows past the last id they saw: an id must not come again after a rewind.
     sqlite_autoincrement=True,
+    sqlite_strict=True,
 )
 
 checkpoint = Table(
@@ -118,9 +119,10 @@ checkpoint = Table(
     _run(),
     Column("step", Integer, nullable=False),
     Column("folder", Text, nullable=False),
-    Column("best", Boolean, nullable=False, server_default=text("0")),
-    Column("created_at", Float, nullable=False),
+    Column("best", Integer, nullable=False, server_default=text("0")),
+    Column("created_at", REAL, nullable=False),
     UniqueConstraint("run", "step"),
+    sqlite_strict=True,
 )
 
 snapshot = Table(
@@ -134,8 +136,9 @@ snapshot = Table(
     Column("folder", Text, nullable=False),
     Column("n", Integer, nullable=False),
     Column("d", Integer, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
     UniqueConstraint("run", "step", "dataset", "split"),
+    sqlite_strict=True,
 )
 
 evaluation = Table(
@@ -147,10 +150,11 @@ evaluation = Table(
     Column("dataset", Text, nullable=False),
     Column("split", Text, nullable=False),
     Column("metrics", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
     # What was asked, as `trainer.store.question` writes it; empty in rows of older versions.
     _text("question"),
     UniqueConstraint("run", "step", "dataset", "split", "question"),
+    sqlite_strict=True,
 )
 
 prediction = Table(
@@ -163,8 +167,9 @@ prediction = Table(
     Column("labels", Text, nullable=False),
     Column("templates", Text, nullable=False),
     Column("probabilities", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
     Index(None, "run", "image"),
+    sqlite_strict=True,
 )
 
 dataset = Table(
@@ -176,7 +181,8 @@ dataset = Table(
     Column("folder", Text, nullable=False),
     Column("n", Integer, nullable=False),
     _text("facts", "{}"),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
+    sqlite_strict=True,
 )
 
 prompt_set = Table(
@@ -186,7 +192,8 @@ prompt_set = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("classes", Text, nullable=False),
     Column("templates", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
+    sqlite_strict=True,
 )
 
 layout = Table(
@@ -198,7 +205,8 @@ layout = Table(
     Column("method", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("file", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
+    sqlite_strict=True,
 )
 
 selection = Table(
@@ -208,7 +216,8 @@ selection = Table(
     Column("name", Text, nullable=False),
     Column("dataset", Text, nullable=False),
     Column("items", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
+    sqlite_strict=True,
 )
 
 note = Table(
@@ -219,7 +228,8 @@ note = Table(
     Column("step", Integer),
     _text("about"),
     Column("text", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
+    Column("created_at", REAL, nullable=False),
+    sqlite_strict=True,
 )
 
 setting = Table(
@@ -227,4 +237,5 @@ setting = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
+    sqlite_strict=True,
 )

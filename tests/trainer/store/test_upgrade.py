@@ -9,6 +9,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
+from trainer.__main__ import main
+from trainer.config import Run
 from trainer.store import LookOnly, StoreError, Workspace
 from trainer.store.schema import SCHEMA_VERSION, metadata
 from trainer.store.upgrade import MIGRATIONS, known_versions, prepare, version_of
@@ -64,6 +66,8 @@ def test_migrations_make_exactly_the_tables_of_the_schema(tmp_path):
     for table in ("run", "scalar"):
         assert "AUTOINCREMENT" in made[table]
         assert "CHECK" in made[table]
+
+    assert all("STRICT" in words for name, words in made.items() if name in metadata.tables)
 
 
 def test_the_newest_version_is_the_head_of_the_migrations():
@@ -137,3 +141,44 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
     assert workspace.setting("queue") == {"cpu": 2}
     workspace.close()
     assert [file.name.startswith("explorer-v0001-") for file in (path.parent / "backups").iterdir()] == [True]
+
+
+def test_cells_of_another_type_are_left_out_of_strict_tables_and_reported(tmp_path, capsys):
+    path, before = tmp_path / "space" / "explorer.db", tmp_path / "before"
+    shutil.copytree(MIGRATIONS, before, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (before / "versions").glob("v*.py"):
+        if file.name[1:5] > "0003":
+            file.unlink()
+    prepare(path, migrations=before, newest="0003")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        columns = "name, folder, config, status, created_at, step, started_at"
+        words = f"INSERT INTO run ({columns}) VALUES (?, ?, 'x', ?, 1.0, ?, ?)"
+        connection.execute(words, ("sound", "0001-sound", "finished", 7, 5.0))
+        connection.execute(words, (b"no text", "0002-odd", "finished", "no number", "no time"))
+        words = "INSERT INTO scalar (run, name, step, value, kind, time, elapsed_s) VALUES (?, 'a', ?, ?, ?, 1.0, 1.0)"
+        rows = [(1, 1, 0.5, "finite"), (1, 2, None, "nan"), (1, 3, "no value", "finite"), (1, "no step", 1.0, "finite")]
+        connection.executemany(words, [*rows, (77, 4, 1.0, "finite")])
+        connection.execute("INSERT INTO checkpoint (run, step, folder, best, created_at) VALUES (1, 2, 'f', 1, 1.0)")
+        connection.execute("UPDATE sqlite_sequence SET seq = 41 WHERE name = 'run'")
+    workspace = Workspace(path.parent)
+    workspace.adopt()
+    sound, odd = workspace.runs()
+    assert (sound.name, sound.step, sound.started_at, sound.status) == ("sound", 7, 5.0, "finished")
+    assert (odd.folder.name, odd.step, odd.started_at, odd.status) == ("0002-odd", 0, None, "finished")
+    steps, values, _ = workspace.series(1, "a")
+    assert steps.tolist() == [1, 2, 3]
+    assert [str(value) for value in values] == ["0.5", "nan", "nan"]
+    assert [row.best for row in workspace.checkpoints(1)] == [True]
+    told = workspace.setting("left out by schema 0004")
+    assert told == [
+        "Row 2 of run lost these values: name, step, started_at could not be read.",
+        "Row 3 of scalar lost these values: value could not be read.",
+        "Row 4 of scalar was left out: step could not be read.",
+        "Row 5 of scalar was left out: run could not be read.",
+    ]
+    assert workspace.create_run(Run(name="next")) == 42, "numbers of runs that are gone stay taken"
+    workspace.close()
+    main(["doctor", "--workspace", str(path.parent)])
+    assert "Row 2 of run lost these values" in capsys.readouterr().out
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute("UPDATE run SET step = 'zz'")
