@@ -27,6 +27,7 @@ WORDS: Final = {
     "tau": "Tau at its limit",
     "disk": "Disk nearly full",
     "stalled": "Stalled",
+    "refused": "Not stored",
 }
 """Kind -> what a badge says, the gravest first."""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy.types import Boolean, Float, Integer
+from sqlalchemy.types import Float, Integer
 
 from trainer.foreign import is_text, spelled
 from trainer.store import schema
@@ -48,8 +48,8 @@ def fault(table: str, column: str, value: object) -> str:
     found = schema.metadata.tables[table].c[column]
     if value is None:
         return "" if found.nullable else "holds nothing"
-    check = _number_fault if isinstance(found.type, Integer | Float | Boolean) else _text_fault
-    return check(table, column, value, whole=isinstance(found.type, Integer | Boolean))
+    check = _number_fault if isinstance(found.type, Integer | Float) else _text_fault
+    return check(table, column, value, whole=isinstance(found.type, Integer))
 
 
 def faults(table: str, row: Mapping[str, Any]) -> dict[str, str]:
@@ -61,7 +61,7 @@ def faults(table: str, row: Mapping[str, Any]) -> dict[str, str]:
 def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], bool]:
     """A quick look at rows of these columns: True only for one in which `faults` finds nothing, documents aside."""
     kinds = [schema.metadata.tables[table].c[name] for name in columns]
-    whole = [isinstance(column.type, Integer | Boolean) for column in kinds]
+    whole = [isinstance(column.type, Integer) for column in kinds]
     numeric = [w or isinstance(column.type, Float) for w, column in zip(whole, kinds, strict=True)]
     allowed = [
         {int if w else float if n else str} | ({type(None)} if column.nullable else set())
@@ -96,7 +96,7 @@ def stand_in(table: str, column: str) -> Any:
         return None
     if isinstance(found.type, Float):
         return 0.0
-    if isinstance(found.type, Integer | Boolean):
+    if isinstance(found.type, Integer):
         return 0
     return "{}" if (table, column) in _DOCUMENTS else ""
 

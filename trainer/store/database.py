@@ -11,17 +11,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from trainer.store import disk, guard
-from trainer.store.rows import DatabaseBusy, StoreError
+from trainer.store.rows import DatabaseBusy, StoreError, ValueRefused
 from trainer.store.upgrade import prepare
 
 BUSY_MS: Final = 10_000
 _A_CHANGE: Final = 2**18
 """Bytes that a change of a row and its `run.json` take at most, about."""
+_REFUSED: Final = (275, 1299, 3091)
+"""SQLITE_CONSTRAINT_CHECK, _NOTNULL and _DATATYPE: the value cannot be, whatever the other rows hold."""
+
+# The driver would store the bytes of numpy's numbers, which no STRICT column of numbers takes.
+for _kind in {np.dtype(code).type for code in "?bBhHiIlLqQefd"}:
+    sqlite3.register_adapter(_kind, _kind.item)
 
 
 class Database:
@@ -160,6 +167,8 @@ def sentences(path: Path) -> Iterator[None]:
             raise found from error
         where, why = error.filename or path, error.strerror or error
         raise StoreError(f"{where} cannot be used: {why}. Check the disk and its rights, then try again.") from error
+    except OverflowError as error:  # the driver's, of whole numbers past 64 bits
+        raise _refused(path, error) from error
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         problem = _problem(path, cause)
@@ -172,6 +181,8 @@ def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return DatabaseBusy(f"{path} is in use by another program. Close what holds it, or try again in a moment.")
+    if getattr(cause, "sqlite_errorcode", 0) in _REFUSED or "binding parameter" in str(cause):
+        return _refused(path, cause)
     if code == sqlite3.SQLITE_FULL:
         return disk.trouble(OSError(errno.ENOSPC, "full"), "The database", path, _A_CHANGE)
     if isinstance(cause, sqlite3.OperationalError) and "decode" in str(cause):
@@ -192,3 +203,10 @@ def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
         sqlite3.SQLITE_NOTADB: f"{path} is no database. Rebuild it from the run folders: trainer doctor --rebuild.",
     }
     return StoreError(texts[code]) if code in texts else None
+
+
+def _refused(path: Path, cause: BaseException | None) -> ValueRefused:
+    return ValueRefused(
+        f"{path} does not take a value ({cause}), so nothing of this change was stored. "
+        "See what is damaged: trainer doctor."
+    )

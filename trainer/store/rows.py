@@ -37,6 +37,10 @@ class LookOnly(StoreError):
     """The workspace is not this user's own, so nothing trains or changes in it; see `trainer.store.ownership`."""
 
 
+class ValueRefused(StoreError):
+    """A column does not take a value; it would not the next time, either."""
+
+
 class DatabaseBusy(StoreError):
     """Another process held the database for longer than the caller could wait; trying again may help."""
 

@@ -18,7 +18,7 @@ from trainer.store.files import sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.life import AliveLock, identity
 from trainer.store.question import Question
-from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError
+from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
 
 FLUSH_ROWS: Final = 250
@@ -387,11 +387,14 @@ class RunLog:
         self._workspace.wait_at_most(0 if self._retry_at > float("-inf") else _STEP_WAIT_MS)
         try:
             if self._buffer:
-                self._workspace.add_entries(self.run.id, self._buffer)
+                self._store_entries()
                 self._buffer, self._rows = [], 0
                 crashes.point("scalars.stored")
             while self._waiting:
-                self._waiting[0]()
+                try:
+                    self._waiting[0]()
+                except ValueRefused as error:  # it would be again, and all that waits behind it with it
+                    self._tell_refused(error)
                 self._waiting.popleft()
         except StoreError as error:
             self._trouble = error
@@ -403,6 +406,18 @@ class RunLog:
             spool.forget(self.folder)
             self._spooled = False
         return True
+
+    def _store_entries(self) -> None:
+        try:
+            self._workspace.add_entries(self.run.id, self._buffer)
+        except ValueRefused as error:
+            for entry in self._buffer:  # all but those that do not fit, which the journal has
+                with contextlib.suppress(ValueRefused):
+                    self._workspace.add_entries(self.run.id, [entry])
+            self._tell_refused(error)
+
+    def _tell_refused(self, error: ValueRefused) -> None:
+        self._workspace.raise_alert(self.run.id, "refused", str(error), step=int(self.said("step", 0)))
 
     def _beat(self) -> None:
         now = time.monotonic()

@@ -287,7 +287,10 @@ class RunTable:
         same &= _RUN.launched_at.is_not_distinct_from(expected["launched_at"]) & (_RUN.asked == expected["asked"])
         values = {"status": "interrupted", "reason": reason, "asked": "", "pid": None, "ended_at": ended_at}
         values |= {"trained_s": expected["trained_s"] + sitting_s if expected["pid"] else expected["trained_s"]}
-        values |= {name: value for name, value in (said or {}).items() if name in _AT_THE_END}
+        # Anybody may have written what was said: a value that does not fit is left out.
+        values |= {
+            n: value for n, value in (said or {}).items() if n in _AT_THE_END and not cells.fault("run", n, value)
+        }
         return self._change_if(run, same, values)
 
     def _change_if(self, run: int, condition: Any, values: Mapping[str, Any]) -> bool:

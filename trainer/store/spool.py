@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from trainer import confined
 from trainer.foreign import read_bytes
+from trainer.store.rows import ValueRefused
 
 _NAME: Final = "waiting.jsonl"
 _LONGEST: Final = 2**26
@@ -33,7 +34,7 @@ def bring_in(folder: Path, store: Mapping[str, Callable[..., None]]) -> None:
     """Gives every row that waits to the function of its kind; a line that is damaged is left out."""
     for kind, values in _rows(folder):
         # Anybody may have written the line: one that does not fit is left out.
-        with contextlib.suppress(TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        with contextlib.suppress(TypeError, ValueError, AttributeError, OverflowError, RecursionError, ValueRefused):
             if kind in store:
                 store[kind](**values)
 

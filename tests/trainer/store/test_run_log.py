@@ -1,3 +1,4 @@
+import json
 import math
 import os
 import signal
@@ -313,6 +314,73 @@ def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, ti
         assert not (log.folder / "waiting.jsonl").exists()
         assert workspace.run(number).alerts == {}
         log.status("stopped")
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(workspace, tiny):
+    number = workspace.create_run(tiny, priority=np.int64(3))
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=np.int32(4), total_steps=np.uint8(9), eta_s=np.float32(0.5))
+        log.headline(np.float64(0.25), np.float16(0.5))
+        log.checkpoint(np.int64(4), log.folder / "checkpoints" / "step_000004", best=np.True_)
+        log.snapshot(np.int64(4), "d", "s", log.folder / "snapshots" / "s@000004", np.int64(8), np.int16(2))
+        log.status("finished")
+    row = workspace.run(number)
+    assert (row.status, row.step, row.total_steps, row.priority) == ("finished", 4, 9, 3)
+    assert (row.last, row.best) == (0.25, 0.5)
+    assert [(c.step, c.best) for c in workspace.checkpoints(number)] == [(4, True)]
+    assert [(s.step, s.n, s.d) for s in workspace.snapshots(number)] == [(4, 8, 2)]
+
+
+@pytest.mark.parametrize("value", ["no number", 2.5, b"7", None, 2**70, {}])
+def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, tiny, value):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(1, {"a": 1.0})
+        log.checkpoint(value, log.folder / "checkpoints" / "odd", best=True)
+        log.headline(0.25, 0.5)
+        log.scalars(2, {"a": 2.0})
+        log.status("finished")
+        with pytest.raises(StoreError, match="does not take a value"):
+            workspace.add_checkpoint(number, value, log.folder / "checkpoints" / "odd")
+    row = workspace.run(number)
+    assert (row.status, row.last, row.best) == ("finished", 0.25, 0.5)
+    assert "does not take a value" in row.alerts["refused"]["words"]
+    assert workspace.series(number, "a")[0].tolist() == [1, 2]
+    assert workspace.checkpoints(number) == []
+
+
+def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, tiny):
+    number = workspace.create_run(tiny)
+    with RunLog.claim(workspace, number) as log:
+        log.scalars(0, {"a": 0.0})
+        for step in (1, 2.5, 3):
+            log.scalars(step, {"a": float(step)})
+        log.status("finished")
+    assert workspace.run(number).status == "finished"
+    assert workspace.series(number, "a")[0].tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("value", ["zz", None, 2**70, {}, 2.5])
+def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(workspace, tiny, value, hold):
+    number = workspace.create_run(tiny)
+    process = hold(number)
+    process.kill()
+    process.wait()
+    folder = workspace.run(number).folder
+    (folder / "checkpoints" / "odd").mkdir(parents=True)
+    values = {"status": value, "step": value, "ended_at": value, "phase": "said"}
+    lines = [
+        {"kind": "checkpoint", "values": {"step": value, "folder": "checkpoints/odd", "best": True}},
+        {"kind": "headline", "values": {"last": 0.25}},
+        {"kind": "end", "values": values},
+    ]
+    (folder / "waiting.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = workspace.reconcile()
+    assert (row.status, row.step, row.phase) == ("interrupted", 0, "said")
+    assert workspace.run(number).last == 0.25
+    with RunLog.claim(workspace, number) as log:
+        log.status("finished")
+    assert workspace.run(number).status == "finished"
 
 
 def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, tiny):
