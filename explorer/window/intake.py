@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtCore import QBuffer, QMimeData, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 
 from explorer.background import Background
 from explorer.widgets.drop_overlay import DropOverlay
 from explorer.window import drops
+from trainer import confined
 
 
 class Intake(QObject):
@@ -83,5 +84,13 @@ class Intake(QObject):
 
 def write_png(image: QImage, file: Path) -> Path | None:
     """The file, once the picture is in it; None if it could not be written."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return file if image.save(str(file), "PNG") else None
+    content = QBuffer()
+    content.open(QBuffer.OpenModeFlag.WriteOnly)
+    if not image.save(content, "PNG"):
+        return None
+    try:
+        confined.make_folder(file.parents[1], file.parent.name)
+        confined.write(file.parent, file.name, bytes(content.data().data()))
+    except OSError:
+        return None
+    return file

@@ -12,13 +12,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QImage
 
 from explorer import __main__ as program
 from explorer.hooks import Hooks, _log
 from explorer.settings import Settings
+from explorer.views.map.selecting import written_rows
+from explorer.window.intake import write_png
 from trainer import config, confined, launch
+from trainer.commands import bundle
+from trainer.data.once import written_once
 from trainer.problem import Problem
-from trainer.store import RunLog, Workspace, ownership, spool
+from trainer.store import RunLog, Workspace, branch, ownership, spool
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
 from trainer.store.snapshot_files import Items, write_snapshot
@@ -240,3 +245,77 @@ def test_files_go_through_the_door(tmp_path: Path):
     confined.remove(tmp_path, "a/c")
     confined.remove_tree(tmp_path, "a")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> Iterator[Workspace]:
+    workspace = Workspace(tmp_path / "space")
+    for _ in range(2):
+        workspace.create_run(config.Run(name="one"), status="failed")
+    yield workspace
+    workspace.close()
+
+
+@pytest.mark.parametrize("name", ["config.toml", "run.json", "metrics.jsonl"])
+def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp_path: Path, name: str):
+    row = two_runs.run(1)
+    (row.folder / "metrics.jsonl").write_text("{}\n")
+    (row.folder / name).unlink()
+    (row.folder / name).symlink_to(outside / "thesis.tex")
+    bundle._copy_run(two_runs, row, tmp_path / "packed")
+    packed = {path.name for path in (tmp_path / "packed").rglob("*") if path.is_file()}
+    assert packed == {"config.toml", "run.json", "metrics.jsonl"} - {name}
+
+
+def test_a_branch_copies_no_linked_json(two_runs: Workspace, outside: Path):
+    parent = two_runs.run(1)
+    (parent.folder / "tokenizer.json").write_text("{}")
+    (parent.folder / "stolen.json").symlink_to(outside / "thesis.tex")
+    branch._copy_files(two_runs, parent, 2, [])
+    copied = two_runs.run(2).folder
+    assert (copied / "tokenizer.json").read_text() == "{}"
+    assert not os.path.lexists(copied / "stolen.json")
+
+
+@pytest.mark.parametrize("linked", ["scratch", "file"])
+def test_what_the_window_keeps_in_scratch_follows_no_link(outside: Path, tmp_path: Path, linked: str):
+    before = _state(outside)
+    scratch = tmp_path / "space" / "scratch"
+    scratch.parent.mkdir()
+    rows = np.arange(1, 20_001, 2)
+    kept = Path(written_rows(rows, tmp_path / "other" / "scratch"))
+    if linked == "scratch":
+        scratch.symlink_to(outside / "folder")
+    else:
+        scratch.mkdir()
+        for name in ("a.png", kept.name):
+            (scratch / name).symlink_to(outside / "thesis.tex")
+    image = QImage(2, 2, QImage.Format.Format_RGB32)
+    assert write_png(image, scratch / "a.png") is None
+    with pytest.raises(OSError, match="link"):
+        written_rows(rows, scratch)
+    assert _state(outside) == before
+    file = write_png(image, tmp_path / "other" / "scratch" / "a.png")
+    assert file is not None
+    assert QImage(str(file)).size() == image.size()
+    np.testing.assert_array_equal(np.load(kept), rows)
+
+
+@pytest.mark.parametrize("linked", ["folder", "journal"])
+def test_an_unfinished_folder_with_a_link_is_begun_anew(outside: Path, tmp_path: Path, linked: str):
+    before = _state(outside)
+    unfinished = tmp_path / "cache" / ".data.unfinished"
+    unfinished.parent.mkdir()
+    if linked == "folder":
+        unfinished.symlink_to(outside / "folder")
+    else:
+        unfinished.mkdir()
+        (unfinished / "journal").symlink_to(outside / "thesis.tex")
+
+    def write(folder: Path) -> None:
+        with (folder / "journal").open("a") as journal:
+            journal.write("line\n")
+
+    folder = written_once(tmp_path / "cache" / "data", write, lambda: None, keep_unfinished=True)
+    assert (folder / "journal").read_text() == "line\n"
+    assert _state(outside) == before

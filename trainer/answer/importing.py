@@ -199,8 +199,8 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
     scratch = confined.make_folder(workspace_folder, "scratch")
     report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
-    with report.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in report_lines(found))
+    lines = "".join(json.dumps(line) + "\n" for line in report_lines(found))
+    confined.write(scratch, report.name, lines.encode("utf-8"))
     counts = {"not_used": len(found.problems), "odd": len(found.remarks)}
     ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
     return as_json(found) | counts | ways | {"pictures": found.pictures, "report": str(report)}

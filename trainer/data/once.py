@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,17 +46,26 @@ def written_once(
 
 def _write(folder: Path, write: Callable[[Path], None], keep_unfinished: bool) -> None:
     unfinished = folder.parent / f".{folder.name}.unfinished"
-    if not keep_unfinished:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    if not (keep_unfinished and _is_ours(unfinished)):
+        confined.remove_tree(folder.parent, unfinished.name)
+        if unfinished.is_symlink():
+            confined.remove(folder.parent, unfinished.name)
     unfinished.mkdir(exist_ok=keep_unfinished)
     try:
         write(unfinished)
         # Else a power cut could leave the new name on empty files. One call, as there may be 30,000 of them.
         getattr(os, "sync", lambda: None)()
-        os.replace(unfinished, folder)
+        confined.replace(folder.parent, unfinished.name, folder.name)
     finally:
         if not keep_unfinished:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            confined.remove_tree(folder.parent, unfinished.name)
+
+
+def _is_ours(unfinished: Path) -> bool:
+    """Whether it can be gone on with: a link in it would be written through."""
+    if not confined.is_inside(unfinished.parent, unfinished.name):
+        return False
+    return not unfinished.is_dir() or all(confined.is_inside(unfinished, entry.name) for entry in unfinished.iterdir())
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import UInt8
 
+from trainer import confined
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed import StreamedImages
@@ -158,8 +159,8 @@ def _remove_unused(cache: Path) -> None:
             if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86_400:
                 # Renamed first, for what is half removed must not look whole.
                 hidden = folder.with_name(f".{folder.name.strip('.')}.removed")
-                os.replace(folder, hidden)
-                shutil.rmtree(hidden, ignore_errors=True)
+                confined.replace(cache, folder.name, hidden.name)
+                confined.remove_tree(cache, hidden.name)
 
 
 @dataclass(frozen=True)

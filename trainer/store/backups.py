@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trainer import confined
 from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
 from trainer.store.life import AliveLock
 from trainer.store.rows import StoreError
@@ -82,7 +83,7 @@ def make_daily(database: Path, today: datetime.date) -> Path | None:
         keep = kept([backup.day for backup in there])
         for backup in there:
             if backup.day not in keep:
-                backup.path.unlink(missing_ok=True)
+                confined.remove(backup.path.parent, backup.path.name)
     finally:
         lock.release()
     return target

@@ -124,7 +124,7 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
     for ending in ("", "-wal", "-shm"):
         part = path.with_name(path.name + ending)
         if part.exists():
-            os.replace(part, aside.with_name(aside.name + ending))
+            confined.replace(path.parent, part.name, Path(backups.name, aside.name + ending))
     return aside
 
 

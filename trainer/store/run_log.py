@@ -208,7 +208,7 @@ class RunLog:
     def give_reserve(self) -> None:
         """Gives that room to whatever is said next."""
         with contextlib.suppress(OSError):
-            self._reserve.unlink(missing_ok=True)
+            confined.remove(self._reserve.parent, self._reserve.name)
 
     def status(self, status: str, reason: str = "") -> None:
         """Sets the run's status; an ended one is final for this log, and waits a little for a locked database."""

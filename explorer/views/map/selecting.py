@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from explorer.selection import Selection
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.reading import MOST_ASKING, Side, read_neighbours, same_items
 from explorer.views.map.tools import Tools
+from trainer import confined
 
 NEIGHBOURS = 10
 """Nearest pairs that each selected pair takes in when the selection grows."""
@@ -221,8 +223,9 @@ def written_rows(rows: Int[np.ndarray, " k"], folder: Path) -> str:
         words = ",".join(f"{a}-{b}" if b > a else str(a) for a, b in blocks)
         if len(words) <= MOST_WRITTEN:
             return words
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"pairs-{hashlib.blake2b(rows.tobytes(), digest_size=8).hexdigest()}.npy"
-    if not file.exists():
-        np.save(file, rows)
-    return str(file)
+    confined.make_folder(folder.parent, folder.name)
+    name = f"pairs-{hashlib.blake2b(rows.tobytes(), digest_size=8).hexdigest()}.npy"
+    content = io.BytesIO()
+    np.save(content, rows)
+    confined.write(folder, name, content.getvalue())
+    return str(folder / name)

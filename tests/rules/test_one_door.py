@@ -1,0 +1,181 @@
+"""Files are written, moved and removed through one door; what does without says why."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.faults
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(path for room in ("trainer", "explorer") for path in (ROOT / room).rglob("*.py"))
+
+TYPED = "writes to a path that a person typed"
+OWN = "writes into a temporary folder, or a cache of this user, which no workspace names"
+DRAFT = "fills a draft that trainer/store/files.py made and moves into its place"
+CHECKED = "its folder was looked at by trainer/confined.py, and the name in it is the program's own"
+
+WITHOUT = {
+    "trainer/confined.py": "is the door",
+    "trainer/store/files.py": "makes drafts beside a file and moves them into its place; removes entries of a folder",
+    "trainer/store/rebuild.py": f"of an import, {DRAFT}",
+    "trainer/store/upgrade.py": f"a verified copy of the database: {CHECKED}",
+    "trainer/store/backups.py": f"the database and its copies: {CHECKED}",
+    "trainer/store/selections.py": TYPED,
+    "trainer/store/journal.py": "cuts a file that the door has opened",
+    "trainer/store/manifests.py": DRAFT,
+    "trainer/store/branch.py": DRAFT,
+    "trainer/data/prepared.py": "fills a hidden folder of trainer/data/once.py, without links",
+    "trainer/data/kept.py": "fills a hidden folder of trainer/data/once.py",
+    "trainer/data/shards.py": "fills a hidden folder of trainer/data/once.py",
+    "trainer/data/scenes/writing.py": "fills a hidden folder of trainer/data/once.py",
+    "trainer/pretrained/downloads.py": OWN,
+    "trainer/models/published.py": OWN,
+    "trainer/pictures/scratch.py": OWN,
+    "trainer/pictures/helper.py": "writes into the file that its parent made for it",
+    "trainer/charts/class_task.py": OWN,
+    "trainer/bench/search.py": OWN,
+    "trainer/figures/files.py": TYPED,
+    "trainer/commands/bundle.py": OWN,
+    "trainer/commands/project.py": TYPED,
+    "trainer/commands/report.py": TYPED,
+    "explorer/hooks.py": f"the crash report: {CHECKED}",
+    "explorer/settings.py": f"the settings: {CHECKED}",
+    "explorer/theme/marks.py": OWN,
+    "explorer/watchdog.py": "cuts a temporary file that it has opened without a name",
+    "explorer/views/hopfield/view.py": "removes the answer that its own process wrote",
+    "explorer/views/similarity/asking.py": "removes the answer that its own process wrote",
+    "explorer/window/exports.py": OWN,
+    "explorer/window/importing/read.py": "removes the answer that its own process wrote",
+    "explorer/window/instance.py": "removes sockets of dead windows",
+}
+"""Module -> why it may write, move or remove without the door."""
+
+METHODS = {"rmtree", "unlink", "write_text", "write_bytes", "truncate", "ftruncate"}
+"""Names that only files and folders have."""
+OF_OS = {"remove", "replace", "rename", "renames", "unlink", "truncate", "ftruncate"}
+OF_SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
+
+
+def writes(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each call that writes, cuts, moves or removes a file."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
+            names = OF_OS if node.module == "os" else OF_SHUTIL
+            yield from ((node.lineno, alias.name) for alias in node.names if alias.name in names)
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        of = called.value.id if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) else ""
+        if of == "confined" or _is_of_a_draft(node) or (isinstance(called, ast.Name) and called.id == "write_text"):
+            continue  # `write_text` alone is that of trainer/store/files.py
+        if (
+            name in METHODS
+            or (of == "os" and name in OF_OS)
+            or (of == "shutil" and name in OF_SHUTIL)
+            # `str.replace` takes two words, `Path.replace` one; a table of runs has a `rename` of its own, of two.
+            or (name in ("replace", "rename") and isinstance(called, ast.Attribute) and _moves(node, of))
+            or (name == "open" and _is_for_writing(node, of))
+        ):
+            yield node.lineno, name
+
+
+def _is_of_a_draft(call: ast.Call) -> bool:
+    """Whether it fills what trainer/store/files.py made and moves into its place, which is called `draft`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+    while isinstance(owner, ast.BinOp):
+        owner = owner.left
+    return isinstance(owner, ast.Name) and owner.id == "draft" and call.func.attr not in ("unlink", "replace", "rename")
+
+
+def _moves(call: ast.Call, of: str) -> bool:
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    is_model = isinstance(owner, ast.Attribute) and owner.attr == "_model"
+    return of not in ("config", "dataclasses") and not is_model and len(call.args) == 1 and not call.keywords
+
+
+def _is_for_writing(call: ast.Call, of: str) -> bool:
+    if of in ("tarfile", "zipfile", "Image"):
+        return any(_is_mode(value) for value in (*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")))
+    if of == "os" and isinstance(call.func, ast.Attribute) and call.func.attr == "open":
+        return any(
+            isinstance(n, ast.Attribute) and n.attr in ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC")
+            for n in ast.walk(call)
+        ) and "devnull" not in ast.dump(call.args[0])
+    return any(_is_mode(value) for value in (*call.args[:2], *(k.value for k in call.keywords if k.arg == "mode")))
+
+
+def _is_mode(node: ast.expr) -> bool:
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    return bool(text) and set(text) <= set("rwxabt+:gz") and bool(set(text) & set("wax+")) and len(text) <= 5
+
+
+def test_files_are_written_moved_and_removed_through_the_door() -> None:
+    found = {
+        f"{name}:{line} {call}"
+        for path in SOURCES
+        if (name := path.relative_to(ROOT).as_posix()) not in WITHOUT
+        for line, call in writes(path.read_text(encoding="utf-8"))
+    }
+    assert not found, f"go through trainer/confined.py, or trainer/store/files.py: {sorted(found)}"
+
+
+def test_every_exception_is_needed() -> None:
+    for name, why in WITHOUT.items():
+        assert why
+        assert list(writes((ROOT / name).read_text(encoding="utf-8"))), f"{name} needs no exception any more"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import shutil\nshutil.rmtree(row.folder)",
+        "from shutil import rmtree\nrmtree(row.folder, ignore_errors=True)",
+        "(folder / 'a').unlink(missing_ok=True)",
+        "import os\nos.remove(name)",
+        "import os\nos.replace(a, b)",
+        "from os import replace",
+        "path.rename(other)",
+        "path.replace(other)",
+        "os.truncate(path, 0)",
+        "with path.open('r+b') as file:\n    file.truncate()",
+        "open(path, 'w')",
+        "open(path, mode='a', encoding='utf-8')",
+        "Path(name).open('wb')",
+        "path.open('x')",
+        "io.open(path, 'r+')",
+        "os.open(path, os.O_WRONLY | os.O_CREAT)",
+        "path.write_text('x')",
+        "(folder / 'x').write_bytes(b'')",
+        "shutil.copyfile(a, b)",
+        "shutil.move(a, b)",
+        "tarfile.open(path, 'w')",
+        "draft.unlink()",
+    ],
+)
+def test_a_planted_write_is_found(planted: str) -> None:
+    assert list(writes(planted))
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "path.open('rb')",
+        "open(path)",
+        "open(path, 'r', encoding='utf-8')",
+        "text.replace('a', 'b')",
+        "workspace.rename(1, 'w')",
+        "dataclasses.replace(run, name='w')",
+        "os.open(path, os.O_RDONLY)",
+        "Image.open(file)",
+        "confined.replace(root, a, b)",
+        "rows.remove(1)",
+        "(draft / 'a').write_text('x')",
+    ],
+)
+def test_reading_is_no_write(harmless: str) -> None:
+    assert not list(writes(harmless))
