@@ -151,11 +151,13 @@ def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> boo
 
 
 def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
-    """Ends the run's trainer against its will: SIGTERM, then a kill after `grace_s`. Whether it is gone.
+    """Ends the run's trainer against its will: told to stop, and killed after `grace_s`. Whether it is gone.
+
+    It is told by SIGTERM; on Windows, where that ends it without a checkpoint, by the wish in the store.
 
     Signals go only to the process that `trainer_of` names; a number that another program has by now is left alone.
     """
-    gone = _signal(workspace, run, hard=False) and _gone(workspace, run, grace_s)
+    gone = _tell_to_stop(workspace, run) and _gone(workspace, run, grace_s)
     killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
     if killed:
@@ -171,7 +173,7 @@ def trainer_of(workspace: Workspace, run: int) -> Identity | None:
     """
     if workspace.is_alive(run):
         claimed = workspace.claimant(run)
-        return claimed if claimed is not None and identity(claimed.pid) == claimed else None
+        return claimed if claimed is not None and claimed.is_same(identity(claimed.pid)) else None
     return _starting(workspace, run)
 
 
@@ -188,6 +190,21 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
     except psutil.Error:
         return None
     return found if told[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
+
+
+def _tell_to_stop(workspace: Workspace, run: int) -> bool:
+    """Whether the run's trainer was told, and may take the time to save."""
+    if os.name != "nt":
+        return _signal(workspace, run, hard=False)
+    trainer = trainer_of(workspace, run)
+    if trainer is None or trainer.pid == os.getpid():
+        return False
+    asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
+    # A database that is locked keeps the wish out; the trainer may have one already, and hear of it.
+    with contextlib.suppress(DatabaseBusy):
+        asking.ask(run, "stop")
+    asking.close()
+    return True
 
 
 def _call_back(workspace: Workspace, run: int) -> None:
@@ -270,7 +287,7 @@ def _send(process: Identity, number: signal.Signals) -> bool:
             # A descriptor cannot come to mean another process between the check and the signal.
             descriptor = os.pidfd_open(process.pid)
             try:
-                if identity(process.pid) != process:
+                if not process.is_same(identity(process.pid)):
                     return False
                 signal.pidfd_send_signal(descriptor, number)
             finally:

@@ -17,13 +17,43 @@ _WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EN
 """What a file system says that cannot lock: some network and FUSE mounts."""
 
 
+_CLOCK_TICKS: Final = 200
+"""Hundredths of a second by which two looks at the start of one process differ, where it is told by the clock."""
+_LOOKS: Final = 4
+_BETWEEN_LOOKS_S: Final = 0.005
+
+
 @dataclass(frozen=True)
 class Identity:
-    """A process: number, start in clock ticks since boot, and which boot; no other process ever has all three."""
+    """A process: number, start in clock ticks since boot, and which boot; no other process ever has all three.
+
+    Systems other than Linux tell no ticks: there it is the start in hundredths of a second since 1970, and for the boot
+    its second. Either of them may move when the clock is set, so compare by `is_same`.
+    """
 
     pid: int
     start_ticks: int
     boot_id: str
+
+    def is_same(self, other: Identity | None) -> bool:
+        """Whether both are one process, though the clock may have been set between the two looks."""
+        if other is None or self.pid != other.pid:
+            return False
+        if not (self._counts_by_clock and other._counts_by_clock):
+            return self == other
+        # A clock that is set moves the start, or the boot, or both alike: one of the two distances stays.
+        since = abs(self.start_ticks - other.start_ticks)
+        if since <= _CLOCK_TICKS or not (self.boot_id and other.boot_id):
+            return since <= _CLOCK_TICKS
+        boots = 100 * (int(self.boot_id) - int(other.boot_id))
+        return abs(self.start_ticks - other.start_ticks - boots) <= _CLOCK_TICKS
+
+    @property
+    def _counts_by_clock(self) -> bool:
+        # Rows may hold anything: a start that is not known, a boot of a thousand digits.
+        if self.start_ticks is None:
+            return False
+        return not self.boot_id or (len(self.boot_id) < 20 and self.boot_id.isascii() and self.boot_id.isdigit())
 
 
 class AliveLock:
@@ -55,16 +85,22 @@ class AliveLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock at `path`; False when the file does not exist."""
+    """Whether a living process holds the lock at `path`; False when the file does not exist.
+
+    Two that look at once do not take each other for it: they share the lock, and where a system has none to share
+    (Windows) they look again, for a looker lets go at once.
+    """
     try:
         file = confined.open_file(path.parent, path.name, "rb+")
     except (FileNotFoundError, confined.NotConfined):
         return False
     with file:
-        if not _try_lock(file, shared=True):
-            return True
-        _unlock(file)
-        return False
+        for look in range(1 if _CAN_SHARE else _LOOKS):
+            time.sleep(_BETWEEN_LOOKS_S if look else 0.0)
+            if _try_lock(file, shared=True):
+                _unlock(file)
+                return False
+        return True
 
 
 def identity(pid: int | None = None) -> Identity | None:
@@ -79,7 +115,7 @@ def identity(pid: int | None = None) -> Identity | None:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return None
-        return Identity(pid, int(process.create_time() * 100), "")
+        return Identity(pid, int(process.create_time() * 100), str(int(psutil.boot_time())))
     except psutil.Error:
         return None
 
@@ -92,7 +128,7 @@ def is_stopped(process: Identity) -> bool:
         status = psutil.Process(process.pid).status()
     except psutil.Error:
         return False
-    return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP) and identity(process.pid) == process
+    return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP) and process.is_same(identity(process.pid))
 
 
 def _linux_start_ticks(pid: int) -> int | None:
@@ -116,6 +152,8 @@ def _boot_id() -> str:
 if sys.platform == "win32":
     import msvcrt
 
+    _CAN_SHARE = False
+
     def _try_lock(file: IO[bytes], *, shared: bool) -> bool:
         file.seek(0)
         try:
@@ -130,6 +168,8 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+
+    _CAN_SHARE = True
 
     def _try_lock(file: IO[bytes], *, shared: bool) -> bool:
         try:

@@ -47,7 +47,7 @@ def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
         if row["status"] == "queued" or is_held(folder / "alive.lock") or not _given_up(row):
             continue
         # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
-        if not folder.is_dir() and row["pid"] and identity(row["pid"]) == _claimed(row):
+        if not folder.is_dir() and row["pid"] and _claimed(row).is_same(identity(row["pid"])):
             continue
         if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=_said(row, folder)):
             workspace.catch_up(row["id"])

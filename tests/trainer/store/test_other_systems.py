@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from trainer import launch
-from trainer.store import StoreError, files, life
+from trainer import config, launch
+from trainer.store import StoreError, Workspace, files, life
 from trainer.store.life import Identity
 
 
@@ -88,3 +90,97 @@ def test_the_window_has_a_name_that_is_not_the_file_manager():
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     commands = project["gui-scripts"]
     assert commands["contrastive-explorer"] == commands["explorer"] == "explorer.__main__:main"
+
+
+def test_who_looks_at_once_with_another_is_no_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "alive.lock").touch()
+    looks = []
+
+    def busy(*_: object, shared: bool) -> bool:
+        looks.append(shared)
+        return len(looks) == 3  # the other looker has let go
+
+    monkeypatch.setattr(life, "_CAN_SHARE", False)
+    monkeypatch.setattr(life, "_try_lock", busy)
+    assert not life.is_held(tmp_path / "alive.lock")
+    monkeypatch.setattr(life, "_try_lock", lambda *_, shared: False)
+    assert life.is_held(tmp_path / "alive.lock")
+
+
+def test_two_lookers_share_the_lock_where_the_system_can(tmp_path: Path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / "alive.lock").touch()
+    with (tmp_path / "alive.lock").open("rb+") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        assert not life.is_held(tmp_path / "alive.lock")
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert life.is_held(tmp_path / "alive.lock")
+
+
+BOOT = 1_700_000_000
+START = 100 * BOOT + 12_345_678
+
+
+@pytest.mark.parametrize(
+    ("later", "same"),
+    [
+        (Identity(7, START, f"{BOOT}"), True),
+        (Identity(7, START + 3, f"{BOOT + 3_600}"), True),  # the clock was set: the boot moved (Windows)
+        (Identity(7, START - 360_000, f"{BOOT - 3_600}"), True),  # start and boot moved (macOS)
+        (Identity(7, START, ""), True),  # a row of an older version
+        (Identity(7, START + 360_000, ""), False),
+        (Identity(7, START + 360_000, f"{BOOT}"), False),  # the number was used again
+        (Identity(7, START + 8_640_000, f"{BOOT + 80_000}"), False),  # and after a restart
+        (Identity(8, START, f"{BOOT}"), False),
+        (Identity(7, START + 360_000, "9" * 9_000), False),
+        (Identity(7, None, f"{BOOT}"), False),  # type: ignore[arg-type]
+        (Identity(7, START, "0f1e2d3c-1111-2222-3333-444455556666"), False),
+        (None, False),
+    ],
+)
+def test_a_process_stays_itself_when_the_clock_is_set(later: Identity | None, same: bool):
+    first = Identity(7, START, f"{BOOT}")
+    assert first.is_same(later) is same
+    assert later is None or later.is_same(first) is same
+
+
+def test_ticks_of_a_boot_are_compared_to_the_tick():
+    first = Identity(7, 1_000, "0f1e2d3c-1111-2222-3333-444455556666")
+    assert first.is_same(Identity(7, 1_000, first.boot_id))
+    assert not first.is_same(Identity(7, 1_001, first.boot_id))
+    assert not first.is_same(Identity(7, 1_000, "another"))
+
+
+def test_without_ticks_a_process_is_told_by_the_clock(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(life, "sys", SimpleNamespace(platform="darwin"))
+    found = life.identity()
+    assert found is not None
+    assert found.boot_id.isdigit()
+    assert found.is_same(life.identity())
+    assert life.identity(4_194_305) is None
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_end_asks_through_the_store_on_windows(obeys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with contextlib.closing(Workspace(tmp_path)) as workspace:
+        run = workspace.create_run(config.Run(name="windows"))
+        asked: list[str] = []
+        sent: list[bool] = []
+
+        def gone(*_: object) -> bool:
+            asked.append(workspace.asked_of(run))
+            return obeys or bool(sent)
+
+        class System:
+            name = "nt"
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(os, name)
+
+        monkeypatch.setattr(launch, "os", System())
+        monkeypatch.setattr(launch, "trainer_of", lambda *_: Identity(4_000_000, 1, ""))
+        monkeypatch.setattr(launch, "_signal", lambda *_, hard: (sent.append(hard), True)[1])
+        monkeypatch.setattr(launch, "_gone", gone)
+        assert launch.end(workspace, run)
+        assert asked[0] == "stop"
+        assert sent == ([] if obeys else [True])
