@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     folder = (options.workspace or default_workspace()).expanduser().resolve()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_writable(folder)
     except OSError as error:
         print(

@@ -78,7 +78,7 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
     weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
 
     def write(draft: Path) -> None:
-        draft.mkdir()
+        draft.mkdir(mode=0o700)
         save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
         torch.save(training | {"generators": _generators()}, draft / _TRAINING)
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")

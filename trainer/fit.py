@@ -177,7 +177,7 @@ def _keep(file: Path, text: str) -> None:
     """Writes what the run needs in every later sitting; what is there already stays."""
     with disk.writing(file.name, file, 2 * len(text)):
         if not file.exists():
-            write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None)
+            write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
 
 
 def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Training) -> None:

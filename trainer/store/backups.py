@@ -134,7 +134,7 @@ def put_back(database: Path, backup: Backup) -> Path | None:
             if part.exists():
                 os.replace(part, aside.with_name(aside.name + ending))
         sync_folder(aside.parent)
-    write_atomically(database, lambda draft: _copy(backup.path, draft))
+    write_atomically(database, lambda draft: _copy(backup.path, draft), private=True)
     return aside
 
 

@@ -58,7 +58,7 @@ def write_task(folder: Path, record: TaskRecord) -> None:
         with draft.open("wb") as file:
             np.savez_compressed(file, **record.arrays)
 
-    write_atomically(folder / f"{name}.npz", write)
+    write_atomically(folder / f"{name}.npz", write, private=True)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}
     plain |= {"metrics": _strict(record.metrics), "details": _strict(record.details)}
     plain |= {"question": asdict(record.question)} if record.question else {}

@@ -18,27 +18,30 @@ _PATIENCE_S: Final = 2.0 if os.name == "nt" else 0.0
 
 
 def make_folders(path: Path) -> None:
-    """The folder and those it lies in are there when this returns.
+    """The folder and those it lies in are there when this returns; a new one is for its owner alone.
 
     Raises:
         FileNotFoundError: It lies in one that `confined.never_make` was told of and that is gone.
     """
     confined.check_not_moved(path)
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
     """After it returns, `path` holds what `write` made, even if the power fails; before, it held the old or nothing.
 
     Args:
         path: File or folder to appear; its parent must exist.
         write: Makes the file or folder at the path it is given, which keeps the ending of `path`'s name.
+        private: A file is for its owner alone, as those of a workspace are; else as the system has it.
     """
     draft = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     kind = path.name if path.suffix else path.parent.name
     try:
         crashes.point(f"{kind}.begun")
         write(draft)
+        if private:
+            draft.chmod(0o600)
         crashes.point(f"{kind}.written")
         _sync_tree(draft)
         crashes.point(f"{kind}.synced")
@@ -51,8 +54,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """`write_atomically` for a text in UTF-8."""
-    write_atomically(path, lambda draft: draft.write_bytes(text.encode("utf-8")) and None)
+    """`write_atomically` for a text in UTF-8, in a workspace."""
+    write_atomically(path, lambda draft: draft.write_bytes(text.encode("utf-8")) and None, private=True)
 
 
 def make_folder(path: Path) -> None:

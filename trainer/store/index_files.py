@@ -61,7 +61,7 @@ def build_index(
         batch = np.ascontiguousarray(vectors[start : start + BATCH], np.float32)
         index.add(np.arange(start, start + len(batch)), batch, threads=max(1, os.cpu_count() or 1))
     confined.make_folder(file.parents[1], file.parent.name)
-    write_atomically(file, lambda draft: index.save(str(draft)))
+    write_atomically(file, lambda draft: index.save(str(draft)), private=True)
 
 
 def cost(n: int, d: int) -> tuple[int, float]:

@@ -85,7 +85,7 @@ class Journal:
         self._file.close()
         kept = "".join(_to_line(entry) + "\n" for entry in read_journal(self._path) if entry.step <= step)
         with disk.writing("The curves", self._path, 2 * len(kept)):
-            write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None)
+            write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None, private=True)
         self._file = confined.open_file(self._path.parent, self._path.name, "ab")
 
     def close(self) -> None:

@@ -111,7 +111,7 @@ def import_run(database: Database, facts: Facts, runs_folder: Path, source: Path
             f"{source} is no run folder: neither its run.json nor its config.toml can be read. "
             "Name a folder like runs/0001-name of another workspace."
         )
-    runs_folder.mkdir(parents=True, exist_ok=True)
+    runs_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = runs_folder / f".tmp-import-{secrets.token_hex(8)}"
     read.values |= {"parent": None, "after": None, "deleted_at": None}
     try:
@@ -340,7 +340,7 @@ def _write(draft: Path, content: bytes) -> None:
 
 def _copy_regular(source: Path, target: Path) -> None:
     """Folders and regular files; links, pipes and devices stay where they are."""
-    target.mkdir()
+    target.mkdir(mode=0o700)
     for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
         if entry.name in _LEFT or entry.name.startswith(".tmp-"):
             continue

@@ -203,7 +203,9 @@ class RunLog:
     def take_reserve(self) -> None:
         """Keeps a little room on the disk, so that a run can still say that it is full."""
         with contextlib.suppress(OSError):
-            write_atomically(self._reserve, lambda draft: draft.write_bytes(os.urandom(RESERVE_BYTES)) and None)
+            write_atomically(
+                self._reserve, lambda draft: draft.write_bytes(os.urandom(RESERVE_BYTES)) and None, private=True
+            )
 
     def give_reserve(self) -> None:
         """Gives that room to whatever is said next."""

@@ -70,7 +70,7 @@ class RunTable:
                 )
             )
             folder = self.folder / folder_name(number, run.name)
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
             sync_folder(self.folder)
             write_text(folder / "config.toml", config.to_toml(run))
             write_run_file(connection, self.folder, number)

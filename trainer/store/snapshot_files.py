@@ -119,7 +119,7 @@ def write_snapshot(
         card |= {"features": int(arrays["features"].shape[1])}
 
     def write(draft: Path) -> None:
-        draft.mkdir()
+        draft.mkdir(mode=0o700)
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
         _write_items(draft / "items.parquet", items)

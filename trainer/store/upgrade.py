@@ -46,6 +46,8 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
     if version is not None:
         _check_tables(path)
     backup = None if version is None else back_up(path, version)
+    if version is None:
+        confined.open_file(path.parent, path.name, "ab").close()  # for its owner alone; what SQLite adds, too
     _set_wal(path)
     try:
         _migrate(path, migrations)
