@@ -86,7 +86,7 @@ def write_png(image: QImage, file: Path) -> Path | None:
     """The file, once the picture is in it; None if it could not be written."""
     content = QBuffer()
     content.open(QBuffer.OpenModeFlag.WriteOnly)
-    if not image.save(content, "PNG"):
+    if not image.save(content, "PNG"):  # type: ignore[call-overload]  # its stub asks for bytes, its code takes words
         return None
     try:
         confined.make_folder(file.parents[1], file.parent.name)

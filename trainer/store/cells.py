@@ -52,7 +52,7 @@ def fault(table: str, column: str, value: object) -> str:
     return check(table, column, value, whole=isinstance(found.type, Integer))
 
 
-def faults(table: str, row: Mapping[str, Any]) -> dict[str, str]:
+def faults(table: str, row: Mapping[Any, Any]) -> dict[str, str]:
     """Column -> what is wrong with it, of those that a row has."""
     told = {name: fault(table, name, value) for name, value in row.items()}
     return {name: words for name, words in told.items() if words}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
+from sqlalchemy import Connection, Engine, Executable, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -124,7 +124,7 @@ def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
     return engine
 
 
-def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
     """All rows of a query; text that is no UTF-8 comes with a sign of replacement in it, not as an error."""
     try:
         return connection.execute(query, values or {}).all()

@@ -48,11 +48,11 @@ class Facts:
         if runs is not None:
             query = query.where(_SCALAR.run.in_(list(runs)))
         with self._database.read() as connection:
-            columns = fetch_columns(connection, query.order_by(_SCALAR.id).limit(limit))
+            found = fetch_columns(connection, query.order_by(_SCALAR.id).limit(limit))
         # By columns: tens of thousands of rows are checked, and made, in one go.
-        if not _are_sound(columns):
-            columns = _sound_rows(columns, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s"))
-        numbers, of, names, steps, values, kinds, times, elapsed = columns
+        if not _are_sound(found):
+            found = _sound_rows(found, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s"))
+        numbers, of, names, steps, values, kinds, times, elapsed = found
         return list(map(ScalarRow, numbers, of, names, steps, _filled(values, kinds), times, elapsed))
 
     def last_scalar_id(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from trainer.store import schema
 from trainer.store.rows import StoreError
@@ -26,8 +26,9 @@ def distrust(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check=ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     if hasattr(connection, "setconfig"):  # Python 3.12 and later
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
+        known: Any = sqlite3
+        connection.setconfig(known.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(known.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
 
 
 class Limit:

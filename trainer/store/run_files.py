@@ -79,7 +79,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def is_sound(table: str, row: Mapping[str, Any]) -> bool:
+def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
     """Whether a row that hangs on a run can be read as written."""
     return not cells.faults(table, row)
 

@@ -264,7 +264,7 @@ class RunTable:
         with self._database.write() as connection:
             connection.execute(delete(schema.run).where(_RUN.id == run))
 
-    def active(self) -> list[Mapping[str, Any]]:
+    def active(self) -> list[Mapping[Any, Any]]:
         """Whole rows of the runs that say a process works on them, deleted ones included; damaged ones are left out."""
         with self._database.read() as connection:
             rows = fetch(connection, select(*_COLUMNS).where(_RUN.status.in_(ACTIVE)))

@@ -173,7 +173,7 @@ def _write_paths(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
     file.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
 
 
-def _read(row: Mapping[str, Any]) -> NamedSelection | None:
+def _read(row: Mapping[Any, Any]) -> NamedSelection | None:
     if cells.faults("selection", row):
         return None
     try:
