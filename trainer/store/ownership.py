@@ -71,6 +71,12 @@ def state_of(folder: Path, database: Path) -> State:
 
     `new`: there is no run and no word of whose it is. `moved`: it is mine and was renamed since.
     """
+    state = _look(folder, database)
+    # It is signed before its first run is made: another thread or process may have done both between two looks.
+    return _look(folder, database) if state == "unknown" else state
+
+
+def _look(folder: Path, database: Path) -> State:
     file = folder / NAME
     try:
         document = json.loads(read_text(file, _MOST))

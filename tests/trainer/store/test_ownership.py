@@ -228,3 +228,14 @@ def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
     assert main(["runs", "--workspace", str(copy.folder)]) == 0
     with pytest.raises(PretrainedError, match="is look only"):
         downloads.fetch("https://example.org/x", tmp_path / "x", lambda share, note: None)
+
+
+def test_one_signed_between_two_looks_is_mine(tmp_path, monkeypatch):
+    """Of two threads that make the first run, one may sign after the other has looked for the signature."""
+
+    def meanwhile(folder: Path, database: Path) -> bool:
+        ownership.sign(folder)
+        return True
+
+    monkeypatch.setattr(ownership, "_holds_runs", meanwhile)
+    assert ownership.state_of(tmp_path, tmp_path / "explorer.db") == "mine"
