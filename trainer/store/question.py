@@ -91,7 +91,7 @@ def question_from_key(key: str) -> Question | None:
     """The question that was stored as `key`; None where there is none, or it cannot be understood."""
     try:
         found = json.loads(key) if key else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return question_from(found)
 

@@ -123,3 +123,8 @@ def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path:
     labels = [tick.get_text() for tick in axes.get_yticklabels()]
     assert sum("102 classes" in label for label in labels) == sum("101 classes" in label for label in labels) == 1
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["a* (n = 1)", "b* (n = 1)"]
+
+
+def test_what_cannot_be_understood_is_no_question():
+    for key in ("", "no JSON", "[" * 100_000, "[]", "7", '{"split": 3}'):
+        assert question_from_key(key) is None, key[:20]
