@@ -21,13 +21,13 @@ def thumbnail(path: Path | str, edge: int) -> QImage:
     Safe on any thread; the first frame of an animation.
 
     Args:
-        path: A file, or the text of a `trainer.pictures.Location` inside a tar or a table.
+        path: A file, or the text of a `trainer.images.Location` inside a tar or a table.
         edge: Pixels.
 
     Raises:
         NoThumbnail: The file is missing, no image, damaged, larger than 64 megapixels, or takes too long to open.
     """
-    from trainer.pictures import HelperError, UnreadableImage, read_picture
+    from trainer.images import HelperError, UnreadableImage, read_picture
 
     try:
         return _to_qt(read_picture(path, edge))

@@ -1,4 +1,4 @@
-"""`trainer`: every headless command, found in `trainer.commands` and listed by what one wants to do.
+"""`trainer`: every headless command, found in `trainer.cli` and listed by what one wants to do.
 
 A command is a module with `GROUP`, `HELP`, `add_arguments` and `run`; one that is a folder has a module a kind.
 """
@@ -29,7 +29,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-import trainer.commands
+import trainer.cli
 from trainer.foreign import guard_downloads, spelled
 from trainer.problem import Problem
 
@@ -75,7 +75,7 @@ def _runs_first(argv: Sequence[str]) -> list[str]:
 
 
 def _commands() -> dict[str, ModuleType]:
-    return _modules_of(trainer.commands)
+    return _modules_of(trainer.cli)
 
 
 def _modules_of(package: ModuleType) -> dict[str, ModuleType]:

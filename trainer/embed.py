@@ -35,7 +35,7 @@ class ImageVectors:
 
 def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
     """Reads and embeds image files; one that cannot be read is named and the others are answered."""
-    from trainer.pictures import read_pictures
+    from trainer.images import read_pictures
 
     rows, images, unreadable = [], [], {}
     for start in range(0, len(paths), IMAGES_AT_ONCE):

@@ -14,8 +14,8 @@ from jaxtyping import Float, UInt8
 from trainer import checkpoint, device
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.embedding import embed_images, embed_tokens
+from trainer.images import Preprocessing
 from trainer.models import TwoTowers, build, preprocessing_of
-from trainer.pictures import Preprocessing
 from trainer.pretrained import read_architecture
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from explorer.export import Exporter
 from explorer.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.exports import Exports, drawings
-from trainer.commands import bundle
+from trainer.cli import bundle
 
 SCRIPT = """
 import sys, time, pathlib

@@ -39,7 +39,7 @@ def go_to(qtbot, view: ExplainingView, panel: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel_shows_the_commands_numbers(qtbot, view: ExplainingView, panel: str, two_runs: tuple[int, int]):
-    from trainer.figures.board import numbers
+    from trainer.render_mpl.board import numbers
 
     go_to(qtbot, view, panel)
     expected = diagnosis(view.context.workspace, two_runs, Asked(), panel)

@@ -28,7 +28,7 @@ from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.sprites import without_overlap
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.analysis.orbit import components, turned
-from trainer.commands.export.map import rows_of
+from trainer.cli.export.map import rows_of
 from trainer.store import read_snapshot
 
 N = 48

@@ -29,7 +29,7 @@ from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.charts.hopfield import PANELS
 from trainer.charts.uniformity import spread_chart
-from trainer.figures import uniformity as figure
+from trainer.render_mpl import uniformity as figure
 from trainer.store import Snapshot, read_snapshot
 
 TWO_RUNS, ONE_RUN = "two runs", "one run"

@@ -20,7 +20,7 @@ from explorer.settings import Settings
 from explorer.views.map.selecting import written_rows
 from explorer.window.intake import write_png
 from trainer import config, confined, launch
-from trainer.commands import bundle
+from trainer.cli import bundle
 from trainer.data.once import written_once
 from trainer.problem import Problem
 from trainer.store import RunLog, Workspace, branch, ownership, spool

@@ -188,7 +188,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
 
 
 def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
-    from trainer.figures.files import FigureError, Rows, write_figure
+    from trainer.render_mpl.files import FigureError, Rows, write_figure
 
     tried, good = faults.times(20), 0
     ballast = disk / "ballast"

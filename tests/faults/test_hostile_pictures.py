@@ -16,7 +16,7 @@ from corpus.gradients import GRADIENTS, SIDE
 
 from trainer import config
 from trainer.data import load
-from trainer.pictures import UnreadableImage, read_image
+from trainer.images import UnreadableImage, read_image
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -52,7 +52,7 @@ def watched() -> Iterator[list[int]]:
         while not ended.wait(0.02):
             for child in psutil.Process().children(recursive=True):
                 try:
-                    if "trainer.pictures.helper" in child.cmdline():
+                    if "trainer.images.helper" in child.cmdline():
                         most[0] = max(most[0], child.memory_info().rss)
                 except psutil.Error:
                     continue

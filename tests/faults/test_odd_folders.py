@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.commands import runs as runs_command
+from trainer.cli import runs as runs_command
 from trainer.store import DAMAGED, RunLog, StoreError, Workspace
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]

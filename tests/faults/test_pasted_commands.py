@@ -13,7 +13,7 @@ import pytest
 
 from explorer.export import shell_command
 from trainer import shell
-from trainer.commands.export import command_line
+from trainer.cli.export import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = [

@@ -18,7 +18,7 @@ import pytest
 
 from explorer.models.runs import Column, RunsFilter, RunsModel
 from trainer import config, queue
-from trainer.commands import runs
+from trainer.cli import runs
 from trainer.problem import Problem
 from trainer.store import RunLog, StoreError, Workspace, guard, schema
 

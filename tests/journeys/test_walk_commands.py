@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import trainer.commands
+import trainer.cli
 from trainer.__main__ import _modules_of, main
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
@@ -30,7 +30,7 @@ ELSEWHERE = {
     "ablation": "trains four runs of Scenes",
     "answer": "is spoken to by the window",
     "bench": "measures",
-    "demo": "trains on Scenes: tests/trainer/figures/test_demo.py",
+    "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
     "independent": "embeds Scenes: tests/journeys/test_tour.py",
     "open": "opens published models: tests/trainer/pretrained",
     "fit": "trained both runs",
@@ -76,12 +76,12 @@ def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
 
 
 def test_no_command_and_no_kind_is_left_out():
-    commands = set(_modules_of(trainer.commands))
+    commands = set(_modules_of(trainer.cli))
     walked = {"analyse", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
     walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
     assert commands == walked | set(ELSEWHERE)
-    assert set(_modules_of(trainer.commands.export)) == set(FIGURES) | set(OF_NO_RUN)
-    assert set(_modules_of(trainer.commands.analyse)) == set(ANALYSES)
+    assert set(_modules_of(trainer.cli.export)) == set(FIGURES) | set(OF_NO_RUN)
+    assert set(_modules_of(trainer.cli.analyse)) == set(ANALYSES)
 
 
 def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import trainer.commands
+import trainer.cli
 from explorer.views import VIEWS
 from trainer import config
 from trainer.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "explorer/README.md", "trainer/README.md")
-COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.commands.__path__))
+COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__))
 
 
 @pytest.mark.parametrize("readme", READMES)

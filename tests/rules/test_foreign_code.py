@@ -46,7 +46,7 @@ CALLS = {
 METHODS = {"extractall": "unpacks", "load_state_dict_from_url": "opens a download", "read_pickle": "opens a pickle"}
 MUST_BE = {"allow_pickle": False, "weights_only": True, "shell": False, "trust_remote_code": False}
 """Keyword -> the only value it may have, written out."""
-PICTURES = "trainer/pictures/decoding.py"
+PICTURES = "trainer/images/decoding.py"
 """The one decoder of foreign pictures."""
 
 

@@ -49,10 +49,10 @@ class Answers:
 
     def _warm_up(self, question: messages.WarmUp, progress: Progress) -> dict[str, Any]:
         if question.projections:
-            from trainer import project
+            from trainer import projection
 
             progress(0.0, "loading UMAP")
-            project.warm_up()
+            projection.warm_up()
             return {"runs": [], "device": "cpu"}
         progress(0.0, "loading libraries")
         import torch
@@ -149,7 +149,7 @@ class Answers:
         return answer_read_data(question, self._workspace.folder, progress)
 
     def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
-        from trainer.project.answering import answer_project
+        from trainer.projection.answering import answer_project
 
         return answer_project(self._workspace.folder, question, progress)
 

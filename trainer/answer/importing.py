@@ -24,8 +24,8 @@ from trainer.data.folder import TOLD_EVERY
 from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
+from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
-from trainer.pictures import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.proposal import columns_of, propose
 
 EXAMPLES: Final = 10

@@ -55,7 +55,7 @@ def saliency_of(
         AnswerError: As `OpenModels.get`; the image cannot be read, the caption is empty, the method or the grid is
             unknown, or a run compares no images with texts.
     """
-    from trainer.pictures import read_pictures
+    from trainer.images import read_pictures
 
     if method not in METHODS or not GRIDS[0] <= grid <= GRIDS[1]:
         raise AnswerError("bad_question", f"There is no {method} of {grid} cells.", f"Choose {' or '.join(METHODS)}.")

@@ -21,7 +21,7 @@ from trainer.data.order import batches
 from trainer.data.prepared import Loading
 from trainer.data.stream import BatchStream
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
-from trainer.pictures import open_image
+from trainer.images import open_image
 from trainer.training import Training
 
 

@@ -1,4 +1,4 @@
-"""What a chart shows, as frozen numbers read from the store: the window and `trainer.figures` draw the same data."""
+"""What a chart shows, as frozen numbers read from the store: the window and `trainer.render_mpl` draw the same data."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Placed:
 
     Attributes:
         folder: Folder of the snapshot, inside the run's folder.
-        layout: Places of all points, as `trainer.project.layout` returns them, or as seen from `side`.
+        layout: Places of all points, as `trainer.projection.layout` returns them, or as seen from `side`.
         method: How the points were placed.
         parameters: What else decided their places, for people.
         side: As in `MapChart`.

@@ -5,7 +5,7 @@ Imports no torch itself, so that the processes that draw and decode start quickl
 
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs
 from trainer.data.splits import are_those_of, load, scenes_folder
-from trainer.pictures import UnreadableImage, open_image, read_image
+from trainer.images import UnreadableImage, open_image, read_image
 
 __all__ = [
     "DataError",

@@ -11,7 +11,7 @@ from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source, captioned
-from trainer.pictures import NOT_READ, SUFFIXES, not_read
+from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.proposal.places import NAMED
 
 Progress = Callable[[float, str], None]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from trainer import foreign
 from trainer.data.pairs import DataError, Source, Told
-from trainer.pictures import NOT_READ, SUFFIXES, not_read
+from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.proposal import encoding_of_lines
 from trainer.proposal.encodings import NAMES
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainer.data.once import written_once
 from trainer.data.pairs import Source
-from trainer.pictures import Member
+from trainer.images import Member
 
 Problems = list[tuple[str, str]]
 

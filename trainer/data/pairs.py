@@ -12,7 +12,7 @@ from jaxtyping import Int, UInt8
 from trainer.catalog import PromptSuite
 from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
-from trainer.pictures import Location
+from trainer.images import Location
 
 __all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told", "captioned"]
 

@@ -29,7 +29,7 @@ from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
-from trainer.pictures import Decoder, Location, Preprocessing, borrowed, file_of
+from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
 

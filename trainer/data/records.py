@@ -14,7 +14,7 @@ from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
 from trainer.data.pairs import DataError, Source, Told
-from trainer.pictures import Cell
+from trainer.images import Cell
 from trainer.proposal import encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.proposal.encodings import NAMES
 from trainer.proposal.tables import Form

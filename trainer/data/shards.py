@@ -25,7 +25,7 @@ from trainer import config, foreign
 from trainer.data.class_folder import HELDOUT
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source, captioned
-from trainer.pictures import SUFFIXES, Member
+from trainer.images import SUFFIXES, Member
 
 MOST_SHARDS: Final = 100_000
 MOST_TEXT: Final = 100_000

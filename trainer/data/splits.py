@@ -15,7 +15,7 @@ from trainer.data.listing import Listing, listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, prepare
 from trainer.data.streamed import StreamedImages
-from trainer.pictures import Preprocessing
+from trainer.images import Preprocessing
 
 Progress = Callable[[float, str], None]
 

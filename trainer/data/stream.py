@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
-from trainer.pictures import Decoder, Preprocessing, scratch_file
+from trainer.images import Decoder, Preprocessing, scratch_file
 from trainer.problem import Problem
 
 Rows = Int[np.ndarray, " batch"]

@@ -12,7 +12,7 @@ from jaxtyping import Int, UInt8
 
 from trainer.data.problem import DataError
 from trainer.data.workers import processes
-from trainer.pictures import Decoded, Decoder, Preprocessing, scratch_file
+from trainer.images import Decoded, Decoder, Preprocessing, scratch_file
 
 _AT_ONCE: Final = 256
 _WORTH_A_HELPER: Final = 16

@@ -20,7 +20,7 @@ from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
 from trainer.data.scenes import folder_of
 from trainer.data.splits import fingerprint, parts_of
-from trainer.pictures import Preprocessing
+from trainer.images import Preprocessing
 from trainer.proposal import recognise
 
 if TYPE_CHECKING:

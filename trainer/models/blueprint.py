@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 
-from trainer.pictures.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
+from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
 from trainer.problem import Problem
 
 Layout = Literal["open_clip", "cloob_vit"]

@@ -11,10 +11,10 @@ from open_clip.transformer import TextTransformer, VisionTransformer
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.images import Preprocessing
 from trainer.models import published
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.word_vectors import WordVectors
-from trainer.pictures import Preprocessing
 
 Which = Literal["both", "image", "words"]
 Architecture = config.TinyTowers | Blueprint

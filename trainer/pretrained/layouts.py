@@ -18,8 +18,8 @@ import torch
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor
 
+from trainer.images.preprocessing import RESIZE_MODES
 from trainer.models import Blueprint
-from trainer.pictures.preprocessing import RESIZE_MODES
 from trainer.pretrained.problem import PretrainedError
 
 Kind = Literal["clip", "siglip", "cloob"]

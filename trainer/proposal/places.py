@@ -12,7 +12,7 @@ from typing import Final
 
 from trainer import foreign
 from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
-from trainer.pictures import SUFFIXES
+from trainer.images import SUFFIXES
 from trainer.proposal.tables import (
     CAPTIONS,
     IMAGES,

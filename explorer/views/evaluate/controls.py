@@ -27,8 +27,8 @@ from explorer.settings import Settings
 from explorer.widgets.pickers import Choice, Picker
 from trainer import programs, shell
 from trainer.catalog import prompt_suites
-from trainer.figures.evaluation_table import TASK_WORDS
 from trainer.messages import Evaluate
+from trainer.render_mpl.evaluation_table import TASK_WORDS
 
 OWN_DATA: Final = "The runs' own data"
 NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")

@@ -13,8 +13,8 @@ from explorer import theme
 from trainer.charts.evaluation import EvaluationChart
 from trainer.charts.groups import GroupTable
 from trainer.charts.reference import Reference
-from trainer.figures import evaluation_table
-from trainer.figures.groups import cell, p_cells, p_heads, sections
+from trainer.render_mpl import evaluation_table
+from trainer.render_mpl.groups import cell, p_cells, p_heads, sections
 
 WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""

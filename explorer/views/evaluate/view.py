@@ -36,9 +36,9 @@ from explorer.widgets.open_page import OpenPage
 from explorer.widgets.pickers import Choice, Picker
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.reference import references
-from trainer.figures.evaluation_table import asked
 from trainer.messages import Evaluate
 from trainer.problem import Problem
+from trainer.render_mpl.evaluation_table import asked
 from trainer.store import Workspace
 
 NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked the same questions."

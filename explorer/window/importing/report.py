@@ -175,7 +175,7 @@ class ReportPane(QWidget):
 
 def _write(file: Path, lines: Sequence[Line]) -> int:
     """The number of lines written; runs off the GUI thread."""
-    from trainer.figures.import_report import write_report
+    from trainer.render_mpl.import_report import write_report
 
     write_report(file, lines)
     return len(lines)

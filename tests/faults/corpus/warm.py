@@ -104,7 +104,7 @@ def _warm() -> None:
     import trainer.config
     import trainer.data
     import trainer.fit
-    import trainer.project
+    import trainer.projection
     from trainer.store import Workspace
 
     torch.set_num_threads(1)
@@ -113,7 +113,7 @@ def _warm() -> None:
         Workspace(Path(folder)).runs()
     command._parser(command._commands())
     explorer_parts = (explorer.thumbnails, explorer.window.drops)
-    trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.fit, trainer.project)
+    trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.fit, trainer.projection)
     assert all(
         (alembic.command, np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts)
     )

@@ -37,14 +37,14 @@ def thumbnail(path: str) -> None:
 
 def coordinates(path: str) -> None:
     """Takes the places of points from a file."""
-    from trainer.project.coordinates import read_coordinates
+    from trainer.projection.coordinates import read_coordinates
 
     print("read", read_coordinates(Path(path)).shape)
 
 
 def vectors(path: str) -> None:
     """Takes vectors of new images from a file."""
-    from trainer.project.coordinates import read_vectors
+    from trainer.projection.coordinates import read_vectors
 
     print("read", read_vectors(Path(path)).shape)
 

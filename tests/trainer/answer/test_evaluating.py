@@ -19,7 +19,7 @@ from trainer.charts.evaluation import answers, confusion_of, evaluation, images_
 from trainer.config import Scenes
 from trainer.data import scenes_folder
 from trainer.evaluation.task_data import load_task_data
-from trainer.figures import evaluation as figure
+from trainer.render_mpl import evaluation as figure
 from trainer.store import Workspace, read_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 

@@ -17,8 +17,8 @@ from trainer.answer.evaluating import Wanted, evaluate_runs
 from trainer.charts.comparison import comparison
 from trainer.charts.evaluation import evaluation
 from trainer.data import DataError, load
-from trainer.figures.evaluation_table import about
 from trainer.fit import fit
+from trainer.render_mpl.evaluation_table import about
 from trainer.store import Workspace, read_snapshot
 
 CLASSES = {

@@ -9,11 +9,11 @@ import pytest
 
 from trainer.analysis.projection import pca
 from trainer.charts.placement import METHODS, Placement
-from trainer.commands.project import METHODS as OFFERED
+from trainer.cli.project import METHODS as OFFERED
 from trainer.messages import Project
-from trainer.project import MissingExtra, ProjectError, fitting, layout, layout_file, nearest, place_new, umap_layout
-from trainer.project.answering import answer_project
-from trainer.project.layouts import series
+from trainer.projection import MissingExtra, ProjectError, fitting, layout, layout_file, nearest, place_new, umap_layout
+from trainer.projection.answering import answer_project
+from trainer.projection.layouts import series
 from trainer.store import Items, Workspace, write_snapshot
 
 
@@ -83,7 +83,7 @@ def test_whatever_the_progress_function_raises_ends_the_fit() -> None:
 
 
 def test_euclidean_neighbours_and_those_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.project.neighbours.TILE_CELLS", 100)
+    monkeypatch.setattr("trainer.projection.neighbours.TILE_CELLS", 100)
     vectors, others = unit_rows(23, 6), unit_rows(9, 6, seed=1)
     full = np.linalg.norm(others[:, None].astype(np.float64) - vectors[None], axis=2)
     told: list[float] = []

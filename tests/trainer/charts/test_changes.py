@@ -22,7 +22,7 @@ from trainer.charts.likeness import likeness
 from trainer.charts.mispairs import mispairs
 from trainer.charts.search import search
 from trainer.charts.snapshots import choose_snapshot
-from trainer.commands import export
+from trainer.cli import export
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 N = 240
@@ -246,7 +246,7 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
 
 def test_the_kinds_that_a_command_names_are_those_of_the_charts():
     from trainer.charts.likeness import LIKENESSES
-    from trainer.commands.export.likeness import MEASURES as NAMED
+    from trainer.cli.export.likeness import MEASURES as NAMED
 
     assert tuple(LIKENESSES) == NAMED
 

@@ -17,7 +17,7 @@ from trainer.charts import ChartError
 from trainer.charts.diagnosis import PANELS, Asked, batch_rows, diagnosis, temperatures
 from trainer.charts.diagnosis.shared import choose_batch
 from trainer.charts.snapshots import BATCH
-from trainer.commands.export import diagnosis as command
+from trainer.cli.export import diagnosis as command
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 

@@ -14,7 +14,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.efficiency import efficiency, measured_data
-from trainer.figures import efficiency as figure
+from trainer.render_mpl import efficiency as figure
 from trainer.store import Question, Workspace
 
 STEPS = (0, 10, 20, 30)

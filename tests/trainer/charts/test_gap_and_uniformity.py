@@ -169,10 +169,10 @@ def test_words_and_axes(charted):
 
 
 def test_figures_and_rows_tell_the_same(charted):
-    from trainer.figures import gap as gap_figure
-    from trainer.figures import matrix as matrix_figure
-    from trainer.figures import uniformity as uniformity_figure
-    from trainer.figures import words as words_figure
+    from trainer.render_mpl import gap as gap_figure
+    from trainer.render_mpl import matrix as matrix_figure
+    from trainer.render_mpl import uniformity as uniformity_figure
+    from trainer.render_mpl import words as words_figure
 
     chart = gap(charted, [1, 2], shares=(0.0, 1.0))
     rows = list(gap_figure.rows(chart).rows)

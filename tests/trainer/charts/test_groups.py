@@ -16,7 +16,7 @@ from trainer.catalog import assets_dir
 from trainer.charts import ChartError
 from trainer.charts.groups import group_table
 from trainer.charts.reference import references
-from trainer.figures import groups as figure
+from trainer.render_mpl import groups as figure
 from trainer.store import Question, Workspace
 
 A = {"zero_shot_acc1": [0.50, 0.52, 0.51, 0.49], "knn_acc1": [0.3, 0.5, 0.4, 0.2]}

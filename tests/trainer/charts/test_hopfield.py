@@ -11,7 +11,7 @@ from trainer.analysis.losses import hopfield_retrieval
 from trainer.charts import ChartError
 from trainer.charts import hopfield as charts
 from trainer.charts.hopfield import PANELS, Asked, hopfield, patterns
-from trainer.commands.export import hopfield as command
+from trainer.cli.export import hopfield as command
 from trainer.store import read_snapshot
 
 
@@ -123,7 +123,7 @@ def test_refusals(charted, asked: Asked, panel: str, words: str):
 
 def test_the_path_on_the_maps_plane(charted):
     from trainer.analysis.projection import pca
-    from trainer.project.layouts import unit_rows
+    from trainer.projection.layouts import unit_rows
 
     shot = snapshot(charted, 1)
     run = patterns(charted, 1, Asked(plane="map"))

@@ -16,8 +16,8 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, lab
 from trainer.charts.lab.settings import knobs, parse, words
-from trainer.commands.export import lab as export
-from trainer.figures import lab as figure
+from trainer.cli.export import lab as export
+from trainer.render_mpl import lab as figure
 
 
 def test_command_offers_exactly_the_panels():

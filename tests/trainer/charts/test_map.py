@@ -16,10 +16,10 @@ from trainer.charts.changes import changes, map_values
 from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps, seen_pairs
 from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
-from trainer.commands.analyse import pairs as analyse_pairs
-from trainer.commands.export import ExportError
-from trainer.commands.export.map import rows_of
-from trainer.figures import map as figure
+from trainer.cli.analyse import pairs as analyse_pairs
+from trainer.cli.export import ExportError
+from trainer.cli.export.map import rows_of
+from trainer.render_mpl import map as figure
 from trainer.store import read_snapshot
 
 

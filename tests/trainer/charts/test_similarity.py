@@ -9,7 +9,7 @@ from trainer.charts import ChartError
 from trainer.charts import similarity as module
 from trainer.charts.similarity import similarity
 from trainer.charts.snapshots import choose_snapshot
-from trainer.figures.similarity import numbers
+from trainer.render_mpl.similarity import numbers
 from trainer.store import read_snapshot
 
 
@@ -63,7 +63,7 @@ def test_senseless_questions_are_refused(charted):
 
 
 def test_facets_are_drawn(charted):
-    from trainer.figures import similarity as figure
+    from trainer.render_mpl import similarity as figure
 
     chart = similarity(charted, [1, 2], facet="label", compared="all")
     drawn = figure.draw(chart)

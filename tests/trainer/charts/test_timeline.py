@@ -17,9 +17,9 @@ from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
-from trainer.figures import film
-from trainer.figures import timeline as figure
-from trainer.figures.files import FigureError
+from trainer.render_mpl import film
+from trainer.render_mpl import timeline as figure
+from trainer.render_mpl.files import FigureError
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)

@@ -13,10 +13,10 @@ from trainer.charts.class_task import ClassTexts, class_task, class_words, read_
 from trainer.charts.prompts import mixture, prompts
 from trainer.charts.saliency import SaliencyChart, SaliencyRun
 from trainer.charts.snapshots import choose_snapshot
-from trainer.figures import calibration as calibration_figure
-from trainer.figures import prompts as prompts_figure
-from trainer.figures import saliency as saliency_figure
-from trainer.figures.files import write_figure
+from trainer.render_mpl import calibration as calibration_figure
+from trainer.render_mpl import prompts as prompts_figure
+from trainer.render_mpl import saliency as saliency_figure
+from trainer.render_mpl.files import write_figure
 from trainer.store import Snapshot, Workspace
 from trainer.store.snapshot_files import read_snapshot
 

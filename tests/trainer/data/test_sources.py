@@ -127,7 +127,7 @@ def test_parquet_with_paths_or_with_the_images_themselves(inside: str, tmp_path:
     assert (data.image_column, data.caption_column) == ("image", "text")
     splits = read(data, tmp_path)
     assert shades(splits) == {f"number {number}": number for number in range(10)}
-    from trainer.pictures import read_image
+    from trainer.images import read_image
 
     # The text of a location, as a snapshot keeps it, leads back to the picture.
     assert (read_image(splits.train.paths[0], SIZE) == splits.train.images[0]).all()
@@ -159,7 +159,7 @@ def test_tars_by_braces_and_parts(tmp_path: Path) -> None:
     tar_of(tmp_path / "extra.tar", pairs_of(40, 5))
     splits = read(config.Shards(path=f"{tmp_path}/{{00..02}}.tar::{tmp_path}/extra.tar"), tmp_path)
     assert shades(splits) == {f"number {n}": n for n in (*range(30), *range(40, 45))}
-    from trainer.pictures import read_image
+    from trainer.images import read_image
 
     assert (read_image(splits.train.paths[-1], SIZE) == splits.train.images[-1]).all()
 

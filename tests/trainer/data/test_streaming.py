@@ -235,7 +235,7 @@ def test_a_drive_that_is_gone_ends_the_training_with_a_sentence(root: Path, tmp_
 def workers_of() -> list[psutil.Process]:
     """Processes below this one that decode: those that have a helper."""
     below = psutil.Process().children(recursive=True)
-    return [one.parent() for one in below if "trainer.pictures.helper" in one.cmdline() and one.parent() is not None]
+    return [one.parent() for one in below if "trainer.images.helper" in one.cmdline() and one.parent() is not None]
 
 
 def test_a_worker_that_is_killed_is_replaced_and_said(root: Path, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from trainer.charts.efficiency import efficiency
 from trainer.charts.evaluation import evaluation
 from trainer.embedding import embed_features
 from trainer.evaluation.task_data import snapshot_data
-from trainer.figures.evaluation_table import as_markdown, asked, table
-from trainer.pictures import read_image
+from trainer.images import read_image
+from trainer.render_mpl.evaluation_table import as_markdown, asked, table
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes
 

@@ -7,7 +7,7 @@ import pytest
 
 from trainer import catalog, config
 from trainer.__main__ import main
-from trainer.commands.fit import configured
+from trainer.cli.fit import configured
 from trainer.store import Workspace
 
 

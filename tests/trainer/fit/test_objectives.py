@@ -17,7 +17,7 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
 from trainer.charts.similarity import similarity
-from trainer.commands import evaluate
+from trainer.cli import evaluate
 from trainer.fit import fit
 from trainer.methods import MethodError
 from trainer.models import ModelError

@@ -135,7 +135,7 @@ def test_doctor_names_a_damaged_database(call, finished, workspace):
 
 
 def test_the_range_of_the_wal_bug_is_a_note_not_a_failure():
-    from trainer.commands.doctor import _sqlite
+    from trainer.cli.doctor import _sqlite
 
     states = {v: _sqlite(v).state for v in [(3, 6, 9), (3, 7, 0), (3, 40, 1), (3, 51, 2), (3, 51, 3), (3, 53, 0)]}
     assert list(states.values()) == ["ok", "note", "note", "note", "ok", "ok"]

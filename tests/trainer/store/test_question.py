@@ -13,8 +13,8 @@ import pytest
 from trainer import config
 from trainer.charts.comparison import comparison
 from trainer.charts.groups import group_table
-from trainer.figures import comparison as figure
-from trainer.figures import groups as group_figure
+from trainer.render_mpl import comparison as figure
+from trainer.render_mpl import groups as group_figure
 from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, question_from_key, task_of
 from trainer.store.upgrade import MIGRATIONS, prepare

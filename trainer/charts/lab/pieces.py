@@ -1,4 +1,4 @@
-"""What a panel of the Loss lab consists of; the window and `trainer.figures.lab` draw the same pieces."""
+"""What a panel of the Loss lab consists of; the window and `trainer.render_mpl.lab` draw the same pieces."""
 
 from __future__ import annotations
 

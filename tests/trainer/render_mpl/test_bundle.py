@@ -1,0 +1,118 @@
+"""The evidence bundle: whole, checkable, and honest about what could not be drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from trainer.__main__ import main
+from trainer.cli import bundle
+from trainer.render_mpl.files import Rows, write_csv, write_parquet
+from trainer.store import Workspace
+
+FIGURES = [["export", "curves", "--runs", "1", "2"], ["export", "similarity", "--runs", "77"]]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report has its own tests."""
+
+    def page(_workspace: Workspace, _runs: object, out: Path, **_more: object) -> dict[str, str]:
+        out.write_text("<html>", encoding="utf-8")
+        return {"report": str(out)}
+
+    monkeypatch.setattr("trainer.cli.report.write_report", page)
+
+
+def test_a_bundle_holds_figures_numbers_runs_versions_and_commands(
+    charted: Workspace, tmp_path: Path, quick: None
+) -> None:
+    told: list[float] = []
+    out = tmp_path / "e.zip"
+    values = bundle.write_bundle(charted, [1, 2], out, figures=FIGURES, progress=lambda share, _: told.append(share))
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    with zipfile.ZipFile(out) as archive:
+        names = set(archive.namelist())
+        assert {f"figures/01-curves.{kind}" for kind in bundle.KINDS} <= names
+        assert {"report.html", "README.txt", "commands.sh", "environment.json", "bundle.json"} <= names
+        assert sum(name.endswith("config.toml") for name in names) == 2
+        for name, digest in json.loads(archive.read("bundle.json"))["sha256"].items():
+            assert hashlib.sha256(archive.read(name)).hexdigest() == digest
+        assert "numpy" in json.loads(archive.read("environment.json"))["packages"]
+        lines = archive.read("commands.sh").decode()
+        archive.extract("figures/01-curves.parquet", tmp_path)
+        rows = archive.read("figures/01-curves.csv").decode().count("\n") - 1
+    assert "trainer export curves --runs 1 2 --out figures/01-curves.svg" in lines
+    table = pq.read_table(tmp_path / "figures/01-curves.parquet")
+    assert table.num_rows == rows
+    assert b"trainer export curves" in table.schema.metadata[b"command"]
+    (missing,) = values["not_drawn"]
+    assert "77" in missing["problem"]
+    assert [run["seed"] for run in values["runs"]] == [0, 0]
+
+
+def test_a_folder_that_is_there_and_commands_that_do_more_than_draw_are_refused(
+    charted: Workspace, tmp_path: Path, quick: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(bundle.BundleError, match="there already"):
+        bundle.write_bundle(charted, [1], tmp_path / "full", figures=[])
+    list_file = tmp_path / "figures.json"
+    words = ["bundle", "--runs", "1", "--out", str(tmp_path / "x"), "--workspace", str(charted.folder)]
+    for content in ('[["runs", "delete", "1"]]', '[["export", "map", "--out", "x"]]', '"export"', "[[]]", "no"):
+        list_file.write_text(content, encoding="utf-8")
+        assert main([*words, "--figures", str(list_file)]) == 2
+    assert not (tmp_path / "x").exists()
+    bundle.write_bundle(charted, [1], tmp_path / "new", figures=[])
+    assert (tmp_path / "new" / "bundle.json").is_file()
+
+
+def test_a_cancelled_bundle_leaves_nothing(charted: Workspace, tmp_path: Path, quick: None) -> None:
+    def stop(share: float, _note: str) -> None:
+        if share > 0:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        bundle.write_bundle(charted, [1], tmp_path / "e.zip", figures=FIGURES[:1], progress=stop)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\uff1d1+1"])
+def test_no_text_of_a_table_is_a_formula(tmp_path: Path, text: str) -> None:
+    table = Rows((text, "n"), [(text, -1.5), ("plain", 2.0)])
+    write_csv(tmp_path / "t.csv", table)
+    lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.partition(",")[0].lstrip('"') for line in lines[:2]] == [f"'{text}"] * 2
+    assert lines[1].endswith("-1.5"), "a number stays a number"
+    write_parquet(tmp_path / "t.parquet", table)
+    assert pq.read_table(tmp_path / "t.parquet").column("n").to_pylist() == [-1.5, 2.0]
+
+
+def test_numbers_beside_words_stay_numbers(tmp_path: Path) -> None:
+    table = Rows(("where", "much"), [("a", 1.5), (2, "1.6 %"), (3, None)])
+    write_parquet(tmp_path / "t.parquet", table)
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "where": [None, 2, 3],
+        "where_text": ["a", None, None],
+        "much": [1.5, None, None],
+        "much_text": [None, "1.6 %", None],
+    }
+
+
+def test_words_beside_numbers_take_the_place_of_no_other_column(tmp_path: Path) -> None:
+    table = Rows(("n", "n_text", "n_text_text"), [(1, "b", "c"), ("a", 2, "d")])
+    write_parquet(tmp_path / "t.parquet", table)
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "n": [1, None],
+        "n_text_text_text": [None, "a"],
+        "n_text": [None, 2],
+        "n_text_text_text_text": ["b", None],
+        "n_text_text": ["c", "d"],
+    }

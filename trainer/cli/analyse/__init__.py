@@ -1,0 +1,40 @@
+"""`trainer analyse`: the numbers behind the charts, one column a run. One module an analysis."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.cli.export import add_step_b, add_view_arguments
+
+GROUP = "Look"
+HELP = "print the numbers behind a chart: similarity, geometry and others"
+
+
+def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
+    """The runs, and which of their embeddings; one run at two steps is compared with itself."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
+    add_view_arguments(parser)
+    add_step_b(parser)
+
+
+def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]]) -> None:
+    """Prints one column a run, or with `--json` one object a run."""
+    from trainer.render_mpl.files import json_text
+
+    print(json_text({"analysis": args.kind, "runs": values}) if args.json else table(values))
+
+
+def table(values: Sequence[dict[str, Any]]) -> str:
+    """The values as lines of text, a column a run; all runs have the same names."""
+    rows = [[name.replace("_", " "), *(_cell(run[name]) for run in values)] for name in values[0]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        row[0].ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))
+        for row in rows
+    )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else f"{value}"

@@ -1,0 +1,46 @@
+"""`trainer analyse pairs`: how each run sees the pairs of a map, and where two runs agree."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from trainer.cli.analyse import add_arguments_of_runs, print_values
+from trainer.cli.export import step_of_b, tell, view_of
+
+HELP = "cosine and rank of the pairs, as the map colours them, and where the first two runs agree"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, and which of their embeddings."""
+    add_arguments_of_runs(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one column a run."""
+    from trainer.charts.map import seen_pairs
+
+    view = vars(view_of(args)) | step_of_b(args)
+    found = seen_pairs(args.workspace, args.runs, **view, progress=tell)
+    tell(1.0, "")
+    print_values(args, [values(one) for one in found])
+    return 0
+
+
+def values(seen: Any) -> dict[str, Any]:
+    """Facts, mean and median cosine, pairs in each group of ranks, and, of two runs, in each verdict."""
+    import numpy as np
+
+    from trainer.analysis.pair_ranks import AGREEMENTS, rank_groups, rank_names
+
+    facts = ("run", "name", "objective", "step", "dataset", "split")
+    found: dict[str, Any] = {name: getattr(seen, name) for name in facts}
+    cosine, rank = seen.numbers.cosine, seen.numbers.rank
+    found |= {"n": len(rank), "captions_ranked": seen.numbers.among}
+    found |= {"mean_cosine": float(np.mean(cosine)), "median_cosine": float(np.median(cosine))}
+    counts = np.bincount(rank_groups(rank), minlength=len(rank_names()))
+    found |= {f"rank_{name}": int(count) for name, count in zip(rank_names(), counts, strict=True)}
+    if seen.agreement is not None:
+        counts = np.bincount(seen.agreement, minlength=len(AGREEMENTS))
+        found |= {name.replace(" ", "_"): int(count) for name, count in zip(AGREEMENTS, counts, strict=True)}
+    return found

@@ -1,0 +1,264 @@
+"""`trainer bundle`: the evidence of a comparison: figures, their numbers, configurations, versions and commands."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer import confined, shell
+from trainer.foreign import spelled
+from trainer.problem import Problem
+from trainer.store import write_atomically
+
+if TYPE_CHECKING:
+    from trainer.store import RunRow, Workspace
+
+GROUP = "Share"
+HELP = "write figures, numbers, configurations, versions and commands of runs into a folder or zip"
+
+KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
+DRAWING: Final = ("export", "classify", "saliency")
+"""Commands that a list of figures may hold: those that draw with `--out` and change nothing."""
+INTERRUPTED: Final = 130
+"""Status of a command that Ctrl+C ended."""
+DEFAULT_EXPORTS: Final = ("curves", "similarity", "map", "calibration", "prompts")
+_README: Final = """\
+Evidence bundle, made by Contrastive Explorer
+
+report.html       the comparison on one page; opens in any browser, needs nothing else
+figures/          every figure as SVG, PDF and PNG, and its numbers as CSV and Parquet
+runs/             configuration, seed and provenance of every run
+environment.json  Python, packages, system and the state of the source
+commands.sh       what draws each figure again, in a workspace that has the runs
+bundle.json       what is here, with the SHA-256 of every file, and what could not be drawn
+
+A text in a CSV that a spreadsheet would run as a formula has an apostrophe before it; Parquet keeps texts as they are.
+"""
+
+
+class BundleError(Problem):
+    """The bundle cannot be written; the message says what to choose instead."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, the figures, where to."""
+    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR|FILE.zip", help="a new folder, or a .zip")
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        metavar="FILE",
+        help="JSON list of commands (each a list of words after `trainer`, without --out); without it, the usual ones",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the bundle, telling how far it is, and prints where it is."""
+    # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
+    signal.signal(signal.SIGTERM, _interrupt)
+    figures = _figures_of(args.figures) if args.figures else None
+    values = write_bundle(args.workspace, args.runs, args.out, figures=figures, progress=_tell)
+    print(json.dumps(values, indent=1) if args.json else args.out)
+    return 0
+
+
+def write_bundle(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    out: Path,
+    *,
+    figures: Sequence[Sequence[str]] | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> dict[str, Any]:
+    """Writes the bundle, whole or not at all; returns what `bundle.json` holds.
+
+    Args:
+        workspace: Where the runs are.
+        runs: Numbers, names or folders; A first.
+        out: A new folder, or a file that ends in `.zip`, which is replaced.
+        figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
+        progress: Told the share done and what is being drawn; may raise to cancel.
+
+    Raises:
+        BundleError: The folder is there already, or the place cannot be written.
+        StoreError: No such run.
+    """
+    rows = [workspace.run(run) for run in runs]
+    if out.suffix.lower() != ".zip" and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
+    if figures is None:
+        figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in DEFAULT_EXPORTS]
+    tell = progress or (lambda _share, _note: None)
+    with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
+        folder = Path(scratch) / "bundle"
+        values = _fill(workspace, rows, folder, figures, tell)
+        tell(0.98, "packing")
+        try:
+            out.absolute().parent.mkdir(parents=True, exist_ok=True)
+            pack = _zip if out.suffix.lower() == ".zip" else shutil.copytree
+            if out.is_dir():
+                out.rmdir()
+            write_atomically(out.absolute(), lambda draft: pack(folder, draft))
+        except OSError as error:
+            raise BundleError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+    tell(1.0, "done")
+    return values
+
+
+def environment() -> dict[str, Any]:
+    """Python, system, packages that are installed, and the state of the source if it is a checkout."""
+    from trainer.provenance import source_state
+
+    packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions() if d.metadata["Name"]}
+    return {
+        "python": sys.version,
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "packages": dict(sorted(packages.items(), key=lambda entry: entry[0].lower())),
+        "git": source_state(),
+    }
+
+
+def _fill(
+    workspace: Workspace,
+    rows: Sequence[RunRow],
+    folder: Path,
+    figures: Sequence[Sequence[str]],
+    tell: Callable[[float, str], None],
+) -> dict[str, Any]:
+    from trainer.cli.report import write_report
+
+    (folder / "figures").mkdir(parents=True)
+    drawn, failed, lines = [], [], []
+    for place, command in enumerate(figures):
+        name = f"{place + 1:02d}-{_stem(command)}"
+        tell(0.9 * place / (len(figures) + 1), f"figure {place + 1} of {len(figures)}: {_stem(command)}")
+        files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
+        problem = _draw(workspace, command, files)
+        there = [f"figures/{file.name}" for file in files if file.is_file()]
+        line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
+        lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
+        (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
+    tell(0.9 * len(figures) / (len(figures) + 1), "report")
+    refs = [row.id for row in rows]
+    write_report(workspace, refs, folder / "report.html")
+    lines.append(shell.join(["trainer", "report", *map(str, refs), "--out", "report.html"], posix=True))
+    seeds = {row.name: _copy_run(workspace, row, folder / "runs") for row in rows}
+    _write_json(folder / "environment.json", environment())
+    head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
+    # Of days or hours, so nobody should start them by drawing figures.
+    head += "# What trains the runs again:\n"
+    for row in rows:
+        head += f"# trainer fit --config {shell.quote(f'runs/{row.folder.name}/config.toml', posix=True)}\n"
+    (folder / "commands.sh").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "README.txt").write_text(_README, encoding="utf-8")
+    values = {
+        "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "version": importlib.metadata.version("contrastive-explorer"),
+        "runs": [{"run": row.id, "name": row.name, "step": row.step, "seed": seeds[row.name]} for row in rows],
+        "figures": drawn,
+        "not_drawn": failed,
+        "sha256": {str(file.relative_to(folder).as_posix()): _hash(file) for file in _files(folder)},
+    }
+    _write_json(folder / "bundle.json", values)
+    return values
+
+
+def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path]) -> str:
+    """Runs a drawing command in this process; why it drew nothing, empty if it did."""
+    from trainer.__main__ import main
+
+    words = [*command, "--workspace", str(workspace.folder), "--out", *map(str, files)]
+    said, wrong = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+            status = main(words)
+    except SystemExit as end:  # argparse: a word that the command does not know
+        status = int(end.code or 0)
+    except Exception as error:  # one figure's fault must not cost the others
+        return f"{type(error).__name__}: {error}"
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    if status == 0 and any(file.is_file() for file in files):
+        return ""
+    lines = [line for line in wrong.getvalue().splitlines() if line.strip()]
+    return lines[-1] if lines else f"status {status}"
+
+
+def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
+    """Copies what describes a run; returns its seed."""
+    folder = into / row.folder.name
+    folder.mkdir(parents=True)
+    for name in ("config.toml", "run.json", "metrics.jsonl"):
+        # A link would pack whatever file of the person it names.
+        if (row.folder / name).is_file() and confined.is_inside(
+            row.folder.parents[1], PurePath(*row.folder.parts[-2:], name)
+        ):
+            shutil.copyfile(row.folder / name, folder / name)
+    return workspace.config_of(row.id).seed
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _figures_of(file: Path) -> list[list[str]]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{file} cannot be read as a list of commands: {error}.") from error
+    good = isinstance(found, list) and all(
+        isinstance(command, list) and command and all(isinstance(word, str) for word in command) for command in found
+    )
+    if not good or any(command[0] not in DRAWING or "--out" in command for command in found):
+        raise BundleError(
+            f"{file} must hold a list of commands, each a list of words that begins with {', '.join(DRAWING)} "
+            "and names no --out."
+        )
+    return found
+
+
+def _stem(command: Sequence[str]) -> str:
+    words = [word for word in command[:2] if word.isidentifier() and word != "export"]
+    if "--panel" in command:
+        words += command[command.index("--panel") + 1 :][:1]
+    return "-".join(words) or "figure"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (file for file in sorted(folder.rglob("*")) if file.is_file())
+
+
+def _zip(folder: Path, draft: Path) -> None:
+    with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in _files(folder):
+            archive.write(file, file.relative_to(folder).as_posix())
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _write_json(file: Path, values: Any) -> None:
+    file.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _tell(share: float, note: str) -> None:
+    """A line a step on the error stream: a person reads it, and the window shows it."""
+    print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)

@@ -1,0 +1,195 @@
+"""`trainer data`: write the built-in pictures, or look at what a run would learn from."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer import config
+from trainer.foreign import expanded, spelled
+from trainer.proposal import open_question, other_ways, propose
+
+if TYPE_CHECKING:
+    from trainer.answer.importing import Survey
+
+GROUP = "Maintain"
+HELP = "write the built-in pictures, or show the pairs of a preset, folder or table and what is wrong with them"
+
+_PROBLEMS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two actions: `scenes` and `show`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    write = actions.add_parser("scenes", help="draw Scenes and print its folder")
+    write.add_argument("--out", type=Path, metavar="DIR", help="new folder (default: in the workspace)")
+    _add_scenes_fields(write)
+    show = actions.add_parser("show", help="counts, ten example pairs, and every problem")
+    which = show.add_mutually_exclusive_group(required=True)
+    which.add_argument("--preset", metavar="NAME", help="the data of a preset")
+    which.add_argument("--data", metavar="PATH", help="a folder, table or tar of whatever layout; it is recognised")
+    which.add_argument("--folder", metavar="DIR", help="images with .txt captions beside them")
+    which.add_argument("--table", metavar="FILE", help="table of images and captions")
+    which.add_argument("--config", type=Path, metavar="FILE", help="the data of a run's config.toml")
+    show.add_argument("--image-column", metavar="NAME", help="of a table; as --set data.image_column=NAME")
+    show.add_argument("--caption-column", metavar="NAME", help="of a table; as --set data.caption_column=NAME")
+    show.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. data.separator=tab; repeatable"
+    )
+    show.add_argument("--image-size", type=int, default=64, metavar="PX", help="default: %(default)s")
+    show.add_argument("--quick", action="store_true", help="list the pairs only: open and prepare no picture")
+    show.add_argument("--report", type=Path, metavar="FILE", help="write what is not used or odd to a .csv or .parquet")
+    for action in (write, show):
+        # Repeated here so that they may follow the action; SUPPRESS keeps what was given before it.
+        action.add_argument("--workspace", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="folder of runs")
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does the action; 0, or 1 when pairs had problems."""
+    return _write_scenes(args) if args.action == "scenes" else _show(args)
+
+
+def _add_scenes_fields(parser: argparse.ArgumentParser) -> None:
+    for field in dataclasses.fields(config.Scenes):
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=config.field_type(config.Scenes, field.name),
+            default=field.default,
+            metavar=field.name.split("_")[-1].upper(),
+            help=f"{field.metadata['help']} Default: %(default)s",
+        )
+
+
+def _write_scenes(args: argparse.Namespace) -> int:
+    from trainer.data import scenes, scenes_folder
+
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(config.Scenes)}
+    chosen = config.from_dict({"data": {"kind": "scenes", **values}}, source="trainer data scenes").data
+    if args.out:
+        folder = scenes.write(chosen, args.out.expanduser().absolute(), _print_progress())
+    else:
+        folder = scenes_folder(chosen, args.workspace.folder, _print_progress())
+    print(json.dumps({"folder": str(folder)}) if args.json else folder)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from trainer.answer.importing import as_json, report_lines, survey
+    from trainer.data import DataError
+
+    proposal = propose(args.data) if args.data else None
+    data = _chosen(args, proposal.data if proposal else _named(args))
+    question = open_question(proposal, args.set) if proposal else ""
+    found = survey(
+        data,
+        image_size=args.image_size,
+        workspace_folder=args.workspace.folder,
+        opened=not args.quick,
+        progress=_print_progress(),
+    )
+    if args.report:
+        from trainer.render_mpl.import_report import write_report
+
+        write_report(args.report.expanduser(), report_lines(found))
+    if args.json:
+        problems = [{"path": path, "reason": reason} for path, reason in found.problems]
+        remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
+        print(json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2))
+    else:
+        _print_survey(found)
+        if found.opened and not found.trouble:
+            kept = f"The prepared pictures lie in {args.workspace.folder / 'cache'} until 30 days after their last use"
+            print(spelled(f"{kept}; --quick opens and keeps none."))
+    if found.trouble:
+        offered = other_ways(proposal) if proposal and proposal.data == data else ""
+        raise DataError(f"{found.trouble} {offered}".strip())
+    if question:
+        raise config.ConfigError(question)
+    return 1 if found.problems else 0
+
+
+def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
+    """The data with the fields that the arguments change."""
+    changes = list(args.set)
+    for name in ("image_column", "caption_column"):
+        if (value := getattr(args, name)) is not None:
+            changes.append(f"data.{name}={value}")
+    made = config.Run(data=data)
+    for change in changes:
+        field, equals, value = change.partition("=")
+        if not equals or not field.strip().startswith("data"):
+            raise config.ConfigError(f"--set {change}: write data.FIELD=VALUE, e.g. data.separator=tab.")
+        made = config.replace(made, field.strip(), value.strip())
+    return made.data
+
+
+def _named(args: argparse.Namespace) -> config.Data:
+    if args.preset:
+        from trainer.catalog import preset
+
+        return preset(args.preset).data
+    if args.config:
+        return config.read(args.config).data
+    if args.folder:
+        return config.Folder(path=str(expanded(args.folder).absolute()))
+    return config.Table(path=str(expanded(args.table).absolute()))
+
+
+def _print_survey(found: Survey) -> None:
+    print(f"{found.data.label}: {found.name}")
+    for split, pairs in found.pairs.items():
+        print(f"{split:<14}{pairs:>9,} pairs")
+    if found.classes:
+        print(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
+    if found.columns:
+        print(f"Columns: {spelled(', '.join(found.columns))}")
+    if found.examples:
+        print(f"\n{len(found.examples)} training pairs, spread evenly:")
+    for example in found.examples:
+        print(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
+    listed = "used" if found.opened else "listed (their pictures were not opened)"
+    rest = "not"
+    if found.pairs.get("train") == 0:
+        listed, rest = "held out, none to train on", "not used"
+    pairs = "pair" if found.found == 1 else "pairs"
+    print(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {len(found.problems):,} {rest}.")
+    if found.bytes_needed:
+        needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
+        print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
+    if found.passed_over:
+        named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
+        print(f"Passed over, being neither image nor text: {named}.")
+    for sentence in found.notes:
+        print(spelled(sentence))
+    _print_some("Not used", found.problems)
+    _print_some("Used, but odd", found.remarks)
+
+
+def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
+    if not lines:
+        return
+    print(f"{title}:")
+    for path, words in lines[:_PROBLEMS]:
+        print(f"  {spelled(path)}: {spelled(words)}")
+    if len(lines) > _PROBLEMS:
+        print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
+
+
+def _print_progress() -> Callable[[float, str], None]:
+    """Prints the note to stderr, at most once a second and only for work that takes one."""
+    last = time.monotonic()
+
+    def progress(share: float, note: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1:
+            last = time.monotonic()
+            print(f"{share:4.0%}  {note}", file=sys.stderr, flush=True)
+
+    return progress

@@ -1,0 +1,92 @@
+"""`trainer demo`: trains CLIP and CLOOB on the built-in pairs and writes the report that compares them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trainer.cli.report import write_report
+from trainer.problem import Problem
+
+if TYPE_CHECKING:
+    from trainer import config
+    from trainer.store import Workspace
+
+GROUP = "Train"
+HELP = "train CLIP and CLOOB on the built-in pairs and compare them, without a window"
+
+PRESETS: Final = ("clip-scenes", "cloob-scenes")
+
+
+class DemoError(Problem):
+    """A demo run did not reach its end; the message says why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to, and how long to train."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report (default: in the workspace)")
+    parser.add_argument("--quick", action="store_true", help="a few seconds on few pairs: shows that it works, no more")
+    parser.add_argument("--seed", type=int, help="of weights, order and crops (default: the presets')")
+    parser.add_argument("--epochs", type=int, help="how often each pair is seen (default: the presets')")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains both presets one after the other, writes the report and prints the numbers."""
+    from trainer import catalog
+    from trainer.charts.comparison import comparison
+    from trainer.render_mpl.comparison import as_text
+    from trainer.render_mpl.files import json_text
+
+    configured = {name: _configured(catalog.preset(name), args) for name in PRESETS}
+    # What the trainings say goes to standard error, so that standard output is the numbers and nothing else.
+    with contextlib.redirect_stdout(sys.stderr):
+        runs = [_train(args.workspace, name, run) for name, run in configured.items()]
+    folder = args.out or args.workspace.folder / "reports" / ("demo-" + "-".join(map(str, runs)))
+    print("Drawing the report ...", file=sys.stderr, flush=True)
+    values = write_report(args.workspace, runs, folder, title="CLIP against CLOOB on Scenes")
+    if args.json:
+        print(json_text(values))
+    else:
+        print(f"{as_text(comparison(args.workspace, runs))}\n\nReport: {values['report']}")
+    return 0
+
+
+def _configured(run: config.Run, args: argparse.Namespace) -> config.Run:
+    from trainer import config
+
+    if args.quick:
+        run = replace(
+            run,
+            data=replace(run.data, train_pairs=256, heldout_pairs=64),
+            model=replace(
+                run.model, image_size=32, image_width=16, text_width=64, text_layers=1, text_heads=4, embed_dim=64
+            ),
+            optimiser=replace(run.optimiser, batch_size=32, epochs=2, warmup_steps=4),
+            watching=replace(run.watching, evaluate_every=8, snapshots=2),
+        )
+    if args.seed is not None:
+        run = config.replace(run, "seed", str(args.seed))
+    if args.epochs is not None:
+        run = config.replace(run, "optimiser.epochs", str(args.epochs))
+    return run
+
+
+def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
+    from trainer.fit import fit
+
+    number = workspace.create_run(run, preset=preset)
+    row = workspace.run(number)
+    print(f"Training {row.name} ...", flush=True)
+    fit(workspace, number)
+    row = workspace.run(number)
+    if row.status != "finished":
+        raise DemoError(
+            f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
+            f"{': ' + row.reason if row.reason else '.'} Go on with: trainer resume {number}"
+        )
+    print(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
+    return number

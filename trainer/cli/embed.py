@@ -1,0 +1,91 @@
+"""`trainer embed`: embeddings of images or texts by a run's model, as `.npy` and Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from trainer.problem import Problem
+
+GROUP = "Look"
+HELP = "embed images, a folder of images, or texts with a run's model"
+
+
+class EmbedError(Problem):
+    """Nothing to embed, or nowhere to write."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, what to embed, where to."""
+    parser.add_argument("run", metavar="RUN", help="number, name or folder")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--images", nargs="+", metavar="FILE", help="image files")
+    what.add_argument("--texts", nargs="+", metavar="TEXT", help="sentences")
+    what.add_argument("--folder", type=Path, help="all images in a folder, at any depth")
+    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets embeddings.npy and items.parquet")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes both files; row i of both is the same item. 1 if some image could not be read."""
+    from trainer.answer import OpenModels
+    from trainer.embed import embed_files, embed_sentences
+
+    paths = _paths(args)
+    model = OpenModels(args.workspace).get(args.run, args.step).opened
+    unreadable: dict[str, str] = {}
+    if args.texts:
+        vectors, column, items = embed_sentences(model, args.texts, _tell), "text", list(args.texts)
+    else:
+        embedded = embed_files(model, paths, _tell)
+        vectors, column, items, unreadable = embedded.vectors, "path", list(embedded.images), embedded.unreadable
+    if not items:
+        raise EmbedError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")
+    files = _write(args.out, vectors, column, items)
+    for path, why in unreadable.items():
+        print(f"{path}: {why}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"files": files, "n": len(items), "step": model.step, "unreadable": unreadable}))
+    else:
+        print(f"{len(items):,} x {vectors.shape[1]} at step {model.step:,}\n" + "\n".join(files))
+    return 1 if unreadable else 0
+
+
+def _paths(args: argparse.Namespace) -> list[str]:
+    from trainer.images import SUFFIXES
+
+    if args.folder is None:
+        return list(args.images or ())
+    found = sorted(str(p) for p in args.folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    if not found:
+        raise EmbedError(f"There are no images in {args.folder}. Choose a folder with {', '.join(sorted(SUFFIXES))}.")
+    return found
+
+
+def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list[str]:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from trainer.store import write_atomically
+
+    def write_vectors(draft: Path) -> None:
+        with draft.open("wb") as file:
+            np.save(file, vectors)
+
+    # A file name that is no UTF-8 cannot stand in a table: its odd bytes are shown as question marks.
+    table = pa.table({column: [item.encode("utf-8", "replace").decode() for item in items]})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "embeddings.npy", write_vectors)
+        write_atomically(folder / "items.parquet", lambda draft: pq.write_table(table, draft))
+    except OSError as error:
+        raise EmbedError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+    return [str(folder / "embeddings.npy"), str(folder / "items.parquet")]
+
+
+def _tell(share: float, note: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -1,0 +1,265 @@
+"""`trainer evaluate`: how good runs are on their held-out pairs, or at the tasks of the field on any data set.
+
+Without `--task`, `--data` or `--snapshot` it prints what training logs; with one of them the tasks are measured, stored
+as evaluations of the runs, and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from trainer import config
+    from trainer.answer.evaluating import Evaluated
+    from trainer.answer.open_models import KeptModel
+    from trainer.data import DataSplits
+    from trainer.open_model import OpenModel
+    from trainer.store import RunRow, Workspace
+    from trainer.store.evaluation_files import TaskRecord
+
+TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
+"""As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
+
+SILENT_S: Final = 5.0
+"""Seconds without a word on a stderr that is no terminal."""
+PARTLY_MEASURED: Final = 1
+"""Exit status where a task that was named could not be measured of every run."""
+NOTHING_MEASURED: Final = 2
+
+GROUP = "Look"
+HELP = "measure zero-shot, retrieval, probes and robustness on held-out pairs or any data set"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, their step, the data and the tasks."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
+    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
+    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption beside each")
+    tasks = parser.add_argument_group("tasks of the field")
+    tasks.add_argument(
+        "--task",
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=(*TASKS, "all"),
+        metavar="TASK",
+        help=f"{', '.join(TASKS)} or all (zero_shot, retrieval, knn)",
+    )
+    tasks.add_argument(
+        "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
+    )
+    tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding anew")
+    tasks.add_argument("--split", help="which split to try (the held-out one)")
+    tasks.add_argument("--suite", help="class names and templates (those of the data)")
+    tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all); a split of its own")
+    tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
+    tasks.add_argument(
+        "--features", action="store_true", help="probes and neighbours read features before the projection"
+    )
+    tasks.add_argument(
+        "--json-lines", action="store_true", help="print each task as a line of JSON once it is measured"
+    )
+    tasks.add_argument("--shift", default="", metavar="PATH", help="a second data set; its fall is part of robustness")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the numbers of every held-out split, or of every task."""
+    if args.task or args.data or args.snapshot or args.json_lines:
+        return _run_tasks(args)
+    from trainer.answer import OpenModels
+
+    models, printed = OpenModels(args.workspace), []
+    for name in args.runs:
+        row = args.workspace.run(name)
+        results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
+        printed.append(results if args.json else as_text(row, results))
+    if args.json:
+        print(json.dumps([result for results in printed for result in results], indent=1))
+    else:
+        print("\n\n".join(printed))
+    return 0
+
+
+def _run_tasks(args: argparse.Namespace) -> int:
+    from trainer.answer import OpenModels
+    from trainer.answer.clip_benchmark import clip_benchmark
+    from trainer.answer.evaluating import Wanted, evaluate_runs
+    from trainer.render_mpl.files import json_text
+
+    wanted = Wanted(
+        data=args.data,
+        snapshot=args.snapshot,
+        split=args.split,
+        tasks=TASKS if "all" in args.task else tuple(dict.fromkeys(args.task)),
+        suite=args.suite,
+        most=args.most,
+        most_train=args.most_train,
+        shift=args.shift,
+        step=args.step,
+        features=args.features,
+    )
+
+    def print_one(one: Evaluated) -> None:
+        if args.json_lines:
+            for entry in clip_benchmark(one):
+                print(json_text(entry), flush=True)
+        elif not args.json:
+            print(_task_text(one), flush=True)
+
+    tell = Telling()
+    done, left_out = evaluate_runs(OpenModels(args.workspace), args.runs, wanted, tell, measured=print_one)
+    if args.json and not args.json_lines:
+        print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
+    for what, why in left_out.items():
+        print(
+            f"{what.replace('_', ' ')}: not measured. {why}", file=sys.stderr if args.json or args.json_lines else None
+        )
+    # Of "all" it is asked only what is possible; what was named and left out is a failure in part.
+    asked = bool(left_out) and "all" not in args.task and bool(args.task)
+    return NOTHING_MEASURED if not done else PARTLY_MEASURED if asked else 0
+
+
+def _task_text(done: Evaluated) -> str:
+    from trainer.metrics import metric
+    from trainer.store.question import told as told_question
+
+    record = done.record
+    drawn = f" of {record.whole:,}" if record.n < record.whole else ""
+    head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
+    asked = told_question(record.question).removeprefix(f"n = {record.n:,}")
+    lines = [f"{head}, n = {record.n:,}{drawn}{asked}", *(f"  {words}" for words in told(record))]
+    for name, value in record.metrics.items():
+        known = metric(f"val/{name}")
+        lines.append(f"  {known.label:<36}{known.text(value):>12}")
+    return "\n".join([*lines, ""])
+
+
+def told(record: TaskRecord) -> list[str]:
+    """How a task was measured, where that is not said by its name: the classes asked for, labels, what probes read."""
+    details = record.details
+    words = []
+    if seen := details.get("trained_on"):
+        words.append(f"trained on: {seen:,} of these pairs, so that this says little about new ones")
+    if details.get("suite") and record.task == "zero_shot":
+        by = "words of the names" if details.get("by") == "words" else f"{len(details['templates'])} templates"
+        words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
+        if silent := details.get("classes_without_a_word"):
+            words.append(f"never answered, for it learned no word of their names: {', '.join(silent)}")
+    if details.get("of") == "features":
+        words.append("on features before the projection")
+    for one in details.get("shares", ()):
+        words.append(f"{100 * one['share']:g} % of the labels: {one['labels']:,} images, {one['epochs']} epochs")
+    return [*words, *details.get("left_out", {}).values()] if record.task == "fine_tune" else words
+
+
+def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:
+    """One entry a held-out split, in the manner of CLIP_benchmark: dataset, model, task, n, metrics.
+
+    Args:
+        workspace: Where the run and the decoded images are.
+        row: The run.
+        kept: Its model.
+        folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
+    """
+    from trainer import config
+    from trainer.evaluation import HeldOut, Reference, measure
+    from trainer.evaluation.task_data import names_data_of
+
+    run = workspace.config_of(row.id)
+    choice = run.data
+    if folder is not None and not names_data_of(str(folder), run.data):
+        # The same folder twice: nothing of it is trained on, so all of it may be held out.
+        choice = config.Folder(path=str(folder), heldout_path=str(folder))
+        _refuse_trained(workspace, run, choice, row.name)
+    opened = kept.opened
+    splits = _loaded(workspace, choice, opened)
+    # Neighbours are sought among what the run was trained on.
+    own = splits if choice is run.data else _loaded(workspace, run.data, opened)
+    reference = Reference(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
+    stored = reference.embed(opened.model, opened.device)
+    task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
+    results = []
+    for split, pairs in splits.heldout.items():
+        heldout = HeldOut(
+            pairs,
+            prefix=split,
+            suite=splits.suite,
+            tokenizer=opened.tokenizer,
+            context_length=opened.context_length,
+        )
+        embedded = heldout.embed(opened.model, opened.device)
+        metrics = measure(heldout, embedded, kept.method, batch_size=run.optimiser.batch_size)
+        metrics |= reference.numbers(pairs, embedded, stored)
+        facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
+        asked = heldout.suite if (heldout.labels >= 0).any() else None
+        counts = {"n": len(pairs.captions), "classes": len(asked.classes) if asked else 0}
+        counts |= {"templates": len(asked.templates) if asked else 0}
+        results.append({**facts, "task": task, **counts, "metrics": metrics})
+    return results
+
+
+def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder, name: str) -> None:
+    """Raises DataError where the folder holds images that the run was trained on."""
+    from trainer.data import DataError
+    from trainer.data.listing import listing
+    from trainer.evaluation.task_data import place_of, trained_places
+
+    trained = trained_places(run.data, workspace.folder, _tell) if run.optimiser.epochs else frozenset()
+    found = listing(choice, workspace.folder, _tell).splits["train"] if trained else ()
+    if seen := sum(place_of(str(source.path)) in trained for source in found):
+        raise DataError(
+            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}. "
+            "Choose other images, or leave --data-folder out: then the run's own held-out pairs are measured."
+        )
+
+
+def _loaded(workspace: Workspace, choice: config.Data, opened: OpenModel) -> DataSplits:
+    from trainer import data
+
+    return data.load(
+        choice,
+        image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
+        workspace_folder=workspace.folder,
+        progress=_tell,
+    )
+
+
+def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
+    """The numbers for a terminal, a column a split."""
+    from trainer.metrics import metric
+
+    lines = [f"{row.name}, {results[0]['pretrained']}"]
+    for result in results:
+        about = f"{result['classes']:,} classes × {result['templates']:,} templates" if result["classes"] else ""
+        head = f"{result['dataset']}, split {result['split']}, n = {result['n']:,} pairs"
+        lines += ["", f"{head}, zero-shot of {about}" if about else head]
+        for name, value in result["metrics"].items():
+            known = metric(f"val/{name}")
+            lines.append(f"  {known.label:<28}{known.text(value):>12}")
+    return "\n".join(lines)
+
+
+class Telling:
+    """Progress on stderr: one line that changes on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, share: float, note: str) -> None:
+        """Tells it where it is time to."""
+        if sys.stderr.isatty():
+            _tell(share, note)
+        elif time.monotonic() - self._told >= SILENT_S:
+            self._told = time.monotonic()
+            print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
+
+
+def _tell(share: float, note: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -1,0 +1,187 @@
+"""`trainer export map`: the embedding maps side by side."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.cli.export import (
+    ExportError,
+    View,
+    add_file_arguments,
+    add_run_arguments,
+    add_view_arguments,
+    check_arguments,
+    command_line,
+    print_files,
+    tell,
+    view_of,
+)
+from trainer.cli.project import add_placement_arguments, placement_of
+
+if TYPE_CHECKING:
+    from trainer.charts.map import Placed
+    from trainer.store import SnapshotRow, Workspace
+
+HELP = "embedding maps side by side"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """How a map places its points and what colours them."""
+
+    method: str = "pca"
+    neighbours: int = 15
+    min_dist: float = 0.1
+    metric: str = "cosine"
+    seed: int = 0
+    file: str = ""
+    colour: str = "modality"
+    turn: tuple[float, float] | None = None
+    """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
+    isolate: tuple[str, ...] = ()
+    """Classes that stay in colour; none: all."""
+    pairs: str = ""
+    """Selected pairs that stay in colour, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
+    step_b: int | None = None
+    """Step of the second run's snapshot where it is another than the first's; may be the same run."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, which of their embeddings, how points are placed and coloured."""
+    add_run_arguments(parser)
+    add_view_arguments(parser)
+    add_placement_arguments(parser)
+    parser.add_argument(
+        "--turn",
+        nargs=2,
+        type=float,
+        metavar=("AZIMUTH", "ELEVATION"),
+        help="in space: three principal components, seen from this side (degrees)",
+    )
+    parser.add_argument(
+        "--colour",
+        default="modality",
+        metavar="BY",
+        help="modality, label, agreement or a measure of what changed (of the first two runs: image_rank_change, "
+        "text_rank_change, margin_change, overlap, residual, verdict), rank, cosine, or a column of the items",
+    )
+    parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in colour, the others grey")
+    parser.add_argument(
+        "--pairs", default="", metavar="ROWS", help="selected pairs in colour, the others grey: 0-59,70 or a .npy file"
+    )
+    parser.add_argument("--step-b", type=int, default=None, metavar="N", help="step of the second run, if another")
+    add_file_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the files and prints their names."""
+    check_arguments(args)
+    placement = Placement(
+        **vars(placement_of(args)),
+        colour=args.colour,
+        turn=tuple(args.turn) if args.turn else None,
+        isolate=tuple(args.isolate),
+        pairs=args.pairs,
+        step_b=args.step_b,
+    )
+    write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement)
+    print_files(args)
+    return 0
+
+
+def write(
+    workspace: Workspace, runs: Sequence[int | str], files: Sequence[Path], *, view: View, placement: Placement
+) -> str:
+    """Writes the maps side by side; returns the command that does the same."""
+    from trainer.charts.map import embedding_maps
+    from trainer.render_mpl import map as figure
+    from trainer.render_mpl.files import write_figure
+
+    first = _snapshot(workspace, runs[0], view)
+    views = [view] * len(runs)
+    shown = list(runs)
+    if placement.step_b is not None:
+        shown = shown if len(shown) > 1 else shown * 2  # one run at two steps
+        views = [view, replace(view, step=placement.step_b), *views[2:]]
+    pairs = rows_of(placement.pairs) if placement.pairs else None
+    placed = [
+        _placed(_snapshot(workspace, run, of), first, placement, workspace)
+        for run, of in zip(shown, views, strict=True)
+    ]
+    charts = embedding_maps(
+        workspace, placed, colour=placement.colour, isolate=placement.isolate, pairs=pairs, progress=tell
+    )
+    options: dict[str, Any] = {**vars(view), **_how(placement).options}
+    if placement.turn is not None:
+        options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
+    options |= {"colour": placement.colour, "isolate": list(placement.isolate) or None}
+    options |= {"pairs": placement.pairs or None, "step-b": placement.step_b}
+    line = command_line("map", runs, files, options)
+    title = "Embedding map"
+    write_figure(files, figure=lambda: figure.draw(charts), rows=lambda: figure.rows(charts), command=line, title=title)
+    return line
+
+
+def rows_of(written: str) -> Any:
+    """Rows written as `0-59,70`, or in a `.npy` file.
+
+    Raises:
+        ExportError: They are neither.
+    """
+    import numpy as np
+
+    try:
+        if written.endswith(".npy"):
+            return np.unique(np.load(written).astype(np.int64))
+        ends = [part.partition("-") for part in written.split(",")]
+        return np.unique(np.concatenate([np.arange(int(a), int(b or a) + 1) for a, _, b in ends]))
+    except (OSError, ValueError) as error:
+        raise ExportError(
+            f"{written[:60]!r} are no pairs ({error}): write 0-59,70 or the name of a .npy file."
+        ) from error
+
+
+def _how(placement: Placement) -> Any:
+    from trainer.charts.placement import Placement as How
+
+    return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
+
+
+def _snapshot(workspace: Workspace, run: int | str, view: View) -> SnapshotRow:
+    from trainer.charts.snapshots import choose_snapshot
+
+    return choose_snapshot(workspace, workspace.run(run), step=view.step, dataset=view.dataset, split=view.split)
+
+
+def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:
+    """The points of a snapshot, facing those of the first run's where both are of the same pairs."""
+    from trainer.charts.map import Placed
+    from trainer.projection import MOST_FITTED, layout
+
+    if placement.turn is not None:
+        if placement.method != "pca":
+            raise ExportError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
+        return _in_space(snapshot.folder, placement.turn)
+    how = _how(placement)
+    fields = {name: getattr(how, name) for name in how.__dataclass_fields__}
+    onto = None if snapshot.folder == first.folder or how.method == "file" else first.folder
+    points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=tell)
+    parameters = how.words.partition(", ")[2]
+    if len(points) > MOST_FITTED and how.method not in ("pca", "file"):
+        parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
+    return Placed(snapshot.folder, points, how.method, parameters)
+
+
+def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
+    from trainer.analysis.orbit import components, turned
+    from trainer.charts.map import Placed
+    from trainer.store.snapshot_files import read_snapshot
+
+    snapshot = read_snapshot(folder)
+    points, near = turned(components((snapshot.image, snapshot.text)), *turn)
+    seen = f"azimuth {turn[0]:g}°, elevation {turn[1]:g}°"
+    return Placed(folder, points, "pca", seen, side=turn, near=near)

@@ -1,0 +1,86 @@
+"""`trainer export matrix`: cosines of all images with all texts, in an order worth looking at."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.charts import SAME
+from trainer.cli.export import (
+    View,
+    add_file_arguments,
+    add_run_arguments,
+    add_step_b,
+    add_view_arguments,
+    check_arguments,
+    command_line,
+    print_files,
+    step_of_b,
+    tell,
+    view_of,
+    words_of_b,
+)
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+
+HELP = "cosines of all images with all texts, in an order worth looking at"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, which of their embeddings, the order and the part of the matrix."""
+    add_run_arguments(parser)
+    add_view_arguments(parser)
+    add_step_b(parser)
+    parser.add_argument(
+        "--by", default="label", metavar="COLUMN", help="order: a column of the items, clusters or stored (label)"
+    )
+    parser.add_argument(
+        "--window", nargs=4, type=int, metavar=("TOP", "BOTTOM", "LEFT", "RIGHT"), help="places of the order (all)"
+    )
+    parser.add_argument("--blocks", type=int, default=240, help="most rows and columns of the picture (240)")
+    add_file_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the files and prints their names."""
+    check_arguments(args)
+    chosen = {"by": args.by, "window": args.window, "blocks": args.blocks, **step_of_b(args)}
+    write(args.workspace, args.runs, args.out, view=view_of(args), **chosen)
+    print_files(args)
+    return 0
+
+
+def write(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    files: Sequence[Path],
+    *,
+    view: View,
+    by: str = "label",
+    window: Sequence[int] | None = None,
+    blocks: int = 240,
+    step_b: int | None = SAME,
+) -> str:
+    """Writes the heat maps; returns the command that does the same."""
+    from trainer.charts.matrix import Window
+    from trainer.charts.matrix import matrix as collect
+    from trainer.render_mpl import matrix as figure
+    from trainer.render_mpl.files import write_figure
+
+    part = Window(*window) if window else None
+    chosen = {**vars(view), "by": by, "step_b": step_b}
+    chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=tell)
+    options = {
+        **vars(view),
+        **words_of_b(step_b),
+        "by": by,
+        "window": list(window) if window else None,
+        "blocks": blocks,
+    }
+    line = command_line("matrix", runs, files, options)
+    title = "Similarity matrix"
+    write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
+    return line

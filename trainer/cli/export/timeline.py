@@ -1,0 +1,142 @@
+"""`trainer export timeline`: how the geometry forms, as a film, as frames, or as a figure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.cli.export import ExportError, add_run_arguments, command_line, tell
+from trainer.cli.project import add_placement_arguments, placement_of
+
+if TYPE_CHECKING:
+    from trainer.charts.placement import Placement
+    from trainer.charts.timeline import TimelineChart
+    from trainer.store import Workspace
+
+HELP = "how the geometry forms while runs train: a film, its frames, or a figure"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs, which of their embeddings, how points are placed, and where to write."""
+    add_run_arguments(parser)
+    parser.add_argument("--dataset", help="name of the data, scenes for example")
+    parser.add_argument("--split", help="renderings, combinations or heldout, for example")
+    add_placement_arguments(parser)
+    parser.add_argument(
+        "--colour",
+        metavar="BY",
+        help="modality, a column (label where there are classes), agreement, rank, cosine or what changed: "
+        "image_rank_change, text_rank_change, margin_change, overlap, residual, verdict",
+    )
+    parser.add_argument(
+        "--out",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="films: .gif, .apng, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
+    )
+    parser.add_argument("--frames", type=Path, metavar="FOLDER", help="one PNG a step")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the files and prints their names."""
+    from trainer.render_mpl.files import check_suffixes, json_text
+    from trainer.render_mpl.film import SUFFIXES, check_film
+
+    if not args.runs:
+        raise ExportError("Name the runs to draw: --runs 1 2. trainer runs list shows them; timeline needs one.")
+    if not args.out and args.frames is None:
+        raise ExportError("Name what to write: --out timeline.gif, or --frames FOLDER for a picture a step.")
+    if args.method == "file":
+        raise ExportError("Coordinates of a file are of one step; a timeline needs pca, umap, tsne or pacmap.")
+    films = [file for file in args.out if file.suffix.lower() in SUFFIXES]
+    for file in films:
+        check_film(file)
+    check_suffixes(file for file in args.out if file not in films)
+    chosen = {"dataset": args.dataset, "split": args.split}
+    write(
+        args.workspace,
+        args.runs,
+        args.out,
+        placement=placement_of(args),
+        frames=args.frames,
+        colour=args.colour,
+        **chosen,
+    )
+    names = [str(file) for file in (*args.out, *([args.frames] if args.frames else []))]
+    print(json_text({"files": names}) if args.json else "\n".join(names))
+    return 0
+
+
+def write(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    files: Sequence[Path],
+    *,
+    placement: Placement,
+    frames: Path | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    colour: str | None = None,
+) -> str:
+    """Writes films, frames, figures and numbers; returns the command that does the same."""
+    from dataclasses import replace
+
+    from trainer.charts.timeline import point_colours
+    from trainer.render_mpl import film
+    from trainer.render_mpl import timeline as figure
+    from trainer.render_mpl.files import write_figure
+
+    chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
+    chart = replace(chart, colours=point_colours(chart, colour, workspace=workspace, progress=tell))
+    options = {
+        "dataset": dataset,
+        "split": split,
+        **placement.options,
+        "colour": colour,
+        "frames": frames and frames.name,
+    }
+    line = command_line("timeline", runs, files, options)
+    title = "Geometry timeline"
+    films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
+    if films or frames is not None:
+        drawn = list(figure.frames(chart, tell))
+        for file in films:
+            film.write_film(file, drawn, command=line, title=title)
+        if frames is not None:
+            film.write_frames(frames, drawn)
+    still = [file for file in files if file not in films]
+    if still:
+        shown, numbers = lambda: figure.draw(chart), lambda: figure.rows(chart)
+        write_figure(still, figure=shown, rows=numbers, command=line, title=title)
+    return line
+
+
+def collect(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    *,
+    placement: Placement,
+    dataset: str | None = None,
+    split: str | None = None,
+) -> TimelineChart:
+    """The chart, with layouts computed here if they are not PCA's."""
+    import numpy as np
+
+    from trainer.charts.timeline import timeline
+    from trainer.projection import series
+
+    def layouts(folders: Sequence[Sequence[Path]]) -> list[list[np.ndarray]]:
+        placed, anchor = [], None
+        for run in folders:
+            found = series(workspace.folder, run, placement, onto=anchor, progress=tell)
+            placed.append([np.load(one.file) for one in found])
+            anchor = anchor or run[-1]
+        return placed
+
+    chosen = {"dataset": dataset, "split": split}
+    return timeline(workspace, runs, **chosen, placement=placement, layouts=layouts, progress=tell)

@@ -1,0 +1,36 @@
+"""`trainer independent`: one more snapshot of runs on Scenes, of pairs whose attributes are independent."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+GROUP = "Look"
+HELP = "embed Scenes with independent attributes, to compare runs trained with and without co-occurrence"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs and their step."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="number, name or folder")
+    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoints (last)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the snapshots and prints their folders."""
+    from trainer.answer import OpenModels
+    from trainer.answer.independent import embed_independent
+    from trainer.render_mpl.files import json_text
+
+    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), _tell)
+    if args.json:
+        print(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
+        return 0
+    for row in rows:
+        print(f"{args.workspace.run(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
+    print("Probe them with: trainer export diagnosis --panel attributes --independent --runs ... --out probes.pdf")
+    return 0
+
+
+def _tell(share: float, note: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

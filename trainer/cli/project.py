@@ -1,0 +1,101 @@
+"""`trainer project`: the picture of a run's embeddings in the plane, as an array."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer.charts.placement import Placement
+    from trainer.store import SnapshotRow
+
+GROUP = "Look"
+HELP = "place a snapshot's images and texts in the plane with PCA, UMAP, t-SNE or PaCMAP"
+
+METHODS = ("pca", "umap", "tsne", "pacmap", "file")
+"""A test compares them with `trainer.charts.placement`."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, which of its snapshots, and how to place the points."""
+    from trainer.cli.export import add_view_arguments
+
+    parser.add_argument("run", metavar="RUN", help="number, name or folder")
+    add_view_arguments(parser)
+    add_placement_arguments(parser)
+    parser.add_argument("--onto", metavar="RUN", help="turn the picture to face that of this run")
+    parser.add_argument("--place", type=Path, metavar="FILE.npy", help="say where these new vectors of images stand")
+    parser.add_argument("--out", type=Path, metavar="FILE.npy", help="copy the points here")
+
+
+def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Method and parameters."""
+    group = parser.add_argument_group("how points are placed")
+    group.add_argument("--method", choices=METHODS, default="pca", help="how points are placed (pca)")
+    group.add_argument("--neighbours", type=int, default=15, help="size of a neighbourhood; t-SNE: the perplexity (15)")
+    group.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
+    group.add_argument(
+        "--metric", choices=("cosine", "euclidean"), default="cosine", help="UMAP, t-SNE: distance of vectors (cosine)"
+    )
+    group.add_argument("--seed", type=int, default=0, help="makes it reproducible (0)")
+    group.add_argument(
+        "--coordinates", type=Path, metavar="FILE", help="file: .npy, .csv or .parquet with x and y, images first"
+    )
+
+
+def placement_of(args: argparse.Namespace) -> Placement:
+    """The placement the arguments choose.
+
+    Raises:
+        ProjectError: The method `file` without a file.
+    """
+    from trainer.charts.placement import Placement
+    from trainer.projection import ProjectError
+
+    if args.method == "file" and args.coordinates is None:
+        raise ProjectError("The method file needs --coordinates FILE, a .npy, .csv or .parquet with x and y.")
+    return Placement(
+        method=args.method,
+        neighbours=args.neighbours,
+        min_dist=args.min_dist,
+        metric=args.metric,
+        seed=args.seed,
+        file=str(args.coordinates.resolve()) if args.coordinates is not None else "",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints where the points are: rows of the images, then of the texts."""
+    from trainer.charts.snapshots import choose_snapshot
+    from trainer.cli.export import tell
+    from trainer.projection import layout_file
+
+    def chosen(run: str) -> SnapshotRow:
+        row = args.workspace.run(run)
+        return choose_snapshot(args.workspace, row, step=args.step, dataset=args.dataset, split=args.split)
+
+    snapshot, placement = chosen(args.run), placement_of(args)
+    onto = chosen(args.onto).folder if args.onto else None
+    fields = {name: getattr(placement, name) for name in placement.__dataclass_fields__}
+    found = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=tell)
+    file = found.file
+    if args.out is not None:
+        file = args.out if args.out.suffix == ".npy" else args.out.with_name(f"{args.out.name}.npy")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(found.file, file)
+    answer = {**asdict(found), "file": str(file), "step": snapshot.step}
+    if args.place is not None:
+        from trainer.projection import place_new, read_vectors
+
+        answer["placed"] = place_new(snapshot.folder, found, read_vectors(args.place)).tolist()
+    if args.json:
+        print(json.dumps(answer))
+        return 0
+    print(f"{file}\n{found.images:,} images, then {found.texts:,} texts; {found.note} ({found.seconds:.1f} s)")
+    for x, y in answer.get("placed", []):
+        print(f"{x:.4f}\t{y:.4f}")
+    return 0

@@ -1,0 +1,279 @@
+"""`trainer report`: a comparison of runs on one page that needs nothing else, or in a folder with every file."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.metadata
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.cli import compare
+from trainer.cli.analyse import geometry, similarity
+from trainer.cli.export import View
+from trainer.cli.export import calibration as export_calibration
+from trainer.cli.export import curves as export_curves
+from trainer.cli.export import map as export_map
+from trainer.cli.export import prompts as export_prompts
+from trainer.cli.export import similarity as export_similarity
+from trainer.problem import Problem
+from trainer.store import write_atomically
+
+if TYPE_CHECKING:
+    from trainer.charts.comparison import Comparison
+    from trainer.render_mpl.report import ReportFigure
+    from trainer.store import RunRow, Workspace
+
+GROUP = "Share"
+HELP = "compare runs on one page that needs nothing else, or in a folder with every figure and number"
+
+_CURVES = (
+    "val/image_to_text_R@1",
+    "val/text_to_image_R@1",
+    "combinations/image_to_text_R@1",
+    "val/zero_shot_acc1",
+    "val/auc_hard10",
+    "val/modality_gap",
+    "val/knn_acc1",
+    "val/knn_words",
+    "train/loss",
+)
+
+
+class ReportError(Problem):
+    """The report cannot be written; the message says where and what to choose."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The runs and where to."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE|DIR", help="one .html, or a folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the page or the folder and prints where it is."""
+    from trainer.render_mpl.files import json_text
+
+    values = write_report(args.workspace, args.runs, args.out)
+    print(json_text(values) if args.json else values["report"])
+    return 0
+
+
+def write_report(workspace: Workspace, runs: Sequence[int | str], out: Path, *, title: str = "") -> dict[str, Any]:
+    """Writes the report; returns what `metrics.json` holds, and where the report is.
+
+    Args:
+        workspace: Where the runs are.
+        runs: Numbers, names or folders; A first.
+        out: A name that ends in `.html` becomes one page that holds everything; any other a folder with
+            that page as `index.html` and the figures and numbers beside it.
+        title: Heading of the page; the names of the runs if empty.
+
+    Raises:
+        ReportError: The place cannot be written.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        return _write_folder(workspace, runs, out, title)
+    with tempfile.TemporaryDirectory() as scratch:
+        values = _write_folder(workspace, runs, Path(scratch), title)
+        page = Path(values["report"]).read_text(encoding="utf-8")
+    try:
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(out.absolute(), lambda draft: draft.write_text(page, encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+    return values | {"report": str(out)}
+
+
+def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str) -> dict[str, Any]:
+    from trainer.charts.comparison import comparison
+    from trainer.render_mpl.files import json_text
+    from trainer.render_mpl.report import Report, page
+
+    folder = folder.absolute()
+    rows = [workspace.run(ref) for ref in runs]
+    table = comparison(workspace, runs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = _figures(workspace, rows, folder)
+        more, left_out = _zero_shot(workspace, rows, folder)
+        figures += more
+        for name in ("comparison.md", "comparison.csv"):
+            compare.write_table(folder / name, table)
+        values = _metrics(workspace, rows, table)
+        (folder / "metrics.json").write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
+        report = Report(
+            title=title or " against ".join(row.name for row in rows),
+            facts=[_facts(row) for row in rows],
+            differences=_differences(workspace, rows),
+            table=table,
+            figures=figures,
+            left_out=left_out,
+            made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
+        )
+        (folder / "index.html").write_text(page(report, folder), encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+    return {"report": str(folder / "index.html"), **values}
+
+
+def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+    from trainer.render_mpl.report import ReportFigure
+
+    refs = [row.id for row in rows]
+    logged = {name for row in rows for name in workspace.scalar_names(row.id)}
+    metrics = [name for name in _CURVES if name in logged]
+    figures = []
+    if metrics:
+        line = export_curves.write(workspace, refs, metrics, _files(folder, "curves"))
+        text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
+        figures.append(ReportFigure("curves", "Training curves", text, line))
+    paired = _paired(workspace, rows)
+    if not paired:
+        return figures + _maps(workspace, rows, folder)
+    line = export_similarity.write(workspace, paired, _files(folder, "similarity"), view=View())
+    text = (
+        "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
+        "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
+    )
+    figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
+    return figures + _maps(workspace, rows, folder)
+
+
+def _zero_shot(
+    workspace: Workspace, rows: list[RunRow], folder: Path
+) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
+    """Figures that need a checkpoint, and why one could not be drawn."""
+    from trainer.render_mpl.report import ReportFigure
+
+    paired = _paired(workspace, rows)
+    kinds = (
+        (
+            "calibration",
+            "Calibration of zero-shot probabilities",
+            "Whether confidence means accuracy, at the temperature of training; the cross is the temperature that fits "
+            "best on these same images.",
+            export_calibration.write,
+        ),
+        (
+            "prompts",
+            "Prompt templates and classes",
+            "Accuracy of each class with each template alone, as points above or below the mean of all templates.",
+            export_prompts.write,
+        ),
+    )
+    figures, left_out = [], []
+    for stem, title, text, write in kinds if paired else ():
+        try:
+            figures.append(ReportFigure(stem, title, text, write(workspace, paired, _files(folder, stem), view=View())))
+        except Problem as problem:
+            left_out.append((title, str(problem)))
+    return figures, left_out
+
+
+def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+    from trainer.render_mpl.report import ReportFigure
+
+    titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
+    texts = {
+        "pca": "Images (discs) and texts (diamonds) in one plane; a gap between the modalities stays visible.",
+        "umap": "Neighbourhoods are kept, distances between clusters are not: they are no evidence.",
+    }
+    figures = []
+    colours = ["modality", *_class_column(workspace, rows)]
+    for method in ("pca", "umap"):
+        for colour in colours:
+            stem = f"map-{method}-{colour}".replace("/", "_")
+            placement = export_map.Placement(method=method, colour=colour)
+            line = export_map.write(
+                workspace, [row.id for row in rows], _files(folder, stem), view=View(), placement=placement
+            )
+            title = f"{titles[method]}, coloured by {colour.replace('_', ' ')}"
+            figures.append(ReportFigure(stem, title, texts[method], line))
+    return figures
+
+
+def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
+    """The column of classes, if every run's items have one that tells them apart."""
+    from trainer.charts.map import colour_columns
+    from trainer.charts.snapshots import choose_snapshot
+    from trainer.store import read_snapshot
+
+    columns = [colour_columns(read_snapshot(choose_snapshot(workspace, row).folder).items) for row in rows]
+    return ["label"] if all("label" in there for there in columns) else []
+
+
+def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
+    """The runs that embed both images and texts, which alone have matched pairs."""
+    return [row.id for row in rows if workspace.config_of(row.id).objective.towers == "both"]
+
+
+def _files(folder: Path, stem: str) -> list[Path]:
+    return [folder / f"{stem}.{kind}" for kind in ("svg", "png", "csv")]
+
+
+def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
+    from trainer.render_mpl.comparison import as_values
+
+    paired = _paired(workspace, rows)
+    return {
+        "made": time.strftime("%Y-%m-%d %H:%M %Z"),
+        "version": importlib.metadata.version("contrastive-explorer"),
+        "runs": [_run_values(workspace, row) for row in rows],
+        "comparison": as_values(table),
+        "similarity": similarity.values(workspace, paired, view=View()) if paired else {},
+        "geometry": geometry.values(workspace, paired, view=View()) if paired else {},
+    }
+
+
+def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
+    from trainer import config
+
+    return {
+        "run": row.id,
+        "name": row.name,
+        "objective": row.objective,
+        "data": row.data,
+        "status": row.status,
+        "step": row.step,
+        "duration_s": row.duration_s,
+        "facts": row.facts,
+        "config": config.flatten(workspace.config_of(row.id)),
+        "evaluations": [
+            {"dataset": e.dataset, "split": e.split, "step": e.step, "metrics": e.metrics}
+            | {"question": dataclasses.asdict(e.question) if e.question else None}
+            for e in workspace.answers(row.id)
+        ],
+    }
+
+
+def _facts(row: RunRow) -> dict[str, str]:
+    from trainer.charts import objective_label
+
+    duration = row.duration_s
+    return {
+        "Run": row.name,
+        "Objective": objective_label(row.objective),
+        "Data": row.data,
+        "Status": row.status,
+        "Steps": f"{row.step:,}",
+        "Training time": "–" if duration is None else f"{int(duration) // 60}:{int(duration) % 60:02d} min",
+    }
+
+
+def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ...]]:
+    from trainer import config
+
+    flat = [config.flatten(workspace.config_of(row.id)) for row in rows]
+    fields = dict.fromkeys(field for values in flat for field in values)
+    shown = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
+    return [row for row in shown if len(set(row[1:])) > 1]
+
+
+def _value_text(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,133 @@
+"""`trainer saliency`: where in an image each run sees a caption."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer import shell
+from trainer.cli.export import add_step_b, words_of_b
+from trainer.problem import Problem
+
+if TYPE_CHECKING:
+    from trainer.charts.saliency import SaliencyChart
+    from trainer.store import Workspace
+
+GROUP = "Look"
+HELP = "show where in an image each run sees a caption"
+
+
+class SaliencyError(Problem):
+    """Nothing was asked for; the message says what to add."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Runs, image, caption, how, where to."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
+    parser.add_argument("--image", required=True, type=Path, metavar="FILE", help="image file")
+    parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption whose parts are looked for")
+    parser.add_argument("--method", choices=("occlusion", "gradient"), default="occlusion", help="how (occlusion)")
+    parser.add_argument("--grid", type=int, default=12, metavar="N", help="cells a side (12)")
+    parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
+    add_step_b(parser)
+    parser.add_argument(
+        "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the cosines and how far the runs agree; writes files if asked."""
+    from trainer.charts.snapshots import sides
+    from trainer.render_mpl import saliency as figure
+    from trainer.render_mpl.files import check_suffixes, json_text, write_figure
+
+    check_suffixes(args.out)
+    runs, steps = zip(*sides(args.runs, args.step, args.step_b), strict=True)
+    chart = collect(args.workspace, runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps)
+    if args.out:
+        words = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
+        options = {"step": args.step, **words_of_b(args.step_b)}
+        words += [part for name, step in options.items() if step is not None for part in (f"--{name}", str(step))]
+        words += ["--method", args.method, "--grid", str(args.grid), "--out", *(file.name for file in args.out)]
+        write_figure(
+            args.out,
+            figure=lambda: figure.draw(chart),
+            rows=lambda: figure.rows(chart),
+            command=shell.join(words),
+            title="Saliency",
+        )
+    print(json_text(document(chart), indent=1) if args.json else as_text(chart))
+    return 0
+
+
+def collect(
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    image: Path,
+    caption: str,
+    *,
+    method: str = "occlusion",
+    grid: int = 12,
+    steps: Sequence[int | None] = (),
+) -> SaliencyChart:
+    """The maps of `runs`, each at its own of the `steps` (left out: its last).
+
+    Raises:
+        Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
+    """
+    from trainer.answer import OpenModels
+    from trainer.answer.saliency import saliency_of
+    from trainer.charts.saliency import SaliencyChart, SaliencyRun
+    from trainer.cli.export import tell
+
+    rows = [workspace.run(run) for run in runs]
+    found = saliency_of(
+        OpenModels(workspace, keep=1),
+        runs=[row.id for row in rows],
+        image=str(image.absolute()),
+        caption=caption,
+        method=method,
+        grid=grid,
+        steps=steps,
+        progress=tell,
+    )
+    maps = [
+        SaliencyRun(
+            index=index,
+            run=row.id,
+            name=row.name,
+            objective=row.objective,
+            step=found.steps[index],
+            cells=found.maps[index],
+            cosine=found.cosines[index],
+        )
+        for index, row in enumerate(rows)
+    ]
+    return SaliencyChart(str(image), found.image, caption, method, tuple(maps))
+
+
+def document(chart: SaliencyChart) -> dict[str, object]:
+    """What `--json` prints."""
+    runs = [
+        {"run": run.run, "name": run.name, "step": run.step, "cosine": run.cosine, "cells": run.cells.tolist()}
+        for run in chart.runs
+    ]
+    about = {"image": chart.path, "caption": chart.caption, "method": chart.method}
+    return {**about, "runs": runs, "agreement": chart.agreement}
+
+
+def as_text(chart: SaliencyChart) -> str:
+    """For a terminal: cosine, and the cell that matters most, of each run."""
+    lines = []
+    for run in chart.runs:
+        place = int(run.cells.argmax())
+        row, column = divmod(place, run.cells.shape[1])
+        lines.append(
+            f"{run.name}: cosine {run.cosine:.4f}; most of it in row {row + 1}, column {column + 1} of "
+            f"{run.cells.shape[0]} ({run.cells.flat[place]:+.4f})"
+        )
+    if chart.agreement is not None:
+        lines.append(f"correlation of the maps {chart.agreement:.3f}")
+    return "\n".join(lines)

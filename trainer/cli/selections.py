@@ -1,0 +1,110 @@
+"""`trainer selections`: the named selections of pairs: list, keep, export, delete."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.problem import Problem
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+    from trainer.store.selections import NamedSelection
+
+GROUP = "Look"
+HELP = "list named selections of pairs, write one as Parquet, CSV or list of images, keep or delete one"
+
+
+class SelectionProblem(Problem):
+    """What the command lacks."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, with which selection."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = (
+        "trainer selections                                     all named selections\n"
+        "trainer selections export NAME --out FILE ...          its pairs as .parquet or .csv, its images as .txt\n"
+        "trainer selections keep NAME --run RUN --rows ROW ...  keep pairs under a name\n"
+        "trainer selections delete NAME                         forget one"
+    )
+    parser.add_argument("action", nargs="?", default="list", choices=tuple(_WAYS), metavar="ACTION", help="see above")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name or number of the selection")
+    parser.add_argument("--data", metavar="DATASET-SPLIT", help="list: only of this data; else whose selection it is")
+    parser.add_argument(
+        "--out", nargs="+", type=Path, default=[], metavar="FILE", help="export: .parquet, .csv or .txt"
+    )
+    parser.add_argument("--run", metavar="RUN", help="whose snapshot describes the pairs")
+    parser.add_argument("--rows", nargs="+", type=int, default=[], metavar="ROW", help="keep: rows of it, from 0")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does it, and prints what is there now or was written."""
+    from trainer.render_mpl.files import json_text
+
+    if args.action != "list" and not args.name:
+        raise SelectionProblem(f"Say which selection: trainer selections {args.action} NAME.")
+    answer = _WAYS[args.action](args.workspace, args)
+    if args.json:
+        print(json_text(answer))
+    elif "selections" in answer:
+        for row in answer["selections"]:
+            print(f"{row['id']:>4}  {row['name']:<28} {row['n']:>9,} pairs  {row['data']}")
+        if not answer["selections"]:
+            print("No selection is kept. Select pairs on the Map and keep them under a name.")
+    else:
+        print("\n".join(answer.get("files", ())) or f"{answer['name']}: {answer['n']:,} pairs of {answer['data']}")
+    return 0
+
+
+def _list(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
+    return {"selections": [_facts(s) for s in workspace.selections(args.data)]}
+
+
+def _keep(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
+    from trainer.charts.snapshots import choose_snapshot
+    from trainer.store import read_snapshot
+
+    if not args.run or not args.rows:
+        raise SelectionProblem(f"Say which pairs: trainer selections keep {args.name} --run RUN --rows ROW ...")
+    row = workspace.run(args.run)
+    dataset, split = args.data.rpartition("-")[::2] if args.data else (None, None)
+    chosen = choose_snapshot(workspace, row, dataset=dataset, split=split)
+    if min(args.rows) < 0 or max(args.rows) >= chosen.n:
+        raise SelectionProblem(f"The snapshot has rows 0 to {chosen.n - 1}; choose among these.")
+    ids = read_snapshot(chosen.folder).items.id
+    return _facts(workspace.keep_selection(args.name, f"{chosen.dataset}-{chosen.split}", list(ids[sorted(args.rows)])))
+
+
+def _delete(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
+    found = workspace.selection(args.name, args.data)
+    workspace.drop_selection(found)
+    return _facts(found)
+
+
+def _export(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
+    from trainer.store import read_snapshot
+    from trainer.store.selections import rows_of, write_selection
+
+    if not args.out:
+        raise SelectionProblem("Say where to write: --out pairs.parquet, for example.")
+    found = workspace.selection(args.name, args.data)
+    runs = [workspace.run(args.run)] if args.run else workspace.runs()
+    fitting = [s for r in runs for s in workspace.snapshots(r.id) if f"{s.dataset}-{s.split}" == found.dataset]
+    if not fitting:
+        raise SelectionProblem(f"No run has a snapshot of {found.dataset}, which names the files. Train or import one.")
+    items = read_snapshot(fitting[-1].folder).items
+    rows = rows_of(found, items)
+    for file in args.out:
+        write_selection(items, rows, file)
+    missing = found.n - len(rows)
+    return {**_facts(found), "written": len(rows), "missing": missing, "files": [str(file) for file in args.out]}
+
+
+def _facts(found: NamedSelection) -> dict[str, Any]:
+    facts = {"id": found.id, "name": found.name, "data": found.dataset, "n": found.n}
+    return {**facts, "created_at": found.created_at}
+
+
+_WAYS: Final = {"list": _list, "export": _export, "keep": _keep, "delete": _delete}

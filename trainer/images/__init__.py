@@ -1,0 +1,37 @@
+"""Foreign pictures: where they lie, and their pixels or the reason why there are none. Imports no torch, no Qt."""
+
+from trainer.images.decoder import (
+    Decoded,
+    Decoder,
+    HelperError,
+    borrowed,
+    read_picture,
+    read_pictures,
+    scratch_file,
+)
+from trainer.images.decoding import FORMATS, NOT_READ, SUFFIXES, UnreadableImage, not_read, open_image, read_image
+from trainer.images.location import Cell, Location, Member, file_of, location
+from trainer.images.preprocessing import Preprocessing
+
+__all__ = [
+    "FORMATS",
+    "NOT_READ",
+    "SUFFIXES",
+    "Cell",
+    "Decoded",
+    "Decoder",
+    "HelperError",
+    "Location",
+    "Member",
+    "Preprocessing",
+    "UnreadableImage",
+    "borrowed",
+    "file_of",
+    "location",
+    "not_read",
+    "open_image",
+    "read_image",
+    "read_picture",
+    "read_pictures",
+    "scratch_file",
+]

@@ -1,0 +1,344 @@
+"""Foreign pictures decoded in a helper process with little memory and time: a hostile one costs itself, no more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from trainer import programs
+from trainer.images.decoding import UnreadableImage
+from trainer.images.location import Location
+from trainer.images.preprocessing import Preprocessing
+from trainer.images.scratch import scratch_file
+from trainer.problem import Problem
+
+MEMORY: Final = 1_000_000_000
+"""Bytes that a helper may have, with everything: 64 million pixels of any colour mode fit."""
+
+LIMIT_S: Final = 5.0
+"""Seconds for one picture. A helper that got less than half a core is given up to three times that."""
+
+_PATIENCE: Final = 3
+_TICK_S: Final = 0.2
+_START_S: Final = 60.0
+_LOOK_S: Final = 1.0
+"""Of silence, after which it is counted how much of a core the helper gets."""
+
+_FEW_THREADS: Final = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "PYTHONUNBUFFERED": "1",
+}
+"""Every heap and every stack counts to the limit, used or not."""
+
+
+class HelperError(Problem):
+    """Pictures cannot be decoded at all: the helper does not start."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What became of one picture.
+
+    Attributes:
+        reason: Why there are no pixels, a sentence; empty if there are.
+        remarks: What was odd about it and put right.
+        digest: Hash of its pixels.
+        shape: Height and width in pixels.
+    """
+
+    reason: str = ""
+    remarks: str = ""
+    digest: str = ""
+    shape: tuple[int, int] = (0, 0)
+
+
+class Decoder:
+    """One helper process, started when it is first needed and again whenever a picture has ended it.
+
+    For one thread at a time.
+    """
+
+    def __init__(self, *, limit_s: float = LIMIT_S, memory: int = MEMORY) -> None:
+        self._limit_s, self._memory = limit_s, memory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._since: float | None = None  # of the last sign of life, while one is awaited
+        self._verdict = ""  # why the watch has ended it
+        self._judging = threading.Lock()
+        self._starting, self._fresh = False, True
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the helper, if there is one."""
+        return self._process.pid if self._process else None
+
+    def decode(
+        self,
+        places: Sequence[Location | str],
+        *,
+        size: int,
+        file: Path | None,
+        offset: int = 0,
+        whole: bool = False,
+        sync: bool = False,
+        preprocessing: Preprocessing | None = None,
+    ) -> Iterator[Decoded]:
+        """What became of each picture, in order; its pixels are in the file by then.
+
+        A picture that takes too long, or twice ends the process that decodes it, has that for its reason, and the
+        next ones are decoded by another. An iterator that is not exhausted ends the helper.
+
+        Args:
+            places: Where they lie.
+            size: Side of the decoded square; with `whole`, the longer side at most.
+            file: Exists and has room: picture i is written at `offset + i * size * size * 3`. None: its pixels are not
+                wanted, only what became of it.
+            offset: Of the first picture, in bytes.
+            whole: The whole picture at its own shape instead of its middle square.
+            sync: The file is on the disk when the last one has been told.
+            preprocessing: As in `read_image`; of its own `size`.
+
+        Raises:
+            HelperError: No helper can be started.
+            OSError: The file cannot be written.
+        """
+        done, suspect, finished = 0, -1, False
+        room = size * size * 3
+        fixed: dict[str, Any] = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
+        fixed["preprocessing"] = preprocessing and preprocessing.to_json()
+        try:
+            while done < len(places):
+                self._ask(fixed | {"places": list(map(_absolute, places[done:])), "offset": offset + done * room})
+                for answer in self._answers():
+                    if answer.get("starved") and not self._fresh:
+                        break  # what was left of earlier pictures may have been in its way: once more
+                    yield self._told(answer)
+                    self._fresh = False
+                    done += 1
+                if finished := done == len(places):
+                    return
+                if self._verdict or suspect == done:
+                    yield Decoded(reason=self._why())
+                    done += 1
+                else:
+                    suspect = done  # it may have been ended by something else: once more
+                self._end()
+            finished = True
+        finally:
+            if not finished:
+                self._end()
+
+    def close(self) -> None:
+        """Ends the helper."""
+        self._end()
+
+    def _ask(self, job: dict[str, Any]) -> None:
+        self._verdict = ""
+        process = self._process or self._start()
+        with contextlib.suppress(OSError):  # it has ended: so do its answers
+            process.stdin.write(json.dumps(job).encode() + b"\n")
+            process.stdin.flush()
+
+    def _answers(self) -> Iterator[dict[str, Any]]:
+        """One for each picture, until the job is done or the helper has ended."""
+        while answer := self._awaited():
+            if answer.get("done"):
+                return
+            if "failed" in answer:
+                raise OSError(answer["failed"], answer["words"])
+            yield answer
+
+    def _awaited(self) -> dict[str, Any]:
+        """The next line of the helper, which the watch may end meanwhile; empty if it has ended."""
+        with self._judging:
+            self._since = time.monotonic()
+        answer = _parsed(self._process.stdout.readline())
+        with self._judging:
+            self._since = None
+            if answer:
+                # It was in time after all; if the helper was killed for it, the next one is tried again.
+                self._verdict = ""
+        return answer
+
+    def _told(self, answer: dict[str, Any]) -> Decoded:
+        if answer.get("starved"):
+            return Decoded(reason=self._too_large())
+        if reason := answer.get("reason"):
+            return Decoded(reason=reason)
+        return Decoded("", answer["remarks"], answer["digest"], tuple(answer["shape"]))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Much later than the watch: it ends a helper whose program has died.
+        last_resort = round(2 * _PATIENCE * self._limit_s) + 1
+        command = programs.python("-m", "trainer.images.helper", str(self._memory), str(last_resort))
+        with tempfile.TemporaryFile() as words:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                env=programs.environment(_FEW_THREADS),
+                cwd=programs.NEUTRAL,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+            self._process, self._starting, self._fresh = process, True, True
+            threading.Thread(target=self._watch, args=(process,), name=f"watch-{process.pid}", daemon=True).start()
+            if not self._awaited().get("ready"):
+                self._end()
+                words.seek(0)
+                last = words.read().decode(errors="replace").strip().rpartition("\n")[2] or "it ended at once"
+                raise HelperError(
+                    f"The process that decodes pictures cannot be started: {last}. Start the program again; if that "
+                    "does not help, install it again."
+                )
+        self._starting = False
+        return process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def _why(self) -> str:
+        """Why the picture has no pixels whose decoding ended the helper."""
+        if self._verdict:
+            return self._verdict
+        code = self._process.wait() if self._process else 0
+        by = f" by {signal.Signals(-code).name}" if -code in set(signal.Signals) else ""
+        return f"Decoding it ended the process that decodes pictures{by}; the file is damaged, or made to do so."
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends the helper when a picture has had its time; in a thread of its own."""
+        looked, began, ran = 0.0, 0.0, 0.0
+        while process is self._process and process.poll() is None:
+            time.sleep(_TICK_S)
+            since, now = self._since, time.monotonic()
+            # Elsewhere than on Linux, memory is watched here and not by the system.
+            if since is None or (now - since < _LOOK_S and sys.platform == "linux"):
+                continue
+            cpu_s, running, memory = _gauged(process.pid)
+            if looked != since:
+                looked, began, ran = since, now, cpu_s
+            limit_s = _START_S if self._starting else self._limit_s
+            starved = running and cpu_s - ran < (now - began) / 2 and now - since < _PATIENCE * limit_s
+            if memory > self._memory:
+                self._condemn(process, since, self._too_large())
+            elif now - since >= limit_s and not starved:
+                self._condemn(process, since, f"Decoding it took more than {self._limit_s:.2g} seconds.")
+
+    def _condemn(self, process: subprocess.Popen[bytes], since: float, verdict: str) -> None:
+        with self._judging:
+            if self._since == since:
+                self._verdict = verdict
+                process.kill()
+
+    def _too_large(self) -> str:
+        return f"It takes more than the {self._memory / 1e9:.1g} GB of memory that a picture may."
+
+
+def _absolute(place: Location | str) -> str:
+    """The text of a place, for a process that may have been started in another folder."""
+    return os.path.join(os.getcwd(), str(place))
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """An answer; empty of a line that was cut off when the helper ended."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return {}
+
+
+def _gauged(pid: int) -> tuple[float, bool, int]:
+    """Seconds of CPU that a process has used, whether it wants more, and its memory in bytes."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return times.user + times.system, process.status() == psutil.STATUS_RUNNING, process.memory_info().rss
+    except psutil.Error:
+        return 0.0, False, 0
+
+
+_idle: list[Decoder] = []
+_idle_lock = threading.Lock()
+_in_turn = threading.Lock()
+"""Single pictures are read one after the other: a helper for each thread that asks would start more than decode."""
+
+
+@contextlib.contextmanager
+def borrowed() -> Iterator[Decoder]:
+    """A decoder for one thread. One is kept for the next who asks, as a helper takes half a second to start."""
+    with _idle_lock:
+        decoder = _idle.pop() if _idle else Decoder()
+    try:
+        yield decoder
+    finally:
+        with _idle_lock:
+            keep = not _idle
+            if keep:
+                _idle.append(decoder)
+        if not keep:
+            decoder.close()
+
+
+def _forget() -> None:
+    """In a forked process: the helper belongs to the other one."""
+    global _idle_lock, _in_turn
+    _idle.clear()
+    _idle_lock, _in_turn = threading.Lock(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def read_pictures(
+    places: Sequence[Location | str], size: int, preprocessing: Preprocessing | None = None
+) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
+    """What `read_image` returns of each place, decoded in a helper; black where `Decoded.reason` says why.
+
+    Raises:
+        HelperError: No helper can be started.
+        OSError: There is no room for the pixels.
+    """
+    with scratch_file(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
+        told = list(decoder.decode(places, size=size, file=file, preprocessing=preprocessing))
+        pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
+    return pixels, told
+
+
+def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]:
+    """The whole picture, its longer side at most `edge` pixels, decoded in a helper.
+
+    Raises:
+        UnreadableImage: As `open_image`; or it took too much time or memory.
+        HelperError: No helper can be started.
+        OSError: There is no room for the pixels.
+    """
+    with scratch_file(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
+        (told,) = decoder.decode([place], size=edge, file=file, whole=True)
+        if told.reason:
+            raise UnreadableImage(told.reason)
+        height, width = told.shape
+        return np.fromfile(file, np.uint8, height * width * 3).reshape(height, width, 3)

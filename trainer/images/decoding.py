@@ -1,0 +1,243 @@
+"""The one decoder of foreign image files. Whatever the file holds, it returns pixels or says why not."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError, features
+
+from trainer.images.location import Location, NoFile, location, opened
+from trainer.images.preprocessing import Preprocessing
+from trainer.problem import Problem
+
+_HEIF: Final = (".heic", ".heif", ".hif")
+
+
+def _has_heif() -> bool:
+    """Whether Pillow's plugin for HEIC, the pictures of iPhones, is there; it is not part of this project."""
+    if importlib.util.find_spec("pillow_heif") is None:
+        return False
+    try:
+        importlib.import_module("pillow_heif").register_heif_opener()
+    except Exception:  # of somebody else, in whatever state
+        return False
+    return True
+
+
+_PLUGGED: Final = _has_heif()
+_AVIF: Final = features.check("avif")
+
+FORMATS: Final = (
+    *("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM"),
+    *(("AVIF",) if _AVIF else ()),
+    *(("HEIF",) if _PLUGGED else ()),
+)
+"""Decoders a file may reach. No EPS (runs Ghostscript), no PSD, nothing that only old programs write."""
+
+SUFFIXES: Final = frozenset(
+    (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+    + ((".avif",) if _AVIF else ())
+    + (_HEIF if _PLUGGED else ())
+)
+"""Names taken for images when a folder is searched; the decoder itself looks at the content."""
+
+NOT_READ: Final = {
+    **{ending: "HEIC" for ending in _HEIF if ending not in SUFFIXES},
+    **{ending: "AVIF" for ending in (".avif",) if ending not in SUFFIXES},
+    **dict.fromkeys((".jp2", ".j2k", ".jpf", ".jpx"), "JPEG 2000"),
+    **dict.fromkeys((".cr2", ".cr3", ".nef", ".arw", ".dng", ".orf", ".rw2"), "The raw data of a camera"),
+    ".jxl": "JPEG XL",
+    ".ico": "ICO",
+    ".svg": "SVG",
+    ".psd": "PSD",
+    ".eps": "EPS",
+    ".tga": "TGA",
+}
+"""Ending -> name of formats that are images and are not read."""
+
+
+def not_read(name: str) -> str:
+    """Why an image of this name is not read, with the next step; empty if it is, or is no image."""
+    format_ = NOT_READ.get(f".{name.lower().rpartition('.')[2]}", "")
+    return f"{format_} is a format that is not read. Save it as JPEG or PNG." if format_ else ""
+
+
+LARGEST: Final = 64_000_000
+"""Pixels. Checked in the header: a small file can unfold to gigabytes."""
+
+
+_BAND: Final = 1 << 21
+"""Pixels that are changed at a time."""
+
+_ORIENTATION: Final = 0x0112
+"""Of EXIF: how the camera was held."""
+
+
+class UnreadableImage(Problem):
+    """An image file that cannot be used; the message is the reason, without the path."""
+
+
+def read_image(
+    place: Location | str,
+    size: int,
+    remarks: list[str] | None = None,
+    *,
+    preprocessing: Preprocessing | None = None,
+) -> UInt8[np.ndarray, "size size 3"]:
+    """The middle square of the first frame, upright, on white where transparent; resized bicubic.
+
+    Args:
+        place: Where the picture lies.
+        size: Side of the result, in pixels.
+        remarks: Receives a sentence for everything odd that was put right.
+        preprocessing: Of a published model, which decides about the square, and what comes of the decoded picture.
+
+    Raises:
+        UnreadableImage: The file is missing, damaged, too large, or no image of a known kind.
+    """
+    if preprocessing is not None:
+        return preprocessing.pixels(open_image(place, remarks=remarks, as_stored=True))
+    image = open_image(place, smallest=size, remarks=remarks)
+    side = min(image.size)
+    left, top = (image.width - side) / 2, (image.height - side) / 2
+    box = (left, top, left + side, top + side)
+    return np.array(image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0))
+
+
+def open_image(
+    place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None, as_stored: bool = False
+) -> Image.Image:
+    """The first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
+
+    Args:
+        place: Where the picture lies.
+        smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
+        remarks: Receives a sentence for everything odd that was put right.
+        as_stored: Leave print colours, palettes and grey as they are in the file: somebody converts them later.
+
+    Raises:
+        UnreadableImage: As `read_image`.
+    """
+    # A module-wide switch of Pillow that other packages turn on.
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        source = opened(location(place) if isinstance(place, str) else place)
+        with Image.open(source, formats=FORMATS) as image:
+            _check_size(image)
+            if remarks is not None:
+                remarks += _oddities(image)
+            if smallest:
+                image.draft("RGB", (2 * smallest, 2 * smallest))
+            image.load()
+            turned = image.getexif().get(_ORIENTATION, 1) in range(2, 9)
+            upright = ImageOps.exif_transpose(image) if turned else image
+            if as_stored and not (_is_deep(image) or image.has_transparency_data):
+                return upright.copy()
+            return _in_rgb(upright)
+    except UnreadableImage:
+        raise
+    except FileNotFoundError:
+        raise UnreadableImage("The file does not exist.") from None
+    except PermissionError:
+        raise UnreadableImage("The file may not be read; change its permissions.") from None
+    except NoFile as reason:
+        raise UnreadableImage(str(reason)) from None
+    except MemoryError as error:
+        raise UnreadableImage("It takes more memory to open than there is.") from error
+    except UnidentifiedImageError:
+        raise UnreadableImage(f"This is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]} image.") from None
+    except Exception as error:
+        # Pillow raises eight kinds for damaged files, SyntaxError and struct.error among them.
+        raise UnreadableImage(f"The image is damaged: {str(error) or type(error).__name__}.") from error
+
+
+def _check_size(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > LARGEST:
+        raise UnreadableImage(
+            f"The image has {width:,} x {height:,} pixels, more than the {LARGEST // 1_000_000} million that are read; "
+            "save a smaller copy."
+        )
+
+
+def _oddities(image: Image.Image) -> list[str]:
+    """What a viewer might show otherwise, a sentence each."""
+    found = []
+    if _is_deep(image):
+        depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
+        found.append(f"{depth} values are scaled to 8 bits.")
+    if image.mode == "CMYK":
+        found.append("Print colours (CMYK) are turned into screen colours.")
+    if image.has_transparency_data:
+        found.append("Transparent parts lie on white.")
+    if image.getexif().get(_ORIENTATION, 1) in range(2, 9):
+        found.append("The camera was turned; the picture is set upright.")
+    if getattr(image, "n_frames", 1) > 1:
+        found.append(f"Of {image.n_frames} frames the first is taken.")
+    return found
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Whether its values are no bytes."""
+    return image.mode.startswith("I") or image.mode == "F"
+
+
+def _in_rgb(image: Image.Image) -> Image.Image:
+    """A new image; besides it and the given one, little memory is taken."""
+    if _is_deep(image):
+        limits = _limits(image)
+        return _by_bands(image, lambda band: Image.fromarray(_to_bytes(np.asarray(band), *limits)))
+    if image.has_transparency_data:
+        return _by_bands(image, _on_white)
+    return image.convert("RGB")
+
+
+def _by_bands(image: Image.Image, changed: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """The image in RGB, a few of its lines changed at a time: wider types in between would take gigabytes."""
+    height = max(1, _BAND // image.width)
+    if height >= image.height:
+        return changed(image).convert("RGB")
+    made = Image.new("RGB", image.size)
+    for top in range(0, image.height, height):
+        band = image.crop((0, top, image.width, min(top + height, image.height)))
+        made.paste(changed(band).convert("RGB"), (0, top))
+    return made
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    above = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above)
+
+
+def _limits(image: Image.Image) -> tuple[float, float]:
+    """The values that become 0 and 255: by the range of the type, or, where the type does not tell, of its use.
+
+    16-bit: the whole range. 32-bit integers hold 16-bit (or 8-bit) values in all but rare files. Floats: 0..1, or
+    0..255. Anything else is stretched from its least to its largest value.
+    """
+    if image.mode.startswith("I;16"):
+        return 0.0, 65535.0
+    found: list[tuple[float, float]] = []
+    height = max(1, _BAND // image.width)
+    for top in range(0, image.height, height):
+        values = np.asarray(image.crop((0, top, image.width, min(top + height, image.height))))
+        found.append((float(values.min()), float(values.max())))
+    # Of one band the extremes would hide what is not finite elsewhere: min() of Python passes over NaN.
+    low, high = (float(extreme) for extreme in (np.min(found), np.max(found)))
+    if not np.isfinite([low, high]).all():
+        raise UnreadableImage("The image holds values that are not finite numbers.")
+    usual = (1.0, 255.0) if image.mode == "F" else (255.0, 65535.0)
+    return next(((0.0, limit) for limit in usual if low >= 0 and high <= limit), (low, high))
+
+
+def _to_bytes(values: Shaped[np.ndarray, "h w"], low: float, high: float) -> UInt8[np.ndarray, "h w"]:
+    """Values scaled so that `low` becomes 0 and `high` 255."""
+    if values.dtype.itemsize == 2:
+        return np.rint(values / 257.0).astype(np.uint8)
+    if low:
+        values = values - np.float64(low)
+    return np.rint(values * (255.0 / ((high - low) or 1.0))).astype(np.uint8)

@@ -1,0 +1,117 @@
+"""The process in which foreign pictures are decoded: little memory, little time, nothing of the program's own.
+
+`python -m trainer.images.helper MEMORY SECONDS` reads jobs (`trainer.images.decoder` writes them), a line of JSON
+each, and answers a line for every picture. Pixels go to the file that the job names. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import AvifImagePlugin, Image
+
+from trainer.images.decoding import UnreadableImage, open_image, read_image
+from trainer.images.preprocessing import Preprocessing
+
+Answer = dict[str, Any]
+
+
+def main(memory: int, seconds: int) -> None:
+    """Serves jobs until the input ends.
+
+    Args:
+        memory: Bytes that this process may have, itself included.
+        seconds: After which one picture ends this process, should whoever started it be unable to.
+    """
+    _limit(memory)
+    # Pictures are decoded side by side in several processes; a thread's own heap would count to the limit.
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    # A library that prints must not break the answers, nor fill the disk.
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+    def tell(answer: Answer) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    tell({"ready": os.getpid()})
+    for line in sys.stdin:
+        _do(json.loads(line), tell, seconds)
+
+
+def _limit(memory: int) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows; macOS refuses
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        # A picture that crashes a decoder must not leave a file of a gigabyte.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _do(job: dict[str, Any], tell: Callable[[Answer], None], seconds: int) -> None:
+    """Answers for each place of the job in order: a reason, or where its pixels stand in the file is filled."""
+    alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
+    own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
+    try:
+        with open(job["file"] or os.devnull, "r+b", buffering=0) as file:
+            for number, place in enumerate(job["places"]):
+                alarm(seconds)
+                answer, pixels = _decoded(place, job["size"], whole=job["whole"], preprocessing=own)
+                if pixels is not None and job["file"]:
+                    _put(file, job["offset"] + number * job["size"] ** 2 * 3, pixels)
+                tell(answer)
+                alarm(0)
+            if job["sync"]:
+                os.fsync(file.fileno())
+        tell({"done": True})
+    except OSError as error:
+        tell({"failed": error.errno or 0, "words": error.strerror or str(error)})
+
+
+def _decoded(
+    place: str, size: int, *, whole: bool, preprocessing: Preprocessing | None
+) -> tuple[Answer, UInt8[np.ndarray, "h w 3"] | None]:
+    remarks: list[str] = []
+    try:
+        if whole:
+            pixels = _fitted(place, size, remarks)
+        else:
+            pixels = read_image(place, size, remarks, preprocessing=preprocessing)
+    except UnreadableImage as error:
+        return {"reason": str(error)} | ({"starved": True} if isinstance(error.__cause__, MemoryError) else {}), None
+    except MemoryError:
+        return {"reason": "It takes too much memory.", "starved": True}, None
+    except Exception as error:  # whatever a decoder raises beyond the many kinds that are known
+        return {"reason": f"The image is damaged: {error or type(error).__name__}."}, None
+    digest = hashlib.blake2b(pixels.data, digest_size=16).hexdigest()
+    return {"digest": digest, "shape": pixels.shape[:2], "remarks": " ".join(remarks)}, pixels
+
+
+def _fitted(place: str, edge: int, remarks: list[str]) -> UInt8[np.ndarray, "h w 3"]:
+    """The whole picture, its longer side at most `edge`."""
+    image = open_image(place, smallest=edge, remarks=remarks)
+    image.thumbnail((edge, edge), Image.Resampling.BICUBIC)
+    return np.array(image)
+
+
+def _put(file: BinaryIO, at: int, pixels: UInt8[np.ndarray, "h w 3"]) -> None:
+    file.seek(at)
+    left = memoryview(pixels).cast("B")
+    while left:
+        left = left[file.write(left) :]
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        main(int(sys.argv[1]), int(sys.argv[2]))

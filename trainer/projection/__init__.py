@@ -1,0 +1,29 @@
+"""Pictures of embeddings in the plane: PCA at once; UMAP, t-SNE and PaCMAP when one waits; coordinates from a file.
+
+Images and texts are placed together, so that the gap between the two modalities stays in the picture. Layouts are
+kept by content and parameters (`layouts`); two of the same items face the same way (`facing`).
+"""
+
+from trainer.projection.coordinates import read_vectors
+from trainer.projection.extras import MissingExtra
+from trainer.projection.fitting import MOST_FITTED, ProjectError
+from trainer.projection.layouts import Layout, layout, layout_file, series
+from trainer.projection.neighbours import nearest
+from trainer.projection.new_points import place_new
+from trainer.projection.umap_learn import load_umap, umap_layout, warm_up
+
+__all__ = [
+    "MOST_FITTED",
+    "Layout",
+    "MissingExtra",
+    "ProjectError",
+    "layout",
+    "layout_file",
+    "load_umap",
+    "nearest",
+    "place_new",
+    "read_vectors",
+    "series",
+    "umap_layout",
+    "warm_up",
+]

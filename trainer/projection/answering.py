@@ -1,0 +1,44 @@
+"""The answer to `trainer.messages.Project`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.charts.placement import Placement
+from trainer.messages import Project
+from trainer.projection.fitting import ProjectError
+from trainer.projection.layouts import layout_file, series
+from trainer.projection.new_points import place_new
+
+
+def answer_project(workspace_folder: Path, question: Project, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    """The answer as the question documents it; its class says what is asked.
+
+    Raises:
+        ProjectError: A folder that is no snapshot, or as `layout_file`.
+    """
+    names = ("method", "neighbours", "min_dist", "metric", "seed", "file")
+    chosen = {name: getattr(question, name) for name in names}
+    others = [Path(folder) for folder in question.series]
+    for folder in (Path(question.snapshot), *others, *([Path(question.onto)] if question.onto else [])):
+        if not (folder / "snapshot.json").is_file():
+            raise ProjectError(f"There is no snapshot in {folder}: choose another step.")
+    onto = Path(question.onto) if question.onto else None
+    if others:
+        folders = [*others, Path(question.snapshot)]
+        *earlier, found = series(workspace_folder, folders, Placement(**chosen), onto=onto, progress=progress)
+        layouts = [str(one.file) for one in earlier]
+    else:
+        found = layout_file(workspace_folder, Path(question.snapshot), **chosen, onto=onto, progress=progress)
+        layouts = []
+    answer = {name: value for name, value in asdict(found).items() if name != "file"}
+    answer |= {"layout": str(found.file), "layouts": layouts, "placed": []}
+    if question.place:
+        vectors = np.load(question.place)
+        answer["placed"] = place_new(Path(question.snapshot), found, vectors, images=question.place_images).tolist()
+    return answer

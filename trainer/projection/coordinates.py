@@ -1,0 +1,112 @@
+"""Coordinates that another program computed: shown as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.foreign import check_ordinary
+from trainer.projection.fitting import ProjectError
+
+SUFFIXES: Final = (".npy", ".csv", ".tsv", ".parquet")
+_MOST: Final = 20_000_000
+"""Points; no map of ours shows more."""
+_LONGEST: Final = 256 << 20
+"""Bytes of a CSV."""
+
+
+def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
+    """The x and y of every row, in float32: a `.npy` of two columns, or a table with columns `x` and `y`.
+
+    Raises:
+        ProjectError: The file is missing, of another kind, has no such columns, or something else than numbers in them.
+    """
+    file = Path(file)
+    if file.suffix.lower() not in SUFFIXES:
+        raise ProjectError(f"{file.name}: coordinates are read from {', '.join(SUFFIXES)}.")
+    try:
+        points = _read(file)
+    except ProjectError:
+        raise
+    except OSError as error:
+        raise ProjectError(f"The coordinates in {file} cannot be read: {error.strerror or error}.") from error
+    except Exception as error:  # whatever a damaged file makes its reader raise
+        raise ProjectError(f"The coordinates in {file} cannot be read: {error}.") from error
+    bad = int((~np.isfinite(points)).any(1).sum())
+    if bad:
+        raise ProjectError(f"{bad:,} rows of {file.name} have no number for x or y: every point needs both.")
+    return points
+
+
+def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
+    """The rows of a `.npy`, in float32.
+
+    Raises:
+        ProjectError: The file is missing, damaged, or holds something else than a matrix of numbers.
+    """
+    try:
+        return _array(Path(file))
+    except ProjectError:
+        raise
+    except OSError as error:
+        raise ProjectError(f"The vectors in {file} cannot be read: {error.strerror or error}.") from error
+    except Exception as error:
+        raise ProjectError(f"The vectors in {file} cannot be read: {error}.") from error
+
+
+def _array(file: Path) -> Float[np.ndarray, "m d"]:
+    """A matrix of numbers; only as much of the file as its header claims is ever held."""
+    check_ordinary(file)
+    points = np.load(file, allow_pickle=False, mmap_mode="r")
+    if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
+        told = (
+            f"{' x '.join(map(str, points.shape))} values of {points.dtype}" if hasattr(points, "dtype") else "others"
+        )
+        raise ProjectError(f"{file.name} holds {told}; columns of numbers are needed.")
+    _check_count(file, len(points))
+    return np.array(points, np.float32)
+
+
+def _check_count(file: Path, n: int) -> None:
+    if n > _MOST:
+        raise ProjectError(f"{file.name} has {n:,} rows; more than {_MOST:,} are not shown.")
+
+
+def _read(file: Path) -> Float[np.ndarray, "m 2"]:
+    if file.suffix.lower() == ".npy":
+        points = _array(file)
+        if points.shape[1] != 2:
+            shape = " x ".join(map(str, points.shape))
+            raise ProjectError(f"{file.name} holds {shape} values; two columns of numbers are needed.")
+        return points
+    check_ordinary(file)
+    return _table(file)
+
+
+def _table(file: Path) -> Float[np.ndarray, "m 2"]:
+    from pyarrow import csv, parquet
+
+    if file.suffix.lower() == ".parquet":
+        opened = parquet.ParquetFile(file)
+        _check_count(file, opened.metadata.num_rows)
+        names = _axes(file, opened.schema_arrow.names)
+        table = opened.read(columns=list(names.values()))
+    else:
+        if file.stat().st_size > _LONGEST:
+            raise ProjectError(f"{file.name} is longer than {_LONGEST >> 20:,} MiB; write it as .npy or .parquet.")
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+        table = csv.read_csv(file, parse_options=csv.ParseOptions(delimiter=delimiter))
+        names = _axes(file, table.column_names)
+    columns = [table.column(names[axis]).to_numpy(zero_copy_only=False).astype(np.float32) for axis in ("x", "y")]
+    return np.stack(columns, axis=1)
+
+
+def _axes(file: Path, columns: list[str]) -> dict[str, str]:
+    """The columns that are called x and y, however they are written."""
+    names = {name.strip().lower(): name for name in columns}
+    if not {"x", "y"} <= set(names):
+        raise ProjectError(f"{file.name} has no columns x and y; its columns are {', '.join(columns[:8])}.")
+    return {axis: names[axis] for axis in ("x", "y")}

@@ -1,0 +1,101 @@
+"""Where unit rows stand in the plane, by any method; of very many, a sample is fitted and the rest placed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.placing import place
+from trainer.analysis.projection import pca
+from trainer.charts.placement import METHODS, Placement
+from trainer.problem import Problem
+from trainer.projection.extras import pacmap_layout, tsne_layout
+from trainer.projection.neighbours import nearest
+from trainer.projection.umap_learn import umap_layout
+
+MOST_FITTED: Final = 200_000
+"""Of more points, this many are fitted and the rest are placed among them; the layout's note says so."""
+FEWEST: Final = 4
+PLACED_BY: Final = 15
+"""Neighbours that decide where a point that was not fitted stands."""
+_REST_SHARE: Final = 0.3
+
+Progress = Callable[[float, str], None]
+
+
+class ProjectError(Problem):
+    """A projection that cannot be made, with what to choose instead."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Places of all rows, and how many of them the method itself has placed."""
+
+    points: Float[np.ndarray, "m 2"]
+    fitted: int
+
+
+def fit(
+    vectors: Float[np.ndarray, "m d"],
+    placement: Placement,
+    progress: Progress,
+    *,
+    start: Float[np.ndarray, "m 2"] | None = None,
+    most: int = MOST_FITTED,
+) -> Fitted:
+    """Places unit rows.
+
+    Args:
+        vectors: Rows of unit length.
+        placement: Any method but `file`.
+        progress: Told a share in [0, 1] and a note; what it raises ends the computation.
+        start: Where to begin; None: the method's own beginning.
+        most: Fit at most so many rows, drawn by the placement's seed. PCA is always computed from all.
+
+    Raises:
+        ProjectError: An unknown method, or too few rows.
+        MissingExtra: The method's library is not installed.
+    """
+    if placement.method not in METHODS or placement.method == "file":
+        raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(METHODS[:-1])}.")
+    m = len(vectors)
+    if m < FEWEST:
+        raise ProjectError(f"{m} points are too few for a picture: at least {FEWEST} are needed.")
+    if placement.method == "pca":
+        return Fitted(pca(vectors, 2), m)
+    if m <= most:
+        return Fitted(_fit(vectors, placement, progress, start), m)
+    rows = np.sort(np.random.default_rng(placement.seed).choice(m, most, replace=False))
+    part = lambda share, note: progress(share * (1 - _REST_SHARE), note)  # noqa: E731
+    known = vectors[rows]
+    some = _fit(known, placement, part, None if start is None else start[rows])
+    points = np.empty((m, 2), np.float32)
+    points[rows] = some
+    rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
+    tell = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
+    found, distances = nearest(vectors[rest], PLACED_BY, tell, among=known)
+    points[rest] = place(found, distances, some)
+    return Fitted(points, most)
+
+
+def _fit(
+    vectors: np.ndarray, placement: Placement, progress: Progress, start: np.ndarray | None
+) -> Float[np.ndarray, "m 2"]:
+    seed, metric, neighbours = placement.seed, placement.metric, placement.neighbours
+    if placement.method == "tsne":
+        return tsne_layout(vectors, perplexity=neighbours, seed=seed, progress=progress, metric=metric, start=start)
+    if placement.method == "pacmap":
+        return pacmap_layout(vectors, neighbours=neighbours, seed=seed, progress=progress, start=start)
+    return umap_layout(
+        vectors,
+        neighbours=neighbours,
+        min_dist=placement.min_dist,
+        seed=seed,
+        progress=progress,
+        metric=metric,
+        start=start,
+    )

@@ -1,0 +1,281 @@
+"""Layouts on disk: computed once for the same vectors and parameters, then found again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer import confined
+from trainer.charts.placement import CAUTION, Placement
+from trainer.projection import fitting
+from trainer.projection.coordinates import read_coordinates
+from trainer.projection.facing import FEWEST_COMMON, common_points, start_at, turned_onto
+from trainer.projection.fitting import MOST_FITTED, ProjectError
+from trainer.store.snapshot_files import Snapshot, read_snapshot
+
+VERSION: Final = 2
+"""Of how layouts are computed: layouts of another version are not found again."""
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A projection on disk.
+
+    Attributes:
+        file: The `.npy` with one row a point: the images of the snapshot, then its texts.
+        images: How many rows are images.
+        texts: How many rows are texts.
+        method: `pca`, `umap`, `tsne`, `pacmap` or `file`.
+        seconds: How long it took to compute, the first time.
+        note: What a reader must know: method, parameters, sampling, what it was turned onto.
+        fitted: How many points the method itself has placed; the others stand among their nearest ones.
+    """
+
+    file: Path
+    images: int
+    texts: int
+    method: str
+    seconds: float
+    note: str
+    fitted: int
+
+
+def layout(workspace_folder: Path, snapshot_folder: Path, **choices: object) -> Float[np.ndarray, "m 2"]:
+    """The points of `layout_file`, which takes the same arguments: images first, then texts.
+
+    Raises:
+        ProjectError: As `layout_file`.
+    """
+    return np.load(layout_file(workspace_folder, snapshot_folder, **choices).file)
+
+
+def layout_file(
+    workspace_folder: Path,
+    snapshot_folder: Path,
+    *,
+    method: str = "pca",
+    neighbours: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+    seed: int = 0,
+    file: str = "",
+    onto: Path | None = None,
+    most: int = MOST_FITTED,
+    progress: Progress | None = None,
+) -> Layout:
+    """The projection of a snapshot; computed once for the same vectors and parameters, then found again.
+
+    Args:
+        workspace_folder: Layouts are kept in its `layouts`.
+        snapshot_folder: Folder of the snapshot.
+        method: `pca`, `umap`, `tsne`, `pacmap`, or `file` for coordinates from `file`.
+        neighbours: Size of a neighbourhood, t-SNE's perplexity; capped by the number of points.
+        min_dist: UMAP's `min_dist`, how close points may lie in the picture.
+        metric: `cosine` or `euclidean`.
+        seed: Makes everything reproducible (and UMAP single-threaded).
+        file: Coordinates, a row a point, images first.
+        onto: Folder of another snapshot whose layout (same parameters, computed if need be) this one is to face;
+            nothing happens where the two have too few items in common, and the note says so.
+        most: Of more points, so many are fitted and the rest placed among them.
+        progress: Called with a share in [0, 1] and a note; whatever it raises ends the computation.
+
+    Raises:
+        ProjectError: An unknown method, too few points, or coordinates that do not fit.
+        MissingExtra: The method's library is not installed.
+    """
+    placement = Placement(method=method, neighbours=neighbours, min_dist=min_dist, metric=metric, seed=seed, file=file)
+    return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or _silent)
+
+
+def series(
+    workspace_folder: Path,
+    snapshot_folders: Sequence[Path],
+    placement: Placement,
+    *,
+    onto: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Layout]:
+    """Layouts of the snapshots of a run, each facing the next later one.
+
+    Args:
+        workspace_folder: As `layout_file`.
+        snapshot_folders: In the order of their steps.
+        placement: How.
+        onto: What the last one is to face: the last snapshot of another run.
+        progress: As `layout_file`.
+
+    Raises:
+        ProjectError: As `layout_file`.
+    """
+    made: list[Layout] = []
+    chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
+    total = len(snapshot_folders)
+    for place, folder in enumerate(reversed(snapshot_folders)):
+        tell = partial(_part, progress or _silent, place, total)
+        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, tell))
+        chain = (Path(folder), *chain)
+    return made
+
+
+def _part(progress: Progress, place: int, total: int, share: float, note: str) -> None:
+    progress((place + share) / total, f"{place + 1} of {total}: {note}")
+
+
+def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
+    """Images, then texts, in float32 and of length 1."""
+    parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
+    vectors = np.concatenate(parts)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors
+
+
+def _layout(
+    workspace_folder: Path,
+    folder: Path,
+    placement: Placement,
+    onto: Path | Sequence[Path] | None,
+    most: int,
+    progress: Progress,
+) -> Layout:
+    """The layout of `folder`, facing the first of `onto`, which faces the second, and so on."""
+    chain = (onto,) if isinstance(onto, Path) else tuple(onto or ())
+    if placement.method not in fitting.METHODS:
+        raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(fitting.METHODS)}.")
+    snapshot = read_snapshot(folder)
+    if placement.method == "file":
+        return _imported(workspace_folder, snapshot, placement)
+    stem = _stem(workspace_folder, folder, placement, chain, most)
+    points_file, facts_file = stem.with_suffix(".npy"), stem.with_suffix(".json")
+    if not (points_file.exists() and facts_file.exists()):
+        other = None
+        if chain:
+            first = lambda share, note: progress(share / 2, f"the map to face first: {note}")  # noqa: E731
+            other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
+        started = time.perf_counter()
+        points, words, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
+        facts = _facts(snapshot, placement, words, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+        _keep(points_file, facts_file, points, facts)
+    facts = json.loads(facts_file.read_text(encoding="utf-8"))
+    return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
+
+
+def _compute(
+    snapshot: Snapshot,
+    placement: Placement,
+    onto: Sequence[Path],
+    other: Layout | None,
+    most: int,
+    progress: Progress,
+) -> tuple[Float[np.ndarray, "m 2"], str, int]:
+    """Places, what to say about the other layout, and how many points were fitted."""
+    vectors = unit_rows(snapshot)
+    if other is None:
+        fitted = fitting.fit(vectors, placement, progress, most=most)
+        return fitted.points, "", fitted.fitted
+    reference = read_snapshot(onto[0])
+    common, xy = common_points(snapshot, reference), np.load(other.file)
+    if len(common.here) < FEWEST_COMMON:
+        fitted = fitting.fit(vectors, placement, progress, most=most)
+        return fitted.points, f"not turned: only {len(common.here)} points are also in the other map", fitted.fitted
+    start = None if placement.method == "pca" else start_at(vectors, xy, common)
+    fitted = fitting.fit(vectors, placement, progress, start=start, most=most)
+    words = f"turned to face {reference.model or 'the other map'}, step {reference.step:,}"
+    return turned_onto(fitted.points, xy, common), words, fitted.fitted
+
+
+def _imported(workspace_folder: Path, snapshot: Snapshot, placement: Placement) -> Layout:
+    points = read_coordinates(Path(placement.file))
+    images, texts = _counts(snapshot)
+    name = Path(placement.file).name
+    if len(points) == images and texts:
+        # Coordinates of the images alone: each text stands at its image, which is better than nowhere.
+        raise ProjectError(
+            f"{name} has {len(points):,} rows, one an image; the snapshot has {images:,} images and {texts:,} texts. "
+            "Give a row for each: first all images, then all texts."
+        )
+    if len(points) != images + texts:
+        raise ProjectError(
+            f"{name} has {len(points):,} rows and the snapshot {images + texts:,} points "
+            f"({images:,} images, then {texts:,} texts): they do not belong together."
+        )
+    digest = hashlib.sha256(np.ascontiguousarray(points)).hexdigest()[:32]
+    kept = workspace_folder / "layouts" / f"{digest}.npy"
+    facts = _facts(snapshot, placement, f"coordinates of {name}, shown as they are", len(points)) | {"seconds": 0.0}
+    _keep(kept, kept.with_suffix(".json"), points, facts)
+    return Layout(kept, images, texts, "file", 0.0, facts["note"], len(points))
+
+
+def _stem(workspace_folder: Path, folder: Path, placement: Placement, chain: Sequence[Path], most: int) -> Path:
+    key = {"version": VERSION, **placement.parameters, "onto": [content(f) for f in chain]}
+    if most != MOST_FITTED and placement.method != "pca":
+        key["most"] = most
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
+    digest.update(content(folder).encode())
+    return workspace_folder / "layouts" / digest.hexdigest()[:32]
+
+
+_CONTENTS: Final[dict[tuple[str, int, int], str]] = {}
+
+
+def content(folder: Path) -> str:
+    """A digest of a snapshot's vectors; a file that has not changed is read once a process."""
+    digest = hashlib.sha256()
+    for name in ("image.npy", "text.npy"):
+        file = Path(folder) / name
+        if not file.exists():
+            continue
+        state = file.stat()
+        key = (str(file), state.st_mtime_ns, state.st_size)
+        if key not in _CONTENTS:
+            with file.open("rb") as stream:
+                _CONTENTS[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{name} {_CONTENTS[key]}".encode())
+    return digest.hexdigest()
+
+
+def _counts(snapshot: Snapshot) -> tuple[int, int]:
+    return tuple(0 if part is None else len(part) for part in (snapshot.image, snapshot.text))  # type: ignore[return-value]
+
+
+def _facts(snapshot: Snapshot, placement: Placement, turned: str, fitted: int) -> dict:
+    images, texts = _counts(snapshot)
+    m = images + texts
+    words = [] if placement.method == "file" else [placement.words]
+    if placement.method == "pca":
+        words = ["PCA: first two principal components of images and texts together"]
+    if fitted < m:
+        words.append(f"fitted on {fitted:,} of {m:,} points, the others placed at their nearest")
+    words += [turned] if turned else []
+    if placement.method not in ("pca", "file"):
+        words.append(CAUTION)
+    return placement.parameters | {"images": images, "texts": texts, "fitted": fitted, "note": "; ".join(words)}
+
+
+def _keep(points_file: Path, facts_file: Path, points: np.ndarray, facts: dict) -> None:
+    confined.make_folder(points_file.parents[1], points_file.parent.name)
+    for file, write in (
+        (points_file, lambda stream: np.save(stream, points)),
+        (facts_file, lambda stream: stream.write(json.dumps(facts).encode())),
+    ):
+        # A name of its own, so that two processes that project the same thing never share a half-written file.
+        half = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+        with io.BufferedWriter(confined.open_file(half.parent, half.name, "wb")) as stream:  # type: ignore[type-var]
+            write(stream)
+        confined.replace(file.parent, half.name, file.name)
+
+
+def _silent(share: float, note: str) -> None:
+    """Nobody waits."""

@@ -1,0 +1,52 @@
+"""Where a dropped image or a typed sentence stands in a map that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.placing import place
+from trainer.analysis.procrustes import procrustes
+from trainer.analysis.projection import pca, principal_axes
+from trainer.projection.fitting import PLACED_BY, ProjectError
+from trainer.projection.layouts import Layout, unit_rows
+from trainer.projection.neighbours import nearest
+from trainer.store.snapshot_files import read_snapshot
+
+
+def place_new(
+    snapshot_folder: Path, layout: Layout, vectors: Float[np.ndarray, "q d"], *, images: bool = True
+) -> Float[np.ndarray, "q 2"]:
+    """Where new vectors stand in `layout`, which stays as it is.
+
+    PCA: the projection on the same axes. Any other method: the weighted middle of the nearest points of the same
+    modality (`trainer.analysis.placing`); between images and texts there is a gap, and a new image belongs on its side.
+
+    Args:
+        snapshot_folder: What the layout shows.
+        layout: Of that snapshot.
+        vectors: Embeddings by the model of the snapshot.
+        images: Whether they are of images, not of texts.
+
+    Raises:
+        ProjectError: Embeddings of another width.
+    """
+    known, xy = unit_rows(read_snapshot(snapshot_folder)), np.load(layout.file)
+    vectors = np.asarray(vectors, np.float32).reshape(-1, np.shape(vectors)[-1])
+    if vectors.shape[1] != known.shape[1]:
+        raise ProjectError(
+            f"The new vectors have {vectors.shape[1]} numbers and those of the map {known.shape[1]}: embed them with "
+            "the model of the map."
+        )
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    if layout.method == "pca":
+        mean, axes, _ = principal_axes(known, 2)
+        turn = procrustes(pca(known, 2), xy)
+        return turn.apply((vectors.astype(np.float64) - mean) @ axes).astype(np.float32)
+    own = slice(0, layout.images) if images else slice(layout.images, None)
+    if not len(xy[own]):
+        own = slice(None)
+    found, distances = nearest(vectors, PLACED_BY, among=known[own])
+    return place(found, distances, xy[own])

@@ -1,0 +1,157 @@
+"""UMAP in seconds instead of half a minute: exact neighbours are given to it, its machine code is kept.
+
+umap-learn spends most of a fresh process compiling its neighbour search. With neighbours from plain matrix products
+it is never needed, and its other kernels keep their machine code in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.projection import pca
+from trainer.projection.neighbours import nearest
+
+NEIGHBOURS_SHARE: Final = 0.3
+"""Share of the progress bar that finding neighbours takes; the rest is arranging the points."""
+BEGUN_EPOCHS: Final = 200
+BEGUN_RATE: Final = 0.1
+"""Epochs and learning rate where the points begin at another layout, which is to be changed and not found anew."""
+
+Progress = Callable[[float, str], None]
+
+
+def umap_layout(
+    vectors: Float[np.ndarray, "m d"],
+    *,
+    neighbours: int,
+    min_dist: float,
+    seed: int,
+    progress: Progress,
+    metric: str = "cosine",
+    start: Float[np.ndarray, "m 2"] | None = None,
+) -> Float[np.ndarray, "m 2"]:
+    """UMAP of unit rows from exact neighbours; begun at the PCA, or at an earlier layout of the same rows.
+
+    McInnes, Healy, Melville, UMAP: Uniform Manifold Approximation and Projection, 2018,
+    https://arxiv.org/abs/1802.03426
+    """
+    neighbours = min(neighbours, len(vectors) - 1)
+    indices, distances = nearest(
+        vectors, neighbours, lambda share: progress(share * NEIGHBOURS_SHARE, "finding neighbours"), metric=metric
+    )
+    progress(NEIGHBOURS_SHARE, "loading UMAP")
+    umap = load_umap()
+    reporter = _EpochReporter(lambda share, note: progress(NEIGHBOURS_SHARE + (1 - NEIGHBOURS_SHARE) * share, note))
+    bar = {"file": reporter, "disable": False, "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.1}
+    model = umap.UMAP(
+        n_neighbors=neighbours,
+        min_dist=min_dist,
+        metric=metric,
+        random_state=seed,
+        n_jobs=1,
+        init=_spread(pca(vectors, 2)) if start is None else "random",  # umap scales it to a box of side 10
+        precomputed_knn=(indices, distances, None),
+        transform_mode="embedding" if start is None else "graph",
+        tqdm_kwds=bar,
+    )
+    with warnings.catch_warnings():
+        # umap warns that `transform` will not work without a search index: nobody calls it here.
+        warnings.simplefilter("ignore")
+        if start is None:
+            return model.fit_transform(vectors).astype(np.float32)
+        return _arranged(umap, model.fit(vectors), _spread(start), seed, bar)
+
+
+def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: dict) -> Float[np.ndarray, "m 2"]:
+    """The layout of a fitted graph, begun at `start` as it is.
+
+    umap-learn itself would first stretch each axis of `start` to a length of 10, and then find the old shape again:
+    a copy of the same vectors moved by .44 of the picture's radius.
+    """
+    graph = model.graph_.tocoo()
+    graph.sum_duplicates()
+    weights = np.where(graph.data < graph.data.max() / BEGUN_EPOCHS, 0, graph.data)
+    kept = weights > 0
+    a, b = umap.umap_.find_ab_params(model.spread, model.min_dist)
+    limits = np.iinfo(np.int32)
+    state = np.random.RandomState(seed).randint(limits.min + 1, limits.max - 1, 3).astype(np.int64)
+    points = np.ascontiguousarray(start, np.float32)
+    return umap.layouts.optimize_layout_euclidean(
+        points,
+        points,
+        graph.row[kept].astype(np.int32),
+        graph.col[kept].astype(np.int32),
+        BEGUN_EPOCHS,
+        len(points),
+        umap.umap_.make_epochs_per_sample(weights[kept], BEGUN_EPOCHS),
+        a,
+        b,
+        state,
+        initial_alpha=BEGUN_RATE,
+        tqdm_kwds=bar,
+        move_other=True,
+    ).astype(np.float32)
+
+
+def load_umap() -> ModuleType:
+    """umap-learn with the machine code of its kernels kept between processes (RENDERING 7: 32 s becomes 5 s)."""
+    import platformdirs
+
+    folder = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+        import umap.layouts
+        import umap.umap_
+    from numba.core.registry import CPUDispatcher
+
+    for module in (umap.umap_, umap.layouts):
+        for kernel in vars(module).values():
+            if isinstance(kernel, CPUDispatcher) and not kernel.stats.cache_path:
+                kernel.enable_caching()
+    return umap
+
+
+def warm_up() -> None:
+    """Compiles, or loads from the cache, everything a first UMAP needs, by projecting a few points."""
+    vectors = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    umap_layout(vectors, neighbours=8, min_dist=0.1, seed=0, progress=_silent)
+
+
+class _EpochReporter:
+    """A file to tqdm, which writes "12/500" to it; whatever the progress function raises ends the fit."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def write(self, text: str) -> int:
+        if found := re.search(r"(\d+)/(\d+)", text):
+            done, total = int(found[1]), int(found[2])
+            self._progress(done / max(total, 1), f"epoch {done} of {total}")
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def _spread(start: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
+    """Finite places with some extent: umap divides by it, and equal places would never come apart."""
+    start = np.nan_to_num(np.asarray(start, np.float32))
+    extent = float(np.ptp(start, axis=0).max()) if len(start) else 0.0
+    noise = np.random.default_rng(0).normal(scale=max(extent, 1.0) * 1e-4, size=start.shape)
+    return (start + noise).astype(np.float32)
+
+
+def _silent(share: float, note: str) -> None:
+    """Nobody waits."""

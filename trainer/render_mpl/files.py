@@ -1,0 +1,157 @@
+"""Figures and their numbers as files: SVG, PDF, PNG, CSV and Parquet, whole or not at all, each saying its maker.
+
+A CSV is inert in spreadsheets: a text (headings too) that begins with `=`, `+`, `-`, `@` or a tab, half or full width,
+gets an apostrophe before it. Parquet keeps texts as they are: its columns have types, nothing in them is a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.inert import cell
+from trainer.problem import Problem
+from trainer.render_mpl.style import in_style
+from trainer.store import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv", ".parquet")
+NUMBERS: Final = (".csv", ".parquet")
+"""Endings of files that hold a figure's numbers."""
+
+
+class FigureError(Problem):
+    """A figure cannot be written; the message names the file, the cause and what to choose instead."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The numbers behind a figure: a header and rows of str, int, float or None."""
+
+    header: tuple[str, ...]
+    rows: Iterable[Sequence[Any]]
+
+
+def check_suffixes(files: Iterable[Path]) -> None:
+    """Passes if every file has an ending we write; to be called before anything slow.
+
+    Raises:
+        FigureError: Names the file and the endings there are.
+    """
+    for file in files:
+        if file.suffix.lower() not in SUFFIXES:
+            raise FigureError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+
+
+def write_figure(
+    files: Sequence[Path], *, figure: Callable[[], Figure], rows: Callable[[], Rows], command: str, title: str = ""
+) -> None:
+    """Writes the figure, and for `.csv` its numbers, to every file, whose ending decides the format.
+
+    Args:
+        files: Where to; folders that are missing are made.
+        figure: Draws; called only if a file needs it.
+        rows: Gives the numbers; called only if a file needs them.
+        command: What makes this figure; kept in the metadata of SVG, PDF and PNG (a CSV has no place for it).
+        title: Kept in the metadata.
+
+    Raises:
+        FigureError: An ending we do not write, or a place that cannot be written.
+    """
+    check_suffixes(files)
+    drawn = figure() if any(file.suffix.lower() not in NUMBERS for file in files) else None
+    for file in files:
+        if file.suffix.lower() == ".csv":
+            _write(file, lambda draft: write_csv(draft, rows()))
+        elif file.suffix.lower() == ".parquet":
+            _write(file, lambda draft: write_parquet(draft, rows(), command=command))
+        else:
+            _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
+
+
+def write_csv(path: Path, table: Rows) -> None:
+    """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([cell(name) for name in table.header])
+        writer.writerows([cell(value) for value in row] for row in table.rows)
+
+
+def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
+    """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata.
+
+    A column with both has its numbers under its own name and its texts under `NAME_text` (`NAME_text_text` and so on
+    where that is a column of its own).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = list(zip(*table.rows)) or [()] * len(table.header)
+    arrays: dict[str, Any] = {}
+    for name, values in zip(table.header, columns, strict=True):
+        texts = [value if isinstance(value, str) else None for value in values]
+        numbers = [None if isinstance(value, str) else value for value in values]
+        mixed = any(text is not None for text in texts) and any(number is not None for number in numbers)
+        arrays[name] = _typed(numbers if mixed else values)
+        if mixed:
+            arrays[_name_of_texts(name, {*table.header, *arrays})] = _typed(texts)
+    pq.write_table(pa.table(arrays).replace_schema_metadata({"command": command}), path)
+
+
+def _name_of_texts(column: str, taken: Collection[str]) -> str:
+    name = f"{column}_text"
+    return _name_of_texts(name, taken) if name in taken else name
+
+
+def _typed(values: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    kinds = {type(value) for value in plain if value is not None}
+    if kinds <= {bool}:
+        return pa.array(plain, pa.bool_())
+    if kinds <= {int, bool}:
+        return pa.array(plain, pa.int64())
+    if kinds <= {int, float, bool}:
+        return pa.array([None if value is None else float(value) for value in plain], pa.float64())
+    return pa.array([None if value is None else str(value) for value in plain], pa.string())
+
+
+def json_text(values: Any, *, indent: int | None = None) -> str:
+    """`values` as strict JSON: numbers that are not finite become null, which every reader takes."""
+    return json.dumps(_strict(values), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _strict(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {str(key): _strict(value) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_strict(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+@in_style
+def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
+    suffix = path.suffix.lower()
+    maker = "Contrastive Explorer"
+    metadata: dict[str, Any] = {
+        ".svg": {"Title": title, "Creator": maker, "Description": command, "Date": None},
+        ".pdf": {"Title": title, "Creator": maker, "Subject": command, "CreationDate": None},
+        ".png": {"Title": title, "Software": maker, "Description": command},
+    }[suffix]
+    figure.savefig(path, format=suffix[1:], metadata=metadata)
+
+
+def _write(file: Path, write: Callable[[Path], None]) -> None:
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file.absolute(), write)
+    except OSError as error:
+        raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error

@@ -1,0 +1,154 @@
+"""Frames as a film: GIF and animated PNG by Pillow, MP4 by ffmpeg where there is one, or one picture a frame."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, PngImagePlugin
+
+from trainer import programs
+from trainer.render_mpl.files import FigureError
+from trainer.store import write_atomically
+
+SUFFIXES: Final = (".gif", ".apng", ".mp4")
+RATE: Final = 25
+"""Frames a second of an MP4; a GIF and an animated PNG keep the milliseconds of each frame."""
+_NO_FFMPEG: Final = (
+    "An MP4 needs ffmpeg, which is not there: install it with `uv sync --extra film` (or "
+    "`pip install contrastive-explorer[film]`, or your system's ffmpeg), or choose a name that ends in .gif or .apng."
+)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a film, how long it stands, and its name as a file of its own (empty: it is on the way only)."""
+
+    pixels: UInt8[np.ndarray, "h w 3"]
+    milliseconds: int
+    name: str = ""
+
+
+def check_film(file: Path) -> None:
+    """Passes if a film of this ending can be written here; to be called before anything slow.
+
+    Raises:
+        FigureError: Another ending, or no ffmpeg.
+    """
+    if file.suffix.lower() not in SUFFIXES:
+        raise FigureError(f"{file.name}: a film's name ends in {', '.join(SUFFIXES)}.")
+    if file.suffix.lower() == ".mp4":
+        ffmpeg()
+
+
+def ffmpeg() -> str:
+    """The program: that of imageio-ffmpeg, else the one on the PATH.
+
+    Raises:
+        FigureError: There is none.
+    """
+    try:
+        import imageio_ffmpeg
+
+        return imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError):
+        found = programs.find("ffmpeg")
+    if found is None:
+        raise FigureError(_NO_FFMPEG)
+    return found
+
+
+def write_film(file: Path, frames: Sequence[Frame], *, command: str, title: str = "") -> None:
+    """Writes the film whole or not at all; its metadata say what made it.
+
+    Raises:
+        FigureError: An ending we do not write, no ffmpeg, or a place that cannot be written.
+    """
+    check_film(file)
+    ways = {".gif": _gif, ".apng": _apng, ".mp4": _mp4}
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file.absolute(), lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
+    except OSError as error:
+        raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+
+
+def write_frames(folder: Path, frames: Iterable[Frame]) -> list[Path]:
+    """Writes every frame that has a name as a PNG into `folder`; the files in their order.
+
+    Raises:
+        FigureError: A place that cannot be written.
+    """
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for frame in frames:
+            if frame.name:
+                files.append(folder / f"{frame.name}.png")
+                Image.fromarray(frame.pixels).save(files[-1])
+    except OSError as error:
+        raise FigureError(f"{folder} cannot be written: {error.strerror or error}. Choose another place.") from error
+    return files
+
+
+def _gif(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+    # One palette for all: with one a frame, colours that do not change would flicker.
+    chosen = frames[:: max(1, len(frames) // 4)]
+    sheet = np.concatenate([frame.pixels[::2, ::2] for frame in (*chosen, frames[-1])])
+    palette = Image.fromarray(sheet).quantize(colors=255, method=Image.Quantize.FASTOCTREE)
+    pictures = [Image.fromarray(f.pixels).quantize(palette=palette, dither=Image.Dither.NONE) for f in frames]
+    pictures[0].save(
+        draft,
+        format="GIF",
+        save_all=True,
+        append_images=pictures[1:],
+        duration=[frame.milliseconds for frame in frames],
+        loop=0,
+        comment=f"{title}: {command}".encode("ascii", "replace"),
+        disposal=1,
+    )
+
+
+def _apng(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+    about = PngImagePlugin.PngInfo()
+    about.add_itxt("Title", title)
+    about.add_itxt("Description", command)
+    pictures = [Image.fromarray(frame.pixels) for frame in frames]
+    pictures[0].save(
+        draft,
+        format="PNG",
+        save_all=True,
+        append_images=pictures[1:],
+        duration=[frame.milliseconds for frame in frames],
+        loop=0,
+        pnginfo=about,
+    )
+
+
+def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+    height, width = (side // 2 * 2 for side in frames[0].pixels.shape[:2])  # the codec wants even sides
+    line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
+    line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
+    line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
+    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    words = [*line, "-f", "mp4", str(draft.absolute())]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **kept)
+    raw = (
+        np.ascontiguousarray(frame.pixels[:height, :width]).tobytes()
+        for frame in frames
+        for _ in range(max(1, round(frame.milliseconds * RATE / 1000)))
+    )
+    try:
+        for picture in raw:
+            cast("IO[bytes]", process.stdin).write(picture)
+    except BrokenPipeError:
+        pass  # it says below why it ended
+    _, errors = process.communicate()
+    if process.returncode:
+        words = errors.decode("utf-8", "replace").strip().splitlines()
+        raise FigureError(f"ffmpeg could not write the film: {words[-1] if words else process.returncode}.")

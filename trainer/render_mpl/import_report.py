@@ -1,0 +1,31 @@
+"""What an import leaves out or finds odd, as a table to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.render_mpl.files import NUMBERS, FigureError, Rows, write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADER = ("item", "what", "reason")
+
+
+def write_report(file: Path, lines: Iterable[tuple[str, str, str]]) -> None:
+    """Writes (item, what became of it, reason) of every line to a `.csv` or `.parquet` file.
+
+    Raises:
+        FigureError: Another ending, or a place that cannot be written.
+    """
+    if file.suffix.lower() not in NUMBERS:
+        raise FigureError(f"{file.name}: a report is a table; choose a name that ends in {' or '.join(NUMBERS)}.")
+    # A file may bear a name that is no text; its odd bytes become question marks.
+    readable = ([cell.encode("utf-8", "replace").decode() for cell in line] for line in lines)
+    write_figure((file,), figure=_no_figure, rows=lambda: Rows(HEADER, readable), command="")
+
+
+def _no_figure() -> Figure:
+    raise AssertionError("the ending was checked")

@@ -1,0 +1,226 @@
+"""Embedding maps on paper: images as discs, texts as diamonds, runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts import objective_label
+from trainer.charts.map import MapChart
+from trainer.charts.pair_colours import MODALITY, words
+from trainer.render_mpl.files import Rows
+from trainer.render_mpl.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.style import (
+    COLUMN_IN,
+    HAIRLINE,
+    IMAGE_COLOUR,
+    PAGE_IN,
+    QUIET,
+    TEXT_COLOUR,
+    footnote,
+    heading,
+    in_style,
+    new_figure,
+    run_colour,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+MOST_VECTOR_POINTS: Final = 50_000
+"""More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
+_MOST_LEGEND: Final = 20
+
+_METHODS: Final = {
+    "pca": ("First two principal components of images and texts together", ""),
+    "umap": ("UMAP of images and texts together", "; distances between clusters are no evidence"),
+    "tsne": ("t-SNE of images and texts together", "; distances between clusters are no evidence"),
+    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are no evidence"),
+    "file": ("Coordinates of a file, shown as they are", ""),
+}
+
+
+@in_style
+def draw(charts: Sequence[MapChart]) -> Figure:
+    """The maps of one or several runs, each with its own axes, under one legend."""
+    charts = _in_one_legend(charts)
+    columns = min(2, len(charts))
+    lines = -(-len(charts) // columns)
+    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
+    grid = figure.subplots(lines, columns, squeeze=False)
+    points = sum(_count(chart) for chart in charts)
+    norms = scales_of(charts)
+    for index, (axes, chart, norm) in enumerate(zip(grid.flat, charts, norms)):
+        _draw_map(axes, chart, index, norm=norm, rasterised=points > MOST_VECTOR_POINTS)
+    for axes in list(grid.flat)[len(charts) :]:
+        axes.set_axis_off()
+    _colour_bars(figure, list(grid.flat), norms, charts)
+    _legend(figure, charts)
+    footnote(figure, _in_lines(_note(charts), 130 if columns == 2 else 70))
+    return figure
+
+
+def rows(charts: Sequence[MapChart]) -> Rows:
+    """Every point: run, pair, modality, class or number, coordinates, caption and path."""
+    header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
+    lit = ("in colour",) if any(chart.lit is not None for chart in charts) else ()
+    return Rows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
+
+
+def _rows(charts: Sequence[MapChart], *, with_lit: bool) -> Iterator[tuple[Any, ...]]:
+    for chart in charts:
+        facts = (chart.run, chart.name, chart.step, chart.dataset, chart.split, chart.method)
+        for modality, points in (("image", chart.images), ("text", chart.texts)):
+            for pair, (x, y) in enumerate([] if points is None else points.tolist()):
+                lit = (int(chart.lit is None or chart.lit[pair]),) if with_lit else ()
+                yield *facts, pair, modality, _value(chart, pair), x, y, *lit, chart.captions[pair], chart.paths[pair]
+
+
+def _value(chart: MapChart, pair: int) -> str | float:
+    if chart.numbers is not None:
+        return "" if np.isnan(chart.numbers[pair]) else float(chart.numbers[pair])
+    return chart.classes[chart.class_of[pair]] if chart.classes and chart.class_of[pair] >= 0 else ""
+
+
+def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
+    """The charts with the classes of all, so that a class has one colour in maps of different data too."""
+    names = sorted({name for chart in charts for name in chart.classes})
+    place = {name: i for i, name in enumerate(names)}
+    if len({chart.classes for chart in charts}) == 1:
+        return list(charts)
+    joined = []
+    for chart in charts:
+        moved = np.array([*(place[name] for name in chart.classes), -1], dtype=np.int64)
+        class_of = moved[chart.class_of] if chart.classes else chart.class_of
+        joined.append(replace(chart, classes=tuple(names) if chart.classes else (), class_of=class_of))
+    return joined
+
+
+def _colour_bars(
+    figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
+) -> None:
+    """One bar for all maps, or one beside each whose scale is its own."""
+    from matplotlib.cm import ScalarMappable
+
+    own = any(chart.own_scale for chart in charts)
+    for place, (norm, chart) in enumerate(zip(norms, charts, strict=True)):
+        if norm is None or (place > 0 and not own):
+            continue
+        beside = axes[place] if own else list(axes)
+        bar = figure.colorbar(ScalarMappable(norm, colour_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
+        bar.set_label(words(chart.colour))
+        bar.outline.set_visible(False)
+
+
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterised: bool) -> None:
+    # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
+    size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
+    clear = _clearness(chart)
+    for points, marker, plain, scale, alpha in (
+        (chart.images, "o", IMAGE_COLOUR, 1.0, clear[0]),
+        (chart.texts, "D", TEXT_COLOUR, 0.8, clear[1]),
+    ):
+        if points is not None:
+            colour = colours_of_pairs(chart, norm, plain)
+            style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterised, "marker": marker, "s": size * scale}
+            if chart.lit is None:
+                axes.scatter(points[:, 0], points[:, 1], c=colour, alpha=alpha, **style)
+                continue
+            lit = chart.lit[: len(points)]
+            axes.scatter(points[~lit, 0], points[~lit, 1], c=HAIRLINE, alpha=0.7, zorder=1, **style)
+            colour = colour[lit] if isinstance(colour, np.ndarray) else colour
+            alpha = alpha[lit] if isinstance(alpha, np.ndarray) else alpha
+            axes.scatter(points[lit, 0], points[lit, 1], c=colour, alpha=alpha, zorder=2, **style)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_box_aspect(1)
+    axes.margins(0.04)
+    axes.spines[:].set(visible=True, color=HAIRLINE)
+    if chart.method == "pca" and chart.side is None:
+        axes.set_xlabel("Component 1", color=QUIET, fontsize=7.5)
+        axes.set_ylabel("Component 2", color=QUIET, fontsize=7.5)
+    sampled = " (sampled)" if chart.sampled else ""
+    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
+    heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_colour(index))
+
+
+def _clearness(chart: MapChart) -> tuple[Any, Any]:
+    """Opacity of the images and of the texts; in space what is farther away is paler."""
+    if chart.near is None:
+        return 0.7, 0.7
+    low, high = float(np.nanmin(chart.near)), float(np.nanmax(chart.near))
+    clear = 0.3 + 0.6 * np.nan_to_num((chart.near - low) / max(high - low, 1e-12))
+    images = 0 if chart.images is None else len(chart.images)
+    return clear[:images], clear[images:]
+
+
+def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
+    from matplotlib.lines import Line2D
+
+    def mark(marker: str, colour: str, label: str) -> Line2D:
+        return Line2D([], [], marker=marker, color=colour, linestyle="", markersize=4.2, label=label)
+
+    modality = charts[0].colour == MODALITY
+    handles = []
+    if any(chart.images is not None for chart in charts):
+        handles.append(mark("o", IMAGE_COLOUR if modality else QUIET, "Images"))
+    if any(chart.texts is not None for chart in charts):
+        handles.append(mark("D", TEXT_COLOUR if modality else QUIET, "Texts"))
+    classed = next((chart for chart in charts if chart.classes), charts[0])
+    classes = classed.classes
+    colours = colours_of_classes(classed)
+    handles += [mark("s", colours[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
+    if len(classes) > _MOST_LEGEND:
+        handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
+    a_page = 10 if len(classes) <= 8 else 7
+    across = min(len(handles), a_page if len(charts) > 1 else a_page // 2)
+    placing: dict[str, Any] = {"loc": "outside upper left", "ncols": across, "borderaxespad": 0.7}
+    figure.legend(handles=handles, columnspacing=1.2, handletextpad=0.2, **placing)
+
+
+def _note(charts: Sequence[MapChart]) -> str:
+    first = charts[0]
+    what, caution = _METHODS.get(first.method, (first.method, ""))
+    if first.side is not None:
+        what = "First three principal components of images and texts together, paler where farther away"
+    notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
+    if len(charts) > 1 and first.side is None and first.method != "file":
+        notes.append("Maps of the same pairs are turned to face the first")
+    shown = next((chart for chart in charts if chart.lit is not None), None)
+    if shown is not None:
+        notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others grey")
+    if first.colour != MODALITY:
+        missing = any(_missing(chart) for chart in charts)
+        said = words(first.colour)
+        notes.append(f"Coloured by {said[0].lower() + said[1:]}" + ("; grey where it is missing" if missing else ""))
+        notes += [f"{first.colour_note[0].upper()}{first.colour_note[1:]}"] if first.colour_note else []
+    return ". ".join(notes) + "."
+
+
+def _in_lines(note: str, most: int) -> str:
+    """The sentences in lines of at most `most` letters where they fit: what is longer than the figure is cut off."""
+    lines = [""]
+    for sentence in note.split(". "):
+        joined = f"{lines[-1]}. {sentence}" if lines[-1] else sentence
+        if len(joined) <= most or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines[-1] += "."
+            lines.append(sentence)
+    return "\n".join(lines)
+
+
+def _missing(chart: MapChart) -> bool:
+    if chart.numbers is not None:
+        return bool(np.isnan(chart.numbers).any())
+    return bool((chart.class_of < 0).any())
+
+
+def _count(chart: MapChart) -> int:
+    return sum(len(points) for points in (chart.images, chart.texts) if points is not None)

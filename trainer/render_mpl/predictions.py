@@ -1,0 +1,160 @@
+"""What each run sees in some pictures, on paper: the picture, and a panel of horizontal bars a run beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from trainer.charts import objective_label
+from trainer.render_mpl.files import Rows
+from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, in_style, new_figure, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_IMAGES: Final = 8
+"""Pictures of one figure; the CSV has all."""
+MOST_LABELS: Final = 10
+PICTURE_PX: Final = 480
+_ROW_IN: Final = 0.19
+
+
+@dataclass(frozen=True)
+class RunPredictions:
+    """What one run says of every image.
+
+    Attributes:
+        index: Place of the run among those asked for; decides its colour.
+        step: Updates its model had seen.
+        inv_tau: Inverse temperature of the softmax.
+        milliseconds: For all images together.
+        probabilities: Row i belongs to image i; rows sum to 1.
+        cosines: Of image and class vector.
+    """
+
+    index: int
+    run: int
+    name: str
+    objective: str
+    step: int
+    inv_tau: float
+    milliseconds: float
+    probabilities: Float[np.ndarray, "images labels"]
+    cosines: Float[np.ndarray, "images labels"]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The answers of several runs to the same images, labels and templates.
+
+    Attributes:
+        unreadable: Path -> why it could not be read; not among `images`.
+        pictures: Of the first images, for the figure; decoded by whoever knows how.
+    """
+
+    images: tuple[str, ...]
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+    runs: tuple[RunPredictions, ...]
+    unreadable: dict[str, str]
+    pictures: tuple[UInt8[np.ndarray, "h w 3"], ...] = ()
+
+
+@in_style
+def draw(shown: Predictions) -> Figure:
+    """The figure: one line an image, the labels with the largest mean probability on top."""
+    images = shown.images[:MOST_IMAGES]
+    bars = min(len(shown.labels), MOST_LABELS)
+    height = max(1.25, bars * _ROW_IN + 0.35)
+    figure = new_figure(PAGE_IN, 0.5 + height * max(1, len(images)))
+    figure.get_layout_engine().set(w_pad=0.05, h_pad=0.06, hspace=0.02, wspace=0.03)
+    columns = 1 + len(shown.runs)
+    grid = figure.subplots(max(1, len(images)), columns, squeeze=False, width_ratios=[0.8, *[1.0] * len(shown.runs)])
+    for line, path in enumerate(images):
+        _draw_picture(grid[line, 0], path, shown.pictures[line] if line < len(shown.pictures) else None)
+        mean = np.mean([run.probabilities[line] for run in shown.runs], axis=0)
+        order = np.argsort(-mean, kind="stable")[:bars]
+        for place, run in enumerate(shown.runs):
+            _draw_bars(grid[line, place + 1], run, line, order, shown, names=place == 0)
+    for axes, run in zip(grid[0, 1:], shown.runs):
+        detail = f"{objective_label(run.objective)}, step {run.step:,}"
+        axes.set_title(f"{run.name}\n", fontsize=8.5)
+        axes.annotate(detail, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", fontsize=7.5,
+                      color=QUIET)  # fmt: skip
+    footnote(figure, _note(shown))
+    return figure
+
+
+def rows(shown: Predictions) -> Rows:
+    """One row an image, run and label; unreadable images are named at the end."""
+    header = (
+        "image",
+        "run",
+        "name",
+        "objective",
+        "step",
+        "label",
+        "probability",
+        "cosine",
+        "rank",
+        "inv_tau",
+        "problem",
+    )
+    return Rows(header, _rows(shown))
+
+
+def _rows(shown: Predictions) -> Iterator[tuple[object, ...]]:
+    for line, path in enumerate(shown.images):
+        for run in shown.runs:
+            ranks = np.argsort(np.argsort(-run.probabilities[line], kind="stable"), kind="stable") + 1
+            for place, label in enumerate(shown.labels):
+                facts = (path, run.run, run.name, run.objective, run.step, label)
+                numbers = (float(run.probabilities[line, place]), float(run.cosines[line, place]), int(ranks[place]))
+                yield *facts, *numbers, run.inv_tau, None
+    for path, why in shown.unreadable.items():
+        yield path, None, None, None, None, None, None, None, None, None, why
+
+
+def _draw_picture(axes: Axes, path: str, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
+    axes.set_axis_off()
+    axes.set_title(Path(path).name, fontsize=7.5, fontweight=400, color=QUIET)
+    if picture is not None:
+        axes.imshow(picture, interpolation="bilinear")
+
+
+def _draw_bars(
+    axes: Axes, run: RunPredictions, line: int, order: np.ndarray, shown: Predictions, *, names: bool
+) -> None:
+    shares = 100 * run.probabilities[line, order]
+    places = np.arange(len(order))
+    top = int(np.argmax(run.probabilities[line]))
+    colour = run_colour(run.index)
+    alphas = [1.0 if label == top else 0.4 for label in order]
+    axes.barh(places, np.full(len(order), 100.0), height=0.5, color=HAIRLINE, alpha=0.45, linewidth=0)
+    for place, share, alpha in zip(places, shares, alphas):
+        axes.barh(place, share, height=0.5, color=colour, alpha=alpha, linewidth=0)
+        weight = 600 if alpha == 1.0 else 400
+        axes.annotate(f"{share:.1f} %", (100, place), (34, 0), textcoords="offset points", ha="right", va="center",
+                      fontsize=7.5, fontweight=weight, annotation_clip=False)  # fmt: skip
+    axes.set_yticks(places, [shown.labels[label] for label in order] if names else [""] * len(order))
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.set_xlim(0, 118)
+    axes.set_xticks([])
+    axes.tick_params(left=False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def _note(shown: Predictions) -> str:
+    n, t = len(shown.labels), len(shown.templates)
+    words = [f"Softmax of cosine / τ over {n} label{'s' * (n != 1)}, {t} template{'s' * (t != 1)} averaged"]
+    if n > MOST_LABELS:
+        words.append(f"the {MOST_LABELS} largest shown")
+    if len(shown.images) > MOST_IMAGES:
+        words.append(f"{MOST_IMAGES} of {len(shown.images)} images")
+    return "; ".join(words)

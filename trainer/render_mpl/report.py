@@ -1,0 +1,193 @@
+"""A report as one HTML file that needs nothing else: figures, the comparison table, what differs between the runs."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.charts import objective_label
+from trainer.charts.comparison import Comparison, ComparisonRow
+from trainer.render_mpl.comparison import INTERVAL_NOTE, sections, value_text
+from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_colour
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure of the report.
+
+    Attributes:
+        stem: Name of its files without ending.
+        title: Heading.
+        text: What the figure shows and how it may be read.
+        command: What draws it again.
+    """
+
+    stem: str
+    title: str
+    text: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the page shows.
+
+    Attributes:
+        facts: One row a run: name, objective, data, steps, training time and whatever else, by heading.
+        differences: Field of the configuration, then its value in each run.
+        made: When and by which versions, a sentence.
+        left_out: Figures that could not be drawn, and why.
+    """
+
+    title: str
+    facts: Sequence[dict[str, str]]
+    differences: Sequence[tuple[str, ...]]
+    table: Comparison
+    figures: Sequence[ReportFigure]
+    made: str
+    left_out: Sequence[tuple[str, str]] = ()
+
+
+MOST_CARRIED: Final = 4_000_000
+"""Bytes of a table up to which the page carries it along."""
+
+_STYLE: Final = f"""
+:root {{ color-scheme: light dark; --ink: {INK}; --quiet: {QUIET}; --line: {HAIRLINE}; --ground: #fff; --well: #f5f6f8;
+  --link: #00659e; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e7e9ee; --quiet: #a2aab8; --line: #3a404b; --ground: #15171c;
+  --well: #22262e; --link: #6cb9e8; }} }}
+body {{ font: 15px/1.5 Inter, "DejaVu Sans", system-ui, sans-serif; color: var(--ink); background: var(--ground);
+  max-width: 1000px; margin: 48px auto; padding: 0 24px; }}
+h1 {{ font-size: 26px; margin: 0 0 4px; overflow-wrap: anywhere; }}
+h2 {{ font-size: 18px; margin: 48px 0 8px; }}
+p {{ margin: 4px 0 12px; }}
+.quiet, footer, figcaption.quiet {{ color: var(--quiet); font-size: 13px; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; width: 100%; }}
+th, td {{ padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }}
+th:first-child, td:first-child {{ text-align: left; }}
+th {{ font-weight: 600; }}
+tbody th {{ font-weight: 400; }}
+tr.split th {{ padding-top: 18px; font-weight: 600; text-align: left; }}
+td.best {{ font-weight: 600; }}
+td small {{ color: var(--quiet); font-weight: 400; }}
+.swatch {{ display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; }}
+figure {{ margin: 0; }}
+img {{ width: 100%; box-sizing: border-box; background: #fff; border-radius: 6px; }}
+@media (prefers-color-scheme: dark) {{ img {{ padding: 16px; }} }}
+code {{ display: block; background: var(--well); border-radius: 6px; padding: 8px 12px; font-size: 12.5px;
+  overflow-wrap: anywhere; }}
+a {{ color: var(--link); }}
+a:focus-visible, .wide:focus-visible {{ outline: 2px solid var(--link); outline-offset: 2px; }}
+.skip {{ position: absolute; left: -999px; }}
+.skip:focus {{ left: 24px; top: 8px; }}
+footer {{ margin: 48px 0 24px; border-top: 1px solid var(--line); padding-top: 12px; }}
+@media print {{
+  :root {{ color-scheme: light; --ink: {INK}; --quiet: {QUIET}; --line: {HAIRLINE}; --ground: #fff; --well: #f5f6f8; }}
+  body {{ margin: 0; max-width: none; font-size: 11pt; }}
+  figure, tr {{ break-inside: avoid; }} h2 {{ break-after: avoid; }} img {{ padding: 0; }}
+  a {{ color: inherit; text-decoration: none; }} .skip {{ display: none; }}
+}}
+"""
+
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+"""The page may load nothing and run nothing, wherever it is opened."""
+
+
+def page(report: Report, folder: Path) -> str:
+    """The page, whole in one file: figures and numbers are taken from their files in `folder` and put into it."""
+    parts = ['<a class="skip" href="#main">Skip to the numbers</a>', '<main id="main">']
+    parts += [f"<h1>{_text(report.title)}</h1>", f'<p class="quiet">{_text(report.made)}</p>']
+    parts += ["<h2>Runs</h2>", _facts(report.facts)]
+    if report.differences:
+        names = [run.name for run in report.table.runs]
+        parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
+    parts += ["<h2>Held-out numbers</h2>", _comparison(report.table), f'<p class="quiet">{INTERVAL_NOTE}</p>']
+    parts += [_figure(figure, folder) for figure in report.figures]
+    if report.left_out:
+        rows = [(name, why) for name, why in report.left_out]
+        parts += ["<h2>Left out</h2>", _plain_table("Left out", ["Figure", "Why"], rows)]
+    links = [_download(folder / name, name) for name in ("metrics.json", "comparison.csv", "comparison.md")]
+    parts.append(f"</main><footer>All numbers: {', '.join(link for link in links if link)}.</footer>")
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{_text(report.title)}</title><style>{_STYLE}</style>"
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def _facts(facts: Sequence[dict[str, str]]) -> str:
+    headings = list(dict.fromkeys(name for row in facts for name in row))
+    rows = []
+    for index, row in enumerate(facts):
+        first, *cells = [_text(row.get(name, "")) for name in headings]
+        swatch = f'<span class="swatch" style="background:{run_colour(index)}"></span>'
+        rows.append(_heading_cell(f"{swatch}{first}") + "".join(f"<td>{cell}</td>" for cell in cells))
+    return _table("Runs", [_text(name) for name in headings], rows)
+
+
+def _comparison(table: Comparison) -> str:
+    rows = []
+    for title, members in sections(table):
+        rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{_text(title)}</th>')
+        rows += [_heading_cell(_text(row.metric.label)) + _values(row) for row in members]
+    names = (f"{_text(run.name)}<br><small>{_text(objective_label(run.objective))}</small>" for run in table.runs)
+    found = _table("Held-out numbers", ["Metric", *names], rows)
+    return found.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
+
+
+def _values(row: ComparisonRow) -> str:
+    cells = []
+    for place in range(len(row.values)):
+        value, interval = value_text(row, place)
+        best = ' class="best"' if place in row.best else ""
+        cells.append(f"<td{best}>{_text(value)} <small>{_text(interval)}</small></td>")
+    return "".join(cells)
+
+
+def _figure(figure: ReportFigure, folder: Path) -> str:
+    # As an image and not inline: the ids inside two SVGs would clash, and nothing in one can run as a script.
+    data = base64.b64encode((folder / f"{figure.stem}.svg").read_bytes()).decode()
+    numbers = _download(folder / f"{figure.stem}.csv", "numbers as CSV")
+    alt = _text(f"{figure.title}. {figure.text}")
+    return (
+        f"<h2>{_text(figure.title)}</h2><figure><p>{_text(figure.text)}</p>"
+        f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+        f'<figcaption class="quiet">{f"Its {numbers}. " if numbers else ""}Drawn by:</figcaption></figure>'
+        f"<code>{_text(figure.command)}</code>"
+    )
+
+
+def _download(file: Path, words: str) -> str:
+    """A link that holds the file itself; nothing where it is too large to be carried along."""
+    if not file.is_file() or file.stat().st_size > MOST_CARRIED:
+        return ""
+    data = base64.b64encode(file.read_bytes()).decode()
+    kind = {".csv": "text/csv", ".json": "application/json"}.get(file.suffix, "text/plain")
+    return f'<a download="{_text(file.name)}" href="data:{kind};charset=utf-8;base64,{data}">{_text(words)}</a>'
+
+
+def _plain_table(name: str, headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [
+        _heading_cell(_text(str(row[0]))) + "".join(f"<td>{_text(str(cell))}</td>" for cell in row[1:]) for row in rows
+    ]
+    return _table(name, [_text(heading) for heading in headings], cells)
+
+
+def _heading_cell(words: str) -> str:
+    return f'<th scope="row">{words}</th>'
+
+
+def _table(name: str, headings: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{_text(name)}">{table}</div>'
+
+
+def _text(text: str) -> str:
+    return html.escape(text)

@@ -1,0 +1,119 @@
+"""Saliency on paper: the image, each run's map over it, and their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.charts import objective_label
+from trainer.charts.saliency import SaliencyChart
+from trainer.render_mpl.files import Rows
+from trainer.render_mpl.style import footnote, heading, in_style, new_figure, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@in_style
+def draw(chart: SaliencyChart) -> Figure:
+    """A row of square panels, a scale under each map."""
+    difference = chart.difference
+    panels = 1 + len(chart.runs) + (difference is not None)
+    figure = new_figure(1.85 * panels, 2.95)
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    axes[0].imshow(chart.image)
+    axes[0].set_axis_off()
+    # As much room under the image as the scales of the others take.
+    spacer = figure.colorbar(_nothing(), ax=axes[0], orientation="horizontal", shrink=0.85, pad=0.04, aspect=22)
+    spacer.set_label(" ", fontsize=7)
+    spacer.ax.tick_params(labelsize=6.5, labelcolor="none", length=0)
+    spacer.solids.set_visible(False)
+    spacer.outline.set_visible(False)
+    heading(axes[0], "Image", _cut(Path(chart.path).name, 26))
+    for place, run in enumerate(chart.runs, 1):
+        facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
+        _draw_map(
+            figure, axes[place], chart.image, run.cells, ("#6A6A6A", run_colour(run.index)), "Share of the cosine"
+        )
+        heading(axes[place], run.name, facts, swatch=run_colour(run.index))
+    if difference is not None:
+        colours = (run_colour(chart.runs[0].index), run_colour(chart.runs[1].index))
+        _draw_map(figure, axes[-1], chart.image, difference, colours, "← A more, B more →")
+        agreement = chart.agreement
+        heading(axes[-1], "Difference", "" if agreement is None else f"B − A; correlation {agreement:.2f}")
+    grid = chart.runs[0].cells.shape[0]
+    how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
+    words = f"“{_cut(chart.caption, 90)}” by {how}, {grid} × {grid} cells."
+    scale = " The difference compares maps divided by their root mean square." if difference is not None else ""
+    footnote(figure, words + scale)
+    return figure
+
+
+def rows(chart: SaliencyChart) -> Rows:
+    """One row a run and cell; then the difference."""
+    header = (
+        "run",
+        "name",
+        "objective",
+        "step",
+        "image",
+        "caption",
+        "method",
+        "cosine",
+        "row",
+        "column",
+        "value",
+        "standard",
+    )
+    return Rows(header, _rows(chart))
+
+
+def _rows(chart: SaliencyChart) -> Iterator[tuple[Any, ...]]:
+    about = (chart.path, chart.caption, chart.method)
+    for run in chart.runs:
+        standard = run.standard
+        for (row, column), value in np.ndenumerate(run.cells):
+            facts = (run.run, run.name, run.objective, run.step, *about, run.cosine)
+            yield *facts, row, column, float(value), float(standard[row, column])
+    difference = chart.difference
+    if difference is not None:
+        for (row, column), value in np.ndenumerate(difference):
+            yield None, "B - A", None, None, *about, None, row, column, None, float(value)
+
+
+def _draw_map(
+    figure: Figure, axes: Axes, image: np.ndarray, cells: np.ndarray, colours: tuple[str, str], words: str
+) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    grey = np.repeat(image.mean(axis=2, keepdims=True), 3, axis=2) / 255
+    axes.imshow(0.55 + 0.45 * grey, extent=(0, 1, 1, 0))
+    reach = max(float(np.abs(cells).max()), 1e-9)
+    palette = LinearSegmentedColormap.from_list("two-sided", [colours[0], "#FFFFFF", colours[1]])
+    strength = np.clip(np.abs(cells) / reach, 0, 1)
+    drawn = axes.imshow(
+        cells, cmap=palette, vmin=-reach, vmax=reach, alpha=0.15 + 0.75 * strength, extent=(0, 1, 1, 0),
+        interpolation="nearest",
+    )  # fmt: skip
+    axes.set_axis_off()
+    drawn.set_rasterized(True)
+    bar = figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.85, pad=0.04, aspect=22)
+    bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=6.5)
+    bar.set_label(words, fontsize=7)
+    bar.set_ticks([-reach, 0, reach], labels=[f"−{reach:.2g}", "0", f"{reach:.2g}"])
+
+
+def _nothing() -> Any:
+    from matplotlib.cm import ScalarMappable
+
+    return ScalarMappable()
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

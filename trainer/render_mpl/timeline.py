@@ -1,0 +1,276 @@
+"""The geometry timeline on paper and as a film: maps in one frame, curves with the time cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts import objective_label
+from trainer.charts.changed_colours import CHANGED
+from trainer.charts.pair_colours import COMPUTED, MODALITY
+from trainer.charts.pair_colours import words as words_of
+from trainer.charts.timeline import (
+    MEASURES,
+    Measure,
+    PointColours,
+    TimelineChart,
+    TimelineRun,
+    compared_words,
+    point_colours,
+)
+from trainer.render_mpl.files import Rows
+from trainer.render_mpl.film import Frame
+from trainer.render_mpl.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.style import (
+    HAIRLINE,
+    IMAGE_COLOUR,
+    INK,
+    PAGE_IN,
+    QUIET,
+    TEXT_COLOUR,
+    footnote,
+    heading,
+    in_style,
+    new_figure,
+    run_colour,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_STEPS: Final = 5
+"""Maps a row of the still figure; of more steps evenly chosen ones are shown, and the footnote says so."""
+MOST_VECTOR_POINTS: Final = 50_000
+MOST_NAMED: Final = 12
+STOPS: Final = 4
+"""Numbers of a scale that the legend names."""
+FILM_IN: Final = (9.6, 5.4)
+FILM_DPI: Final = 140
+BETWEEN: Final = 6
+"""Frames on the way from one step to the next."""
+BETWEEN_MS: Final = 40
+HOLD_MS: Final = 600
+LAST_MS: Final = 1800
+
+
+@in_style
+def draw(chart: TimelineChart) -> Figure:
+    """A row of maps a run, all in one frame, over the curves."""
+    shown = _chosen(chart.steps)
+    lines = len(chart.runs)
+    figure = new_figure(PAGE_IN, 0.9 + (PAGE_IN / len(shown)) * lines + 2.9)
+    figure.get_layout_engine().set(w_pad=0.05, h_pad=0.05, hspace=0.04, wspace=0.02)
+    maps, below = figure.subfigures(2, 1, height_ratios=((PAGE_IN / len(shown)) * lines + 0.5, 2.9))
+    grid = maps.subplots(lines, len(shown), squeeze=False)
+    colours = _colours(chart)
+    for axes_row, run in zip(grid, chart.runs, strict=True):
+        for place, (axes, step) in enumerate(zip(axes_row, shown, strict=True)):
+            _scatter(axes, run, run.points[run.at(step)], chart, colours, size=0.45)
+            axes.set_title(f"step {run.steps[run.at(step)]:,}", fontsize=7.5, color=QUIET, fontweight=400)
+            if place == 0:
+                axes.set_ylabel(run.name, fontsize=8, color=run_colour(run.index), fontweight=600)
+    panels = below.subplots(2, 4, squeeze=False)
+    for axes, measure in zip(panels.flat, MEASURES):
+        _curve(axes, measure, chart)
+    _legend(panels.flat[len(MEASURES)], chart)
+    footnote(figure, _note(chart, shown))
+    return figure
+
+
+def rows(chart: TimelineChart) -> Rows:
+    """Every point of every curve: run, measure, step, value, and whether it was logged."""
+    header = ("run", "name", "objective", "dataset", "split", "n", "measured_on", "measure", "unit", "step", "value")
+    return Rows((*header, "logged"), _rows(chart))
+
+
+def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[Frame]:
+    """The film: each step stands for a while, and its points glide to the next one's places."""
+    film = _Film(chart)
+    steps = chart.steps
+    for place, step in enumerate(steps):
+        if progress:
+            progress(place / len(steps), f"drawing step {step:,}")
+        if place:
+            before = steps[place - 1]
+            for part in range(1, BETWEEN + 1):
+                share = part / (BETWEEN + 1)
+                yield Frame(film.at(before, step, share * share * (3 - 2 * share)), BETWEEN_MS)
+        last = place == len(steps) - 1
+        yield Frame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS, f"{place:04d}-step-{step:06d}")
+
+
+class _Film:
+    """One figure, whose points and cursors are moved from frame to frame."""
+
+    @in_style
+    def __init__(self, chart: TimelineChart) -> None:
+        self._chart = chart
+        self._figure = figure = new_figure(*FILM_IN)
+        figure.set_dpi(FILM_DPI)
+        figure.get_layout_engine().set(w_pad=0.05, h_pad=0.04, hspace=0.02, wspace=0.02)
+        left, right = figure.subfigures(1, 2, width_ratios=(3.1, 1))
+        grid = left.subplots(1, len(chart.runs), squeeze=False)[0]
+        colours = _colours(chart)
+        self._marks: list[list[Any]] = []
+        self._titles: list[Any] = []
+        for axes, run in zip(grid, chart.runs, strict=True):
+            self._marks.append(_scatter(axes, run, run.points[0], chart, colours, size=1.0))
+            detail = f"{objective_label(run.objective)}, {run.dataset} {run.split}, n = {run.n:,} pairs"
+            heading(axes, run.name, detail + (" (sampled)" if run.sampled else ""), swatch=run_colour(run.index))
+            box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+            self._titles.append(axes.text(0.02, 0.02, "", transform=axes.transAxes, fontsize=9, bbox=box))
+        named = _handles(chart)[len(chart.runs) :]
+        across = min(len(named), 7)
+        left.legend(handles=named, loc="outside lower left", ncols=across, columnspacing=1.0, handletextpad=0.2)
+        self._cursors = []
+        panels = right.subplots(len(MEASURES), 1, sharex=True, squeeze=False)[:, 0]
+        for place, (axes, measure) in enumerate(zip(panels, MEASURES, strict=True)):
+            _curve(axes, measure, chart, small=True, bottom=place == len(MEASURES) - 1)
+            self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
+        footnote(figure, _note(chart, chart.steps))
+        self.at(chart.steps[-1], chart.steps[-1], 0.0)
+        # Laid out once: a layout a frame would take longer than the drawing, and tremble.
+        figure.set_layout_engine("none")
+
+    @in_style
+    def at(self, step: int, towards: int, share: float) -> np.ndarray:
+        """The pixels at a share of the way from one step to another."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        for run, marks, title in zip(self._chart.runs, self._marks, self._titles, strict=True):
+            here, there = run.at(step), run.at(towards)
+            xy = run.points[here] + share * (run.points[there] - run.points[here])
+            for mark, part in zip(marks, (xy[: run.images], xy[run.images :]), strict=True):
+                mark.set_offsets(part)
+            title.set_text(f"step {run.steps[there if share >= 0.5 else here]:,}")
+        for cursor in self._cursors:
+            cursor.set_xdata([step + share * (towards - step)] * 2)
+        canvas = FigureCanvasAgg(self._figure)
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
+    for run in chart.runs:
+        for measure in MEASURES:
+            curve = run.curves.get(measure.key)
+            for step, value in [] if curve is None else zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+                facts = (run.run, run.name, run.objective, run.dataset, run.split, run.n)
+                measured_on = run.n if curve.logged else run.measured
+                yield *facts, measured_on, measure.key, measure.unit, int(step), value, str(curve.logged).lower()
+
+
+def _chosen(steps: Sequence[int]) -> list[int]:
+    places = np.unique(np.linspace(0, len(steps) - 1, min(MOST_STEPS, len(steps))).round().astype(int))
+    return [steps[place] for place in places]
+
+
+def _scatter(
+    axes: Axes, run: TimelineRun, xy: np.ndarray, chart: TimelineChart, colours: list[Any], *, size: float
+) -> list[Any]:
+    """Images and texts; both are there even if one is empty, so that a film can move them."""
+    area = size * float(np.clip(9000 / max(len(xy), 1), 1.2, 16))
+    raster = sum(len(points) for one in chart.runs for points in one.points) > MOST_VECTOR_POINTS
+    marks = []
+    known = colours[chart.runs.index(run)]
+    for part, marker, plain in ((xy[: run.images], "o", IMAGE_COLOUR), (xy[run.images :], "D", TEXT_COLOUR)):
+        colour = plain if known is None else known[: len(part)]
+        style: dict[str, Any] = {"linewidths": 0, "alpha": 0.75, "rasterized": raster}
+        marks.append(axes.scatter(part[:, 0], part[:, 1], s=area, c=colour, marker=marker, **style))
+    left, bottom, right, top = chart.frame
+    half = 0.54 * max(right - left, top - bottom, 1e-9)
+    x, y = (left + right) / 2, (bottom + top) / 2
+    axes.set(xticks=[], yticks=[], xlim=(x - half, x + half), ylim=(y - half, y + half))
+    axes.set_box_aspect(1)
+    axes.spines[:].set(visible=True, color=HAIRLINE)
+    return marks
+
+
+def _coloured(chart: TimelineChart) -> tuple[PointColours, ...]:
+    return chart.colours or point_colours(chart)
+
+
+def _colours(chart: TimelineChart) -> list[Any]:
+    """The colours of each run's pairs; None where it is modality that is told apart."""
+    coloured = _coloured(chart)
+    if coloured[0].colour == MODALITY:
+        return [None] * len(coloured)
+    return [colours_of_pairs(one, norm, QUIET) for one, norm in zip(coloured, scales_of(coloured), strict=True)]
+
+
+def _curve(axes: Axes, measure: Measure, chart: TimelineChart, *, small: bool = False, bottom: bool = True) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for run in chart.runs:
+        if (curve := run.curves.get(measure.key)) is not None:
+            few = len(curve.x) <= 20
+            style: dict[str, Any] = {"marker": "o" if few else None, "markersize": 2.2, "linewidth": 1.1}
+            axes.plot(curve.x, curve.y, color=run_colour(run.index), **style)
+    title = f"{measure.label} ({measure.unit})" if measure.unit else measure.label
+    axes.set_title(title, fontsize=7 if small else 7.5, fontweight=400, pad=3, color=QUIET)
+    axes.tick_params(labelsize=6.5, labelbottom=bottom)
+    axes.yaxis.set_major_locator(MaxNLocator(2 if small else 3))
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    if bottom:
+        axes.set_xlabel("Step", fontsize=6.5, labelpad=2)
+    axes.set_xlim(0, max(run.steps[-1] for run in chart.runs) * 1.02 or 1)
+    axes.grid(axis="y")
+
+
+def _handles(chart: TimelineChart) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=run_colour(run.index), label=run.name) for run in chart.runs]
+    coloured = _coloured(chart)
+    plain = (IMAGE_COLOUR, TEXT_COLOUR) if coloured[0].colour == MODALITY else (QUIET, QUIET)
+    for marker, label, colour in zip("oD", ("Images", "Texts"), plain, strict=True):
+        handles.append(Line2D([], [], marker=marker, color=colour, linestyle="", markersize=3.5, label=label))
+    named = _named(chart, coloured)
+    for name, colour in named[:MOST_NAMED]:
+        mark = {"marker": "s", "color": colour, "linestyle": "", "markersize": 3.5}
+        handles.append(Line2D([], [], label=name[:18], **mark))
+    if len(named) > MOST_NAMED:
+        handles.append(Line2D([], [], linestyle="", label=f"and {len(named) - MOST_NAMED} more"))
+    return handles
+
+
+def _named(chart: TimelineChart, coloured: Sequence[PointColours]) -> list[tuple[str, Any]]:
+    """What the colours stand for: classes, or some numbers of a scale; of each run where each has its own."""
+    first = coloured[0]
+    if first.numbers is None:
+        return list(zip(first.classes, colours_of_classes(first), strict=False))
+    own = first.own_scale and len(coloured) > 1
+    found = []
+    for run, one, norm in list(zip(chart.runs, coloured, scales_of(coloured), strict=True))[: None if own else 1]:
+        if norm is not None:
+            letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own else ""
+            ink, stops = colour_map_of(one), np.linspace(norm.vmin, norm.vmax, STOPS)
+            found += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
+    return found
+
+
+def _legend(axes: Axes, chart: TimelineChart) -> None:
+    axes.set_axis_off()
+    handles = _handles(chart)
+    axes.legend(handles=handles, loc="upper left", ncols=2 if len(handles) > 6 else 1, fontsize=6.5, columnspacing=0.8)
+
+
+def _note(chart: TimelineChart, shown: Sequence[int]) -> str:
+    sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
+    words = [chart.note, f"Pairs: {sizes}"]
+    by = _coloured(chart)[0]
+    if by.colour != MODALITY:
+        told = ", of the last step" if by.colour in COMPUTED else ""
+        told = f" from A to B: {compared_words(chart.runs)}" if by.colour in CHANGED else told
+        words.append(f"Coloured by {words_of(by.colour)[0].lower()}{words_of(by.colour)[1:]}{told}")
+    if by.note:
+        words.append(by.note[0].upper() + by.note[1:])
+    if len(shown) < len(chart.steps):
+        words.append(f"{len(shown)} of {len(chart.steps)} steps are shown")
+    sampled = [run for run in chart.runs if run.measured < run.n]
+    if sampled:
+        words.append(f"Curves that are not logged: measured on {sampled[0].measured:,} of {sampled[0].n:,} pairs")
+    return ". ".join(words) + "."
