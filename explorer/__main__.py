@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check_writable(folder: Path) -> None:
     """Passes when files can be made in the folder; raises OSError when not."""
-    from trainer import confined
+    from trainer.untrusted import confined
 
     confined.remove(folder, ".writable")  # also a link at its place: what that points to stays
     confined.write(folder, ".writable", b"")

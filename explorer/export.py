@@ -11,7 +11,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from explorer.asker.child import keep_safe
-from trainer import programs, shell
+from trainer.untrusted import safe_subprocess, shell
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -46,7 +46,7 @@ class Exporter(QObject):
         workspace: Path,
         parent: QObject | None = None,
         *,
-        program: Sequence[str] = tuple(programs.python("-m", "trainer")),
+        program: Sequence[str] = tuple(safe_subprocess.python("-m", "trainer")),
     ) -> None:
         """Starts nothing yet; `program` is run instead of `trainer` by tests."""
         super().__init__(parent)

@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
-from trainer import confined
+from trainer.untrusted import confined
 
 LOG: Final = "explorer.log"
 CRASH: Final = "crash.log"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
 
-from trainer import confined
+from trainer.untrusted import confined
 
 FILE: Final = "explorer.json"
 BEFORE: Final = "explorer.ini"

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PySide6.QtGui import QImage
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class NoThumbnail(Problem):

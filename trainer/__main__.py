@@ -30,8 +30,8 @@ from types import ModuleType
 from typing import Final
 
 import trainer.cli
-from trainer.foreign import guard_downloads, spelled
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.untrusted.files import guard_downloads, spelled
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 """Headings of the help, in the order a person meets them."""

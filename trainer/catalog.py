@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import torch
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 NICENESS: Final = 10
 """Of a trainer on the CPU, so that the window stays smooth while every core trains."""

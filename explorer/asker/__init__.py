@@ -14,8 +14,8 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.asker.answer_process import AnswerProcess, Pending, State
 from explorer.asker.long_questions import LongQuestions
-from trainer import programs
 from trainer.messages import Failure, Project, Question, WarmUp, is_long
+from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -50,7 +50,7 @@ class Asker(QObject):
             program: Run instead of `trainer answer`, by tests.
         """
         super().__init__(parent)
-        command = program or programs.python("-m", "trainer", "answer", "--workspace", str(workspace.folder))
+        command = program or safe_subprocess.python("-m", "trainer", "answer", "--workspace", str(workspace.folder))
         self._numbers = itertools.count(1)
         self._kind_of: dict[int, Kind] = {}
         self._warm_runs: tuple[int, ...] = ()

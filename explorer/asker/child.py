@@ -8,7 +8,7 @@ from typing import Protocol
 import shiboken6
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Slot
 
-from trainer import programs
+from trainer.untrusted import safe_subprocess
 
 
 class Listener(Protocol):
@@ -31,12 +31,12 @@ class Listener(Protocol):
 
 
 def keep_safe(process: QProcess, more: Mapping[str, str] | None = None) -> None:
-    """Gives a process that has not been started the environment and folder that `trainer.programs` gives to all."""
+    """Gives a process that has not been started the environment and folder of `trainer.untrusted.safe_subprocess`."""
     environment = QProcessEnvironment()
-    for name, value in programs.environment(more).items():
+    for name, value in safe_subprocess.environment(more).items():
         environment.insert(name, value)
     process.setProcessEnvironment(environment)
-    process.setWorkingDirectory(programs.NEUTRAL)
+    process.setWorkingDirectory(safe_subprocess.NEUTRAL)
 
 
 class Child(QProcess):

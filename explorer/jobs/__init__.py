@@ -3,8 +3,9 @@
 Facts come only through the store: what a trainer wrote while no window was open arrives the same way as what
 it writes now. Nothing here ends with the window: a trainer is a process of its own session.
 
-A run with the status `queued` waits for its turn (`trainer.queue`), which polls start as long as a window is open. The
-status is in the store, so the next window, or `trainer queue run`, keeps the promise of the one that queued the run.
+A run with the status `queued` waits for its turn (`trainer.scheduling.queue`), which polls start as long as a window is
+open. The status is in the store, so the next window, or `trainer queue run`, keeps the promise of the one that queued
+the run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from explorer.jobs.news import News, Seen, news, working
 from explorer.jobs.notice import Notice
 from explorer.jobs.patience import Deaf, Patience
 from explorer.jobs.writing import Undoable, Writes, sentence
-from trainer import catalog, config, launch, queue
+from trainer import catalog, config
+from trainer.scheduling import launch, queue
 from trainer.store import RunRow, Workspace
 
 __all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]

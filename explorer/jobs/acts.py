@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trainer import catalog, config, launch
+from trainer import catalog, config
 from trainer.config.ablation import PRESET as ABLATION
 from trainer.config.ablation import four_way
+from trainer.scheduling import launch
 from trainer.store import EVALUATING, Workspace
 
 DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))

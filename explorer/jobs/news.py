@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from trainer import queue
-from trainer.silence import why_silent
+from trainer.scheduling import queue
+from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunRow, ScalarRow, Workspace
 
 SCALARS_A_POLL: Final = 50_000

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand
 
 from explorer.background import Background
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class Writes(QObject):

@@ -25,7 +25,7 @@ from explorer.jobs import working
 from explorer.models import words
 from trainer import alerts, config
 from trainer.metrics import metric
-from trainer.queue import Expected, in_order
+from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 
 Index = QModelIndex | QPersistentModelIndex

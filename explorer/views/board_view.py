@@ -17,7 +17,7 @@ from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.board import Board
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class BoardView(View):

@@ -37,7 +37,7 @@ from explorer.window.rooms import Loaded, Rooms, build, load
 from explorer.window.status import Status
 from explorer.window.types_of_qt import types_of_qt
 from explorer.window.welcome import tell_how_it_starts
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 if TYPE_CHECKING:
     from explorer.views.view import View

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from explorer import theme
-from trainer.inert import spoken
+from trainer.untrusted.escaping import spoken
 
 
 class Desktop(QObject):

@@ -13,7 +13,7 @@ from explorer import theme
 
 if TYPE_CHECKING:
     from explorer.views.view import Context
-    from trainer.gauges import Gpu, Reading
+    from trainer.scheduling.system_usage import Gpu, Reading
 
 EVERY_MS: Final = 2_000
 BAR: Final = 120
@@ -68,10 +68,10 @@ class DeviceMonitor(QFrame):
         super().hideEvent(event)
 
     def _read(self) -> None:
-        from trainer import gauges
+        from trainer.scheduling import system_usage
 
         runs = [(run.id, run.name, run.pid) for run in self._context.jobs.runs if run.active and run.pid is not None]
-        read = partial(gauges.read, self._context.workspace.folder, tuple(runs))
+        read = partial(system_usage.read, self._context.workspace.folder, tuple(runs))
         self._context.background.run(self, read, done=self._show, key="gauges")
 
     def _show(self, now: Reading) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.background import Background
 from explorer.widgets.drop_overlay import DropOverlay
 from explorer.window import drops
-from trainer import confined
+from trainer.untrusted import confined
 
 
 class Intake(QObject):

@@ -26,8 +26,8 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.background import Background
 from explorer.window.drops import WEIGHTS, is_data
-from trainer import programs, shell
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.untrusted import safe_subprocess, shell
 
 if TYPE_CHECKING:
     from explorer.jobs import Jobs
@@ -265,8 +265,8 @@ def start_opening(workspace: Path, words: list[str]) -> int:
     Raises:
         OpenError: It cannot be opened; the sentence is the trainer's.
     """
-    words = [programs.typed_path(word) for word in words]
-    command = programs.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
+    words = [safe_subprocess.typed_path(word) for word in words]
+    command = safe_subprocess.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
     try:
         ended = subprocess.run(
             command,
@@ -274,8 +274,8 @@ def start_opening(workspace: Path, words: list[str]) -> int:
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
-            env=programs.environment({"PYTHONUTF8": "1"}),
-            cwd=programs.NEUTRAL,
+            env=safe_subprocess.environment({"PYTHONUTF8": "1"}),
+            cwd=safe_subprocess.NEUTRAL,
         )
     except subprocess.TimeoutExpired as error:
         raise OpenError(f"The model was not read within {PATIENCE_S} s. Is its disk there and quick?") from error

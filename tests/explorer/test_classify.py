@@ -399,7 +399,7 @@ def test_the_whole_way_with_real_models(
     qtbot: QtBot, qapp: QObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from trainer.__main__ import main
-    from trainer.fit import fit
+    from trainer.training.fit import fit
 
     workspace = Workspace(tmp_path / "real")
     for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):

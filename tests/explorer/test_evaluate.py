@@ -20,11 +20,12 @@ from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.plots import CurvePlot
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
-from trainer import config, queue
+from trainer import config
 from trainer.__main__ import main
 from trainer.messages import Evaluate, Failure
 from trainer.render_mpl import evaluation as evaluation_figure
 from trainer.render_mpl.evaluation_table import TASK_WORDS
+from trainer.scheduling import queue
 from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
 

@@ -155,7 +155,7 @@ def tiny(run: config.Run) -> config.Run:
 
 def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: ExplainingView, monkeypatch):
     """The real queue and the real training; only the process is this one, and the runs are tiny."""
-    from trainer.fit import fit
+    from trainer.training.fit import fit
 
     preset = catalog.preset
     monkeypatch.setattr(jobs_module.catalog, "preset", lambda name: tiny(preset(name)))

@@ -188,8 +188,8 @@ class FakeAsker(QObject):
         self.holding = False
 
     def ask(self, question: ReadData, *, done: Any, failed: Any, progress: Any, owner: Any) -> int:
-        from trainer.answer.importing import answer_read_data
-        from trainer.problem import Problem
+        from trainer.data.survey import answer_read_data
+        from trainer.errors import Problem
 
         def reply() -> None:
             progress(0.5, "half")
@@ -563,9 +563,9 @@ def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: Q
 
 
 def test_too_little_room_is_said(open_sheet, qtbot: QtBot, folder: Path, monkeypatch) -> None:
-    from trainer.answer import importing
+    from trainer.data import survey
 
-    monkeypatch.setattr(importing, "_free", lambda _folder: 65 * 2**20)
+    monkeypatch.setattr(survey, "_free", lambda _folder: 65 * 2**20)
     sheet = open_sheet(folder)
     _opened(sheet, qtbot)
     assert sheet.cost.words.text() == "px they take 0.3 MiB; 65.0 MiB are free."

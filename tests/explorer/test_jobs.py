@@ -18,7 +18,8 @@ from pytestqt.qtbot import QtBot
 from explorer import jobs as jobs_room
 from explorer.background import Background
 from explorer.jobs import Jobs, patience
-from trainer import config, launch, queue
+from trainer import config
+from trainer.scheduling import launch, queue
 from trainer.store import RunRow, ScalarRow, Workspace
 
 # What every trainer does towards the store, without a model: claim, log, obey, end.

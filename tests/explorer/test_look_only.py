@@ -14,7 +14,8 @@ from pytestqt.qtbot import QtBot
 from explorer.hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
-from trainer import config, launch, queue
+from trainer import config
+from trainer.scheduling import launch, queue
 from trainer.store import RunLog, Workspace
 
 

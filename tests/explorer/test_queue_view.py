@@ -25,8 +25,9 @@ from explorer.views.runs.table import QUEUED
 from explorer.views.view import Context
 from explorer.window import Window, leaving
 from explorer.window.device_monitor import DeviceMonitor
-from trainer import config, queue
+from trainer import config
 from trainer.config import ConfigError
+from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
 
 

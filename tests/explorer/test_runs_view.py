@@ -23,8 +23,9 @@ from explorer.theme import run_colour
 from explorer.views.runs import RunsView
 from explorer.views.view import Context
 from explorer.widgets.curves import columns_for, read_at
-from trainer import config, launch
+from trainer import config
 from trainer.analysis.curves import smooth
+from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 
 

@@ -23,7 +23,8 @@ from explorer.jobs import Jobs, patience
 from explorer.models.runs import Column
 from explorer.views import VIEWS
 from explorer.window import Window, stopping
-from trainer import config, launch
+from trainer import config
+from trainer.scheduling import launch
 from trainer.store import Workspace
 from trainer.store.life import identity
 

@@ -152,7 +152,7 @@ class Outcome:
 
 def outcome(workspace: Workspace, run: int) -> Outcome:
     """Reads what a run has come to."""
-    from trainer import checkpoint
+    from trainer.checkpoints import checkpoint
 
     row = workspace.run(run)
     told = [

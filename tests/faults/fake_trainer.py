@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from trainer.store import RunLog, Workspace
-from trainer.wishes import Wishes
+from trainer.training.control import Wishes
 
 LONGEST_S = 600
 """A test that dies must not leave it behind for ever."""

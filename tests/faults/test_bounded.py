@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trainer import bounded, config
+from trainer import config
 from trainer.data.pairs import DataError
 from trainer.data.table import table_sources
+from trainer.untrusted import bounded
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(sys.platform != "linux", reason="measures in /proc")]
 
@@ -214,6 +215,6 @@ def test_no_row_is_lost_between_many_files(tmp_path: Path):
     files = sorted(folder.iterdir())
     words = [
         [row["title"] for batch in part.rows for row in batch.to_pylist()]
-        for part in bounded.read("trainer.bounded.parquet:parts", files, options)
+        for part in bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)
     ]
     assert words == [[f"{number} {row}" for row in range(number * 7 + 1)] for number in range(5)]

@@ -19,14 +19,16 @@ from explorer.hooks import Hooks, _log
 from explorer.settings import Settings
 from explorer.views.map.selecting import written_rows
 from explorer.window.intake import write_png
-from trainer import config, confined, launch
+from trainer import config
 from trainer.cli import bundle
 from trainer.data.once import written_once
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, ownership, spool
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
 from trainer.store.snapshot_files import Items, write_snapshot
+from trainer.untrusted import confined
 
 RUN = "runs/0001-one"
 IN_WORKSPACE = (

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import checkpoint, config
+from trainer import config
 from trainer.__main__ import main
+from trainer.checkpoints import checkpoint
 from trainer.store import Items, RunLog, StoreError, Workspace, read_snapshot, snapshot_files, write_snapshot
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]

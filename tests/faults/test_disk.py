@@ -33,7 +33,7 @@ MOMENTS = (
 
 QUICK = """
 from trainer import room
-from trainer.speech import Speech
+from trainer.training.text_log import Speech
 from trainer.store import crashes, run_log
 room.RETRY_S = run_log._RETRY_S = 0.3
 def at(moment, act):

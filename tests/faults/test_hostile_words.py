@@ -15,8 +15,8 @@ import pytest
 from corpus.words import CAPTIONS, fill
 
 from trainer.__main__ import main
-from trainer.inert import cell
 from trainer.store import Workspace
+from trainer.untrusted.escaping import cell
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

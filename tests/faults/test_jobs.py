@@ -19,7 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from trainer import config, launch
+from trainer import config
+from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.life import AliveLock, identity, is_held
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from trainer import checkpoint
 from trainer.__main__ import main
+from trainer.checkpoints import checkpoint
 from trainer.store import Workspace
 from trainer.store.crashes import KILLED, VARIABLE
 from trainer.store.journal import read_journal

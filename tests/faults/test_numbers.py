@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from trainer import checkpoint
+from trainer.checkpoints import checkpoint
 from trainer.store.journal import read_journal
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]

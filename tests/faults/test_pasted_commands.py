@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from explorer.export import shell_command
-from trainer import shell
 from trainer.cli.export import command_line
+from trainer.untrusted import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = [
@@ -113,4 +113,4 @@ def test_only_one_module_quotes_words() -> None:
                 or (isinstance(node, ast.Attribute) and node.attr == "list2cmdline")
             ):
                 quoting.add(file.relative_to(ROOT).as_posix())
-    assert quoting == {"trainer/shell.py"}
+    assert quoting == {"trainer/untrusted/shell.py"}

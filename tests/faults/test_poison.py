@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from explorer.models.runs import Column, RunsFilter, RunsModel
-from trainer import config, queue
+from trainer import config
 from trainer.cli import runs
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.scheduling import queue
 from trainer.store import RunLog, StoreError, Workspace, guard, schema
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer import checkpoint, config
+from trainer import config
+from trainer.checkpoints import checkpoint
 from trainer.store import StoreError, Workspace
 from trainer.store.journal import read_journal
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import programs
+from trainer.untrusted import safe_subprocess
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -155,7 +155,7 @@ def test_the_window_and_its_processes_run_no_code_of_the_current_folder(trap: Pa
 def test_a_child_has_absolute_folders_on_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("", "beside", str(ROOT), "")))
-    made = programs.environment({"MORE": "1"})
+    made = safe_subprocess.environment({"MORE": "1"})
     assert made["PYTHONPATH"].split(os.pathsep) == [str(tmp_path / "beside"), str(ROOT)]
     assert (made["PYTHONSAFEPATH"], made["MORE"]) == ("1", "1")
 
@@ -168,4 +168,4 @@ def test_programs_are_found_by_absolute_folders_alone(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path / "here")
     for path, found in ((".", None), ("", None), (f".:{tmp_path / 'there'}", str(tmp_path / "there" / "git"))):
         monkeypatch.setenv("PATH", path)
-        assert programs.find("git") == found
+        assert safe_subprocess.find("git") == found

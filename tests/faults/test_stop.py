@@ -18,8 +18,9 @@ from pytestqt.qtbot import QtBot
 
 from explorer.background import Background
 from explorer.jobs import Jobs, patience
-from trainer import config, launch
+from trainer import config
 from trainer.__main__ import main
+from trainer.scheduling import launch
 from trainer.store import Workspace
 from trainer.store.life import Identity, identity
 

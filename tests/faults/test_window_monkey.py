@@ -31,7 +31,7 @@ from explorer.garbage import Garbage
 from explorer.hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window, pretrained
-from trainer import launch
+from trainer.scheduling import launch
 
 pytestmark = [
     pytest.mark.faults,

@@ -55,7 +55,7 @@ def after(function: Callable) -> Callable:
 
 def set_trap(point: str) -> None:
     """Lets the window die at a point of the launch."""
-    from trainer import launch
+    from trainer.scheduling import launch
     from trainer.store import Workspace
 
     if point == "before the run is made":
@@ -78,7 +78,8 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> None:
     """In the child: what `explorer` does, and a person who starts runs."""
     from explorer import __main__ as program
     from explorer.window import Window
-    from trainer import config, launch
+    from trainer import config
+    from trainer.scheduling import launch
 
     os.setsid()
     spawn = launch._spawn

@@ -19,11 +19,11 @@ def warm() -> None:
     import pyarrow.parquet
     import torch
 
-    import trainer.fit
+    import trainer.training.fit
     from trainer.evaluation import measure
 
     torch.set_num_threads(1)
-    assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.fit, measure))
+    assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.training.fit, measure))
     # The first optimiser loads half of torch's compiler.
     module = torch.nn.Linear(2, 2)
     optimiser = torch.optim.AdamW(module.parameters())
@@ -34,9 +34,9 @@ def warm() -> None:
 def train(workspace: str, run: int, environment: dict[str, str], before: str) -> int:
     """In the child: what `trainer fit` does, its words in the run's log."""
     from trainer import device
-    from trainer.fit import fit
-    from trainer.problem import Problem
+    from trainer.errors import Problem
     from trainer.store import Workspace
+    from trainer.training.fit import fit
 
     os.setsid()
     os.environ.update(environment)

@@ -22,7 +22,7 @@ from explorer import theme
 from explorer.garbage import Garbage
 from explorer.hooks import Hooks
 from explorer.window import Window
-from trainer import launch
+from trainer.scheduling import launch
 from trainer.store import RunRow
 
 pytestmark = pytest.mark.timeout(600)

@@ -15,7 +15,7 @@ PLANTED = [
     ("trainer/store/planted.py", "import PySide6.QtCore", "no-window-in-trainer"),
     ("trainer/config/run.py", "def late():\n    import explorer.theme", "no-window-in-trainer"),
     ("explorer/jobs/__init__.py", "import torch", "no-torch-in-explorer"),
-    ("explorer/views/planted.py", "def late():\n    import trainer.fit", "no-torch-in-explorer"),
+    ("explorer/views/planted.py", "def late():\n    import trainer.training.fit", "no-torch-in-explorer"),
     ("trainer/analysis/planted.py", "import torch", "shelf-without-torch"),
     ("trainer/charts/planted.py", "def late():\n    import trainer.losses", "shelf-without-torch"),
     ("explorer/views/planted.py", "import trainer.data", "explorer-takes-from-shelf"),
@@ -25,8 +25,13 @@ PLANTED = [
     ("explorer/models/planted.py", "import explorer.views", "explorer-layers"),
     ("explorer/unplaced.py", "", "explorer-layers"),
     ("trainer/config/run.py", "def late():\n    import trainer.store", "trainer-layers"),
-    ("trainer/losses/planted.py", "import trainer.fit", "trainer-layers"),
+    ("trainer/losses/planted.py", "import trainer.training.fit", "trainer-layers"),
     ("trainer/unplaced.py", "", "trainer-layers"),
+    ("trainer/training/session.py", "import trainer.training.recorder", "training-layers"),
+    ("trainer/training/unplaced.py", "", "training-layers"),
+    ("trainer/inference/embed.py", "def late():\n    import trainer.inference.model_cache", "inference-layers"),
+    ("trainer/scheduling/launch.py", "import trainer.scheduling.queue", "scheduling-layers"),
+    ("trainer/untrusted/files.py", "import trainer.untrusted.bounded", "untrusted-layers"),
 ]
 
 

@@ -16,10 +16,10 @@ SOURCES = sorted(path for room in ("trainer", "explorer") for path in (ROOT / ro
 TYPED = "writes to a path that a person typed"
 OWN = "writes into a temporary folder, or a cache of this user, which no workspace names"
 DRAFT = "fills a draft that trainer/store/files.py made and moves into its place"
-CHECKED = "its folder was looked at by trainer/confined.py, and the name in it is the program's own"
+CHECKED = "its folder was looked at by trainer/untrusted/confined.py, and the name in it is the program's own"
 
 WITHOUT = {
-    "trainer/confined.py": "is the door",
+    "trainer/untrusted/confined.py": "is the door",
     "trainer/store/files.py": "makes drafts beside a file and moves them into its place; removes entries of a folder",
     "trainer/store/rebuild.py": f"of an import, {DRAFT}",
     "trainer/store/upgrade.py": f"a verified copy of the database: {CHECKED}",
@@ -121,7 +121,7 @@ def test_files_are_written_moved_and_removed_through_the_door() -> None:
         if (name := path.relative_to(ROOT).as_posix()) not in WITHOUT
         for line, call in writes(path.read_text(encoding="utf-8"))
     }
-    assert not found, f"go through trainer/confined.py, or trainer/store/files.py: {sorted(found)}"
+    assert not found, f"go through trainer/untrusted/confined.py, or trainer/store/files.py: {sorted(found)}"
 
 
 def test_every_exception_is_needed() -> None:

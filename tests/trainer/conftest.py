@@ -153,3 +153,40 @@ def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> 
     small = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
     values = np.asarray(small).astype(int) + rng.integers(-20, 20, (height, width, 3))
     return np.concatenate((values, values), axis=2)[..., :channels].clip(0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="session")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Runs 1 (CLIP) and 2 (CLOOB) with checkpoints at steps 4 and 8 and snapshots; run 3 has none. Read only."""
+    from trainer.training.fit import fit  # seconds of imports
+
+    workspace = Workspace(tmp_path_factory.mktemp("asked") / "a workspace")
+    for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
+        fit(workspace, workspace.create_run(_short_run(name, objective)))
+    workspace.create_run(config.Run(name="empty"))
+    return workspace
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three pictures of different sizes, one with a name that is hard to write down."""
+    folder = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(0)
+    paths = [folder / name for name in ("plain.png", "wide.jpg", "tête-à-tête \n猫.png")]
+    for path, size in zip(paths, ((40, 40), (90, 50), (64, 64)), strict=True):
+        Image.fromarray(rng.integers(0, 255, (*size, 3), dtype=np.uint8)).save(path)
+    return paths
+
+
+def _short_run(name: str, objective: config.Objective) -> config.Run:
+    return config.Run(
+        name=name,
+        data=config.Scenes(train_pairs=64, heldout_pairs=24),
+        objective=objective,
+        model=config.TinyTowers(
+            image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, context_length=12, embed_dim=16
+        ),
+        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=4),
+        device="cpu",
+    )

@@ -19,11 +19,11 @@ from PIL import Image
 
 from trainer import catalog, config
 from trainer.__main__ import main
-from trainer.answer.importing import answer_read_data, survey
 from trainer.data.captions import caption_notes
 from trainer.data.fitting import fitting_run
 from trainer.data.listing import listing
 from trainer.data.pairs import captioned
+from trainer.data.survey import answer_read_data, survey
 from trainer.data.tokenizer import train_tokenizer
 from trainer.messages import ReadData
 from trainer.proposal import propose, recognise

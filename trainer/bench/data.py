@@ -22,7 +22,7 @@ from trainer.data.prepared import Loading
 from trainer.data.stream import BatchStream
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.images import open_image
-from trainer.training import Training
+from trainer.training.session import Training
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from trainer import programs
+from trainer.untrusted import safe_subprocess
 
 OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
 FORMS: Final = {"clip": ("dense", "tiled"), "open_clip": ("dense",)}
@@ -85,9 +85,9 @@ def _in_own_process(objective: str, form: str, pairs: int, dimension: int, devic
     if form == "dense" and needed > 0.6 * free:
         note = f"not run: needs about {needed / 2**30:.0f} GiB, {free / 2**30:.0f} GiB are free"
         return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
-    call = programs.python("-m", "trainer.bench.losses", "--device", device, "--one", objective, form)
+    call = safe_subprocess.python("-m", "trainer.bench.losses", "--device", device, "--one", objective, form)
     call += ["--pairs", str(pairs), "--dimension", str(dimension)]
-    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
     outcome = subprocess.run(call, capture_output=True, text=True, check=False, **kept)
     if outcome.returncode:
         said = outcome.stderr.strip().splitlines()

@@ -10,8 +10,8 @@ from typing import Final
 from trainer import catalog, config
 from trainer.analysis.neighbours import NEIGHBOURS
 from trainer.data.scenes import COLOURS, GROUNDS, RELATIONS, SHAPES
-from trainer.fit import fit
 from trainer.store import RunRow, Workspace
+from trainer.training.fit import fit
 
 EPOCHS: Final = 2
 """Of Scenes: 24,576 pairs in 192 updates, under three minutes a run on two cores whatever the objective."""

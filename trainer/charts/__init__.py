@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trainer import config
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 OBJECTIVE_LABELS: Final[dict[str, str]] = {choice.kind: choice.label for choice in config.SECTIONS["objective"]}
 """Kind of an objective as stored -> how people call it."""

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 GROUP = "Train"
 HELP = "train the four-way ablation: InfoNCE, InfoNCE + Hopfield, InfoLOOB, CLOOB"
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace, number: int) -> None:
-    from trainer.fit import fit
+    from trainer.training.fit import fit
 
     print(f"Training {args.workspace.run(number).name} ...", flush=True)
     fit(args.workspace, number)

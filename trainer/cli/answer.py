@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until standard input closes."""
-    from trainer.answer import Answers, serve
-    from trainer.answer.serving import take_stdout
+    from trainer.server.handlers import Answers
+    from trainer.server.protocol import serve, take_stdout
 
     if args.long:
         give_way()

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer import confined, shell
-from trainer.foreign import spelled
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import write_atomically
+from trainer.untrusted import confined, shell
+from trainer.untrusted.files import spelled
 
 if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
@@ -122,7 +122,7 @@ def write_bundle(
 
 def environment() -> dict[str, Any]:
     """Python, system, packages that are installed, and the state of the source if it is a checkout."""
-    from trainer.provenance import source_state
+    from trainer.training.provenance import source_state
 
     packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions() if d.metadata["Name"]}
     return {

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer import shell
 from trainer.charts import SAME
 from trainer.cli.export import add_step_b, step_of_b, step_or_last, words_of_b
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,8 +85,9 @@ def collect(
     Raises:
         Problem: An unknown run, no checkpoint, or labels or templates that cannot be used.
     """
-    from trainer.answer import OpenModels, predict
     from trainer.charts.snapshots import sides
+    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.predictions import predict
     from trainer.render_mpl.predictions import Predictions, RunPredictions
 
     models, said, answer = OpenModels(workspace, keep=1), [], {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 if TYPE_CHECKING:
     from trainer.charts.comparison import Comparison

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import config
-from trainer.foreign import expanded, spelled
 from trainer.proposal import open_question, other_ways, propose
+from trainer.untrusted.files import expanded, spelled
 
 if TYPE_CHECKING:
-    from trainer.answer.importing import Survey
+    from trainer.data.survey import Survey
 
 GROUP = "Maintain"
 HELP = "write the built-in pictures, or show the pairs of a preset, folder or table and what is wrong with them"
@@ -81,8 +81,8 @@ def _write_scenes(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from trainer.answer.importing import as_json, report_lines, survey
     from trainer.data import DataError
+    from trainer.data.survey import as_json, report_lines, survey
 
     proposal = propose(args.data) if args.data else None
     data = _chosen(args, proposal.data if proposal else _named(args))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainer.cli.report import write_report
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 if TYPE_CHECKING:
     from trainer import config
@@ -76,7 +76,7 @@ def _configured(run: config.Run, args: argparse.Namespace) -> config.Run:
 
 
 def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
-    from trainer.fit import fit
+    from trainer.training.fit import fit
 
     number = workspace.create_run(run, preset=preset)
     row = workspace.run(number)

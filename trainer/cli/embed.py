@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 GROUP = "Look"
 HELP = "embed images, a folder of images, or texts with a run's model"
@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes both files; row i of both is the same item. 1 if some image could not be read."""
-    from trainer.answer import OpenModels
-    from trainer.embed import embed_files, embed_sentences
+    from trainer.inference.embed import embed_files, embed_sentences
+    from trainer.inference.model_cache import OpenModels
 
     paths = _paths(args)
     model = OpenModels(args.workspace).get(args.run, args.step).opened

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.answer.evaluating import Evaluated
-    from trainer.answer.open_models import KeptModel
     from trainer.data import DataSplits
-    from trainer.open_model import OpenModel
+    from trainer.evaluation.run_tasks import Evaluated
+    from trainer.inference.model_cache import KeptModel
+    from trainer.inference.open_model import OpenModel
     from trainer.store import RunRow, Workspace
     from trainer.store.evaluation_files import TaskRecord
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the numbers of every held-out split, or of every task."""
     if args.task or args.data or args.snapshot or args.json_lines:
         return _run_tasks(args)
-    from trainer.answer import OpenModels
+    from trainer.inference.model_cache import OpenModels
 
     models, printed = OpenModels(args.workspace), []
     for name in args.runs:
@@ -86,9 +86,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_tasks(args: argparse.Namespace) -> int:
-    from trainer.answer import OpenModels
-    from trainer.answer.clip_benchmark import clip_benchmark
-    from trainer.answer.evaluating import Wanted, evaluate_runs
+    from trainer.evaluation.clip_benchmark_json import clip_benchmark
+    from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+    from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
     wanted = Wanted(

@@ -56,14 +56,14 @@ def run(args: argparse.Namespace) -> int:
         workspace.check_there()
     number = workspace.run(args.run).id if args.run else _create(workspace, args)
     if args.detach:
-        from trainer.launch import start_detached
+        from trainer.scheduling.launch import start_detached
 
         pid = start_detached(workspace, number)
         row = workspace.run(number)
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
-        from trainer.fit import fit
+        from trainer.training.fit import fit
 
         # With --json, what the training says goes to standard error: standard output is one JSON object.
         with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):

@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes the snapshots and prints their folders."""
-    from trainer.answer import OpenModels
-    from trainer.answer.independent import embed_independent
+    from trainer.evaluation.independent import embed_independent
+    from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
     rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), _tell)

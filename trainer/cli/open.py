@@ -40,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     made = _configured(args)
     number = workspace.create_run(made)
     if args.detach:
-        from trainer.launch import start_detached
+        from trainer.scheduling.launch import start_detached
 
         pid = start_detached(workspace, number)
         row = workspace.run(number)
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
-        from trainer.fit import fit
+        from trainer.training.fit import fit
 
         with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
             fit(workspace, number)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.queue import Expected
+    from trainer.scheduling.queue import Expected
     from trainer.store import RunRow, Workspace
 
 GROUP = "Train"
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     workspace.reconcile()
     done = {"add": _add, "move": _move, "set": _set, "remove": _remove, "slots": _slots, "run": _run}.get(args.action)
     if args.action in ("hold", "go"):
-        from trainer import queue
+        from trainer.scheduling import queue
 
         queue.choose_slots(workspace, held=args.action == "hold")
     extra = done(args) if done else {}
@@ -84,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add(args: argparse.Namespace) -> dict[str, Any]:
-    from trainer import queue
     from trainer.config import grid
+    from trainer.scheduling import queue
 
     workspace: Workspace = args.workspace
     # Before anything is queued, for a window may start it at once.
@@ -139,7 +139,7 @@ def _other(args: argparse.Namespace) -> int | None:
 
 
 def _queued(args: argparse.Namespace) -> list[RunRow]:
-    from trainer import queue
+    from trainer.scheduling import queue
 
     rows = [args.workspace.run(ref) for ref in args.runs]
     if not rows:
@@ -151,7 +151,7 @@ def _queued(args: argparse.Namespace) -> list[RunRow]:
 
 
 def _move(args: argparse.Namespace) -> dict[str, Any]:
-    from trainer import queue
+    from trainer.scheduling import queue
 
     runs = [row.id for row in _queued(args)]
     if args.up or args.down:
@@ -162,7 +162,7 @@ def _move(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _set(args: argparse.Namespace) -> dict[str, Any]:
-    from trainer import queue
+    from trainer.scheduling import queue
 
     other = _other(args)
     for row in _queued(args):
@@ -178,7 +178,7 @@ def _remove(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _slots(args: argparse.Namespace) -> dict[str, Any]:
-    from trainer import queue
+    from trainer.scheduling import queue
 
     wanted: dict[str, Any] = {"per_gpu": args.per_gpu, "cpu": args.cpu}
     wanted = {name: value for name, value in wanted.items() if value is not None}
@@ -194,7 +194,7 @@ def _slots(args: argparse.Namespace) -> dict[str, Any]:
 def _run(args: argparse.Namespace) -> dict[str, Any]:
     import sys
 
-    from trainer import queue
+    from trainer.scheduling import queue
 
     if args.detach:
         if queue.is_kept_going(args.workspace):
@@ -205,7 +205,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tell(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any]) -> None:
-    from trainer import queue
+    from trainer.scheduling import queue
 
     rows, room = workspace.runs(), queue.slots(workspace)
     expected = queue.forecast(rows, room)

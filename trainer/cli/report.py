@@ -19,7 +19,7 @@ from trainer.cli.export import curves as export_curves
 from trainer.cli.export import map as export_map
 from trainer.cli.export import prompts as export_prompts
 from trainer.cli.export import similarity as export_similarity
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import write_atomically
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Starts the run again."""
-    from trainer import launch
+    from trainer.scheduling import launch
 
     workspace = args.workspace
     workspace.check_there()
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if workspace.is_alive(row.id):
         raise launch.LaunchError(f"Run {row.id} ({row.name}) is being trained already (pid {row.pid}).")
     if args.foreground:
-        from trainer.fit import fit
+        from trainer.training.fit import fit
 
         fit(workspace, row.id)
         now = workspace.run(row.id)

@@ -9,8 +9,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer import shell
-from trainer.foreign import expanded
+from trainer.untrusted import shell
+from trainer.untrusted.files import expanded
 
 if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
@@ -100,7 +100,7 @@ def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
 
 def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
     """Asks the run's trainer for something; a run that has ended is started again by `resume`."""
-    from trainer import launch
+    from trainer.scheduling import launch
 
     if not workspace.is_alive(row.id):
         if action != "resume":
@@ -113,7 +113,7 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
 
 def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
     """Of the runs whose trainer lives and does not answer: why, and what to do."""
-    from trainer.silence import why_silent
+    from trainer.scheduling.unresponsive import why_silent
 
     return {row.id: words for row in rows if row.active and (words := why_silent(workspace, row.id))}
 
@@ -139,8 +139,9 @@ def _table(rows: list[RunRow], silent: dict[int, str]) -> str:
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
-    from trainer import config, provenance
+    from trainer import config
     from trainer.metrics import metric
+    from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
     lines += [f"  silent    It does not answer. {words}" for words in _silent(workspace, [row]).values()]
@@ -166,8 +167,8 @@ def _description(workspace: Workspace, row: RunRow) -> str:
 
 def _sittings(row: RunRow) -> list[str]:
     """A line for each time the run was trained: when, from which step, on what, by which source."""
-    from trainer import provenance
-    from trainer.foreign import spelled
+    from trainer.training import provenance
+    from trainer.untrusted.files import spelled
 
     lines = []
     for told in provenance.sittings_of(row.facts):
@@ -205,8 +206,9 @@ def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
 
 
 def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
-    from trainer import config, provenance
+    from trainer import config
     from trainer.store.snapshot_files import snapshot_bytes
+    from trainer.training import provenance
 
     return {
         **_plain(row, _silent(workspace, [row])),

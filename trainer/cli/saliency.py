@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer import shell
 from trainer.cli.export import add_step_b, words_of_b
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     from trainer.charts.saliency import SaliencyChart
@@ -77,10 +77,10 @@ def collect(
     Raises:
         Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
     """
-    from trainer.answer import OpenModels
-    from trainer.answer.saliency import saliency_of
     from trainer.charts.saliency import SaliencyChart, SaliencyRun
     from trainer.cli.export import tell
+    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.saliency import saliency_of
 
     rows = [workspace.run(run) for run in runs]
     found = saliency_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.cli.export import add_run_arguments, add_step_b, add_view_arguments, tell, view_of
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 if TYPE_CHECKING:
     from trainer.charts.search import Hits
@@ -71,10 +71,10 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     Raises:
         SearchProblem: No run is named, or the picture cannot be read.
     """
-    from trainer.answer import OpenModels
     from trainer.charts.search import search
     from trainer.charts.snapshots import choose_snapshot, embedder_of, sides
-    from trainer.embed import embed_files, embed_sentences
+    from trainer.inference.embed import embed_files, embed_sentences
+    from trainer.inference.model_cache import OpenModels
 
     if not args.runs:
         raise SearchProblem("Name the runs to search: --runs 1 2. trainer runs shows them.")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 if TYPE_CHECKING:
     from trainer.store import Workspace

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Asks all, then waits for each; 1 when one is still running."""
     import time
 
-    from trainer import launch
+    from trainer.scheduling import launch
 
     workspace = args.workspace
     workspace.reconcile()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final, Literal
 
-from trainer import foreign
 from trainer.config.fields import option
+from trainer.untrusted import files as untrusted_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,5 +254,5 @@ def absolute(data: Data) -> Data:
 
 
 def _absolute(path: str) -> str:
-    parts = [str(foreign.expanded(part).absolute()) for part in path.split("::")]
+    parts = [str(untrusted_files.expanded(part).absolute()) for part in path.split("::")]
     return "::".join(parts)

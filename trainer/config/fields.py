@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 """Types of fields in a person's words."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import tomli_w
 
-from trainer import foreign
 from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
 from trainer.config.names import as_meant, meant, unknown
 from trainer.config.run import SECTIONS, Run
+from trainer.untrusted import files as untrusted_files
 
 
 def to_toml(run: Run) -> str:
@@ -62,7 +62,7 @@ def read(path: Path) -> Run:
         ConfigError: The file cannot be read, or is not a run.
     """
     try:
-        text = foreign.read_text(path)
+        text = untrusted_files.read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} cannot be read: it is no UTF-8 text ({error}). Choose a TOML file.") from error
     except OSError as error:

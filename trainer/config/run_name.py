@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from trainer.foreign import spelled
+from trainer.untrusted.files import spelled
 
 MOST_LETTERS: Final = 200
 _BANNED: Final = "/\\:\0\n\r\t"

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from trainer import config, foreign
+from trainer import config
 from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.proposal.places import NAMED
+from trainer.untrusted import files as untrusted_files
 
 Progress = Callable[[float, str], None]
 
@@ -38,7 +39,7 @@ def class_sources(
     Raises:
         DataError: There is no such folder, or no folder with images in it.
     """
-    root = foreign.expanded(data.path)
+    root = untrusted_files.expanded(data.path)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
     folders = _split_folders(root, data.heldout_path)
@@ -52,7 +53,7 @@ def class_sources(
 
 def _split_folders(root: Path, heldout: str) -> dict[str, Path]:
     if heldout.strip():
-        return {"train": root, "heldout": foreign.expanded(heldout)}
+        return {"train": root, "heldout": untrusted_files.expanded(heldout)}
     beside = [root / name for name in HELDOUT if (root / name).is_dir()]
     if (root / "train").is_dir() and beside:
         return {"train": root / "train", "heldout": beside[0]}
@@ -75,8 +76,8 @@ def _of_folder(
     relatives = [file.relative_to(root).as_posix() for file in files]
     kinds = _kinds(root, relatives, data)
     for file, relative in zip(files, relatives, strict=True):
-        if not foreign.is_text(relative):
-            problems.append((foreign.spelled(relative), NO_NAME))
+        if not untrusted_files.is_text(relative):
+            problems.append((untrusted_files.spelled(relative), NO_NAME))
         elif reason := not_read(relative):
             problems.append((relative, reason))
         elif relative not in kinds:

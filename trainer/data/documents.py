@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import foreign
 from trainer.data.pairs import DataError
 from trainer.proposal.tables import flat
+from trainer.untrusted import files as untrusted_files
 
 MOST_BYTES: Final = 512 << 20
 """Of a document, which is read as a whole; COCO's captions are 90 MB."""
@@ -44,7 +44,7 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
 def _read(path: Path, encoding: str) -> Any:
     next_step = "Write it again as a list of objects, or as JSONL, an object a line."
     try:
-        document = json.loads(foreign.read_bytes(path, MOST_BYTES).decode(encoding))
+        document = json.loads(untrusted_files.read_bytes(path, MOST_BYTES).decode(encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {next_step}") from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -67,7 +67,10 @@ def _coco(images: list[Any], captions: list[Any]) -> Iterator[Row]:
         if not isinstance(one, dict):
             yield where, "It is no JSON object."
         elif (image := _key(one.get("image_id"))) not in names:
-            yield where, f"It belongs to the image {foreign.spelled(image[:60])}, which the document does not have."
+            yield (
+                where,
+                f"It belongs to the image {untrusted_files.spelled(image[:60])}, which the document does not have.",
+            )
         elif "caption" not in one:
             yield where, "It has no caption; COCO's captions are in captions_*.json."
         else:
@@ -75,7 +78,7 @@ def _coco(images: list[Any], captions: list[Any]) -> Iterator[Row]:
             yield where, {"file_name": names[image], "caption": one["caption"]}
     for image, name in names.items():
         if image not in told:
-            yield foreign.spelled(str(name)[:200]), "It has no caption."
+            yield untrusted_files.spelled(str(name)[:200]), "It has no caption."
 
 
 def _key(value: Any) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
-from trainer import foreign
 from trainer.data.pairs import DataError, Source, Told
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.proposal import encoding_of_lines
 from trainer.proposal.encodings import NAMES
+from trainer.untrusted import files as untrusted_files
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
@@ -56,7 +56,7 @@ def folder_sources(
     Raises:
         DataError: There is no such folder, or no image in it.
     """
-    root = foreign.expanded(path)
+    root = untrusted_files.expanded(path)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     found: list[Source] = []
@@ -66,8 +66,8 @@ def folder_sources(
         if number and number % TOLD_EVERY == 0:
             progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
         relative = image.relative_to(root).as_posix()
-        if not foreign.is_text(relative):
-            problems.append((foreign.spelled(relative), NO_NAME))
+        if not untrusted_files.is_text(relative):
+            problems.append((untrusted_files.spelled(relative), NO_NAME))
             continue
         if reason := not_read(image.name):
             problems.append((relative, reason))
@@ -122,7 +122,7 @@ def _caption(path: Path, encoding: str) -> tuple[str, str]:
     """The text of a caption, and what is odd about its encoding."""
     try:
         _check_link(path)
-        with foreign.open_ordinary(path) as file:
+        with untrusted_files.open_ordinary(path) as file:
             raw = file.read(_LONGEST_CAPTION + 1)
     except FileNotFoundError:
         raise ValueError(f"There is no caption {path.name} beside it.") from None
@@ -156,4 +156,6 @@ def _check_link(path: Path) -> None:
     if path.is_symlink():
         target = os.path.realpath(path)
         if os.path.splitext(target)[1].lower() != ".txt":
-            raise ValueError(f"Its caption {path.name} is a link to {foreign.spelled(target)}, which is no .txt.")
+            raise ValueError(
+                f"Its caption {path.name} is a link to {untrusted_files.spelled(target)}, which is no .txt."
+            )

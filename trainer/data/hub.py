@@ -10,7 +10,7 @@ from typing import Any
 from trainer import config
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
-from trainer.foreign import refusal_of_downloads
+from trainer.untrusted.files import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
 Problems = list[tuple[str, str]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from trainer import foreign
+from trainer.untrusted import files as untrusted_files
 
 MOST_LINE: Final = 4 << 20
 """Bytes of a line; a longer one is passed over."""
@@ -66,7 +66,7 @@ def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[
     Raises:
         OSError: It cannot be read, or is no ordinary file.
     """
-    with foreign.open_ordinary(path) as file:
+    with untrusted_files.open_ordinary(path) as file:
         rows = _Rows(_texts(file, encoding), separator)
         while (line := rows.next()) is not None:
             yield line

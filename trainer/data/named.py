@@ -18,7 +18,7 @@ from trainer import config
 from trainer.catalog import prompt_suites
 from trainer.data.kept import Picture, kept
 from trainer.data.pairs import DataError, Source, captioned
-from trainer.foreign import refusal_of_downloads
+from trainer.untrusted.files import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
 

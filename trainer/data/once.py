@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainer import confined
 from trainer.data.pairs import DataError
 from trainer.store.life import AliveLock
+from trainer.untrusted import confined
 
 
 def written_once(

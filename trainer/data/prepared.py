@@ -24,7 +24,6 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer import confined
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed import StreamedImages
@@ -32,6 +31,7 @@ from trainer.data.workers import processes
 from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
+from trainer.untrusted import confined
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class DataError(Problem):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import bounded, config, foreign
+from trainer import config
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import numbered
@@ -18,6 +18,8 @@ from trainer.images import Cell
 from trainer.proposal import encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.proposal.encodings import NAMES
 from trainer.proposal.tables import Form
+from trainer.untrusted import bounded
+from trainer.untrusted import files as untrusted_files
 
 LABEL: Final = "label"
 """A column of this name, if there is one, gives each pair its class."""
@@ -38,7 +40,7 @@ def record_sources(
     Raises:
         DataError: The file cannot be read, lacks a column, or has no usable row.
     """
-    path = foreign.expanded(table.path)
+    path = untrusted_files.expanded(table.path)
     form = "parquet" if "*" in path.name else form_of(path)
     found: list[Source] = []
     problems: Problems = []
@@ -117,17 +119,17 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
     words = " ".join(caption.split())
     for what, text in (("caption", words), ("image", image), *metadata.items()):
-        if isinstance(text, str) and not foreign.is_text(text):
-            raise ValueError(f"Its {foreign.spelled(what)} holds half of a letter (a lone surrogate).")
+        if isinstance(text, str) and not untrusted_files.is_text(text):
+            raise ValueError(f"Its {untrusted_files.spelled(what)} holds half of a letter (a lone surrogate).")
     if isinstance(image, Cell):
         return Source(image, f"{image.file.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
-        raise ValueError(f"{foreign.spelled(image[:200])} is an address; only files on this machine are read.")
+        raise ValueError(f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read.")
     if "\0" in image:
         raise ValueError("The name of its image holds a NUL.")
-    return Source(path.parent / foreign.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
+    return Source(path.parent / untrusted_files.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
 
 
 def _raise(reason: str) -> Source:
@@ -141,7 +143,7 @@ def _missing(column: str) -> str:
 def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """(line, object) or (line, reason); blank lines are passed over."""
     try:
-        with foreign.open_ordinary(path) as file:
+        with untrusted_files.open_ordinary(path) as file:
             for number, raw in numbered(file):
                 if isinstance(raw, str):
                     yield f"line {number}", raw
@@ -177,7 +179,7 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         raise DataError(f"There is no Parquet file at {path}. Choose a folder of .parquet files, or one of them.")
     options = {"image": table.image_column, "caption": table.caption_column, "label": LABEL, "most": MOST_TEXT}
     try:
-        for file, part in zip(files, bounded.read("trainer.bounded.parquet:parts", files, options)):
+        for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
             _check_columns(file, part.facts["names"], table)
             before = f"{file.name}, " if len(files) > 1 else ""
             names = {column: dict(enumerate(known)) for column, known in part.facts["classes"].items()}

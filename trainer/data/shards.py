@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from trainer import config, foreign
+from trainer import config
 from trainer.data.class_folder import HELDOUT
 from trainer.data.once import written_once
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.images import SUFFIXES, Member
+from trainer.untrusted import files as untrusted_files
 
 MOST_SHARDS: Final = 100_000
 MOST_TEXT: Final = 100_000
@@ -104,7 +105,7 @@ def _splits(data: config.Shards) -> dict[str, str]:
     """Split -> pattern. Of a folder with folders `train` and `test`, those."""
     if data.heldout_path.strip():
         return {"train": data.path, "heldout": data.heldout_path}
-    root = foreign.expanded(data.path)
+    root = untrusted_files.expanded(data.path)
     train = root / "train" if (root / "train").is_dir() else root
     beside = [train.parent / name for name in HELDOUT if _tars_in(train.parent / name)]
     if train.name == "train" and _tars_in(train) and beside:
@@ -126,14 +127,14 @@ def _digits(name: str) -> list[str]:
 def _of_split(
     pattern: str, template: str, workspace_folder: Path, progress: Callable[[float, str], None]
 ) -> tuple[list[Source], Problems]:
-    tars = _tars_in(foreign.expanded(pattern)) or [foreign.expanded(name) for name in expand(pattern)]
+    tars = _tars_in(untrusted_files.expanded(pattern)) or [untrusted_files.expanded(name) for name in expand(pattern)]
     names = _class_names(tars[0].parent)
     found: list[Source] = []
     problems: Problems = []
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
         try:
-            foreign.check_ordinary(tar)
+            untrusted_files.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
             for sample in _samples(readable, tar.name, problems):
                 _take(sample, tar.name, template, names, found, problems)
@@ -181,7 +182,7 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
             # Nor does it tell of a damaged header: it takes it for the end, and what follows would be lost unseen.
             file.seek(-(-end // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
             if any(file.read(2 * tarfile.BLOCKSIZE)):
-                raise tarfile.ReadError(f"what follows {foreign.spelled(last)} is no member")
+                raise tarfile.ReadError(f"what follows {untrusted_files.spelled(last)} is no member")
         except tarfile.ReadError as error:
             problems.append((name, f"The tar is damaged or cut short: {error}. What comes before is used."))
     if sample is not None:
@@ -219,16 +220,16 @@ def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive
 
 
 def _take(sample: _Sample, tar: str, template: str, names: list[str], found: list[Source], problems: Problems) -> None:
-    where = f"{tar}/{foreign.spelled(sample.key)}"
+    where = f"{tar}/{untrusted_files.spelled(sample.key)}"
     again = "Another image of that name comes before it."
-    problems += [(f"{tar}/{foreign.spelled(name)}", again) for name in sample.more]
+    problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
     if sample.image is None:
         if sample.texts:
             problems.append((where, "It has a text and no image."))
         return
     try:
         caption, label, metadata = _words(sample.texts, template, names)
-        if not foreign.is_text("".join((sample.image.name, caption, label, *metadata, *metadata.values()))):
+        if not untrusted_files.is_text("".join((sample.image.name, caption, label, *metadata, *metadata.values()))):
             raise ValueError("Its name or caption is no UTF-8 text.")
     except ValueError as reason:
         problems.append((where, str(reason)))
@@ -290,7 +291,7 @@ def _class_names(folder: Path) -> list[str]:
     """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
     for place in (folder, folder.parent):
         try:
-            return [line.strip() for line in foreign.read_text(place / "classnames.txt").splitlines()]
+            return [line.strip() for line in untrusted_files.read_text(place / "classnames.txt").splitlines()]
         except (OSError, UnicodeDecodeError):
             continue
     return []

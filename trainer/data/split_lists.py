@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trainer import foreign
 from trainer.data.lines import numbered
 from trainer.data.pairs import DataError, Source
 from trainer.proposal import names_in
+from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
 
@@ -63,7 +63,7 @@ def _index(sources: Iterable[Source]) -> dict[str, str]:
 def _named(path: Path, known: dict[str, str], problems: Problems) -> set[str]:
     found: set[str] = set()
     try:
-        with foreign.open_ordinary(path) as file:
+        with untrusted_files.open_ordinary(path) as file:
             for number, raw in numbered(file):
                 line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
                 if not line or line.startswith("#"):
@@ -73,7 +73,7 @@ def _named(path: Path, known: dict[str, str], problems: Problems) -> set[str]:
                     found.add(image)
                 else:
                     problems.append(
-                        (f"{path.name}, line {number}", f"It names no image: {foreign.spelled(line[:100])}")
+                        (f"{path.name}, line {number}", f"It names no image: {untrusted_files.spelled(line[:100])}")
                     )
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another list, or none.") from error

@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from trainer.data.problem import DataError
 from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
+from trainer.errors import Problem
 from trainer.images import Decoder, Preprocessing, scratch_file
-from trainer.problem import Problem
 
 Rows = Int[np.ndarray, " batch"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer import config, foreign
+from trainer import config
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source, Told
 from trainer.data.records import at_root, encoding_for, pair, record_sources
 from trainer.proposal import form_of, separator_of
+from trainer.untrusted import files as untrusted_files
 
 
 def table_sources(
@@ -23,7 +24,7 @@ def table_sources(
     Raises:
         DataError: The file cannot be read as a table, lacks a column, or has no usable line.
     """
-    path = foreign.expanded(table.path)
+    path = untrusted_files.expanded(table.path)
     try:
         if "*" in path.name or form_of(path) != "cells":
             return record_sources(table, progress, told)
@@ -50,7 +51,7 @@ def table_sources(
 
 def _first_line(path: Path, encoding: str) -> str:
     """The beginning of a table, to find out what parts its columns."""
-    with foreign.open_ordinary(path) as file:
+    with untrusted_files.open_ordinary(path) as file:
         start = file.read(1 << 16)
     if encoding == "utf-8":
         encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import foreign, programs
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted import safe_subprocess
 
 SUFFIXES: Final = frozenset((".avi", ".mp4", ".mkv", ".webm", ".mov", ".m4v"))
 """Names taken for films."""
@@ -86,7 +87,7 @@ def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress)
 def _frame(program: str, film: Path) -> bytes | str:
     """The middle frame as PNG, or why there is none."""
     try:
-        foreign.check_ordinary(film)
+        untrusted_files.check_ordinary(film)
         counted = _run(program, film, "-c", "copy", "-f", "null", "-")
         found = _FRAMES.findall(counted.stderr)
         if counted.returncode or not found or not int(found[-1]):
@@ -105,7 +106,7 @@ def _frame(program: str, film: Path) -> bytes | str:
 def _run(program: str, film: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     safe = ["-protocol_whitelist", "file", "-format_whitelist", _KINDS, "-max_alloc", str(500_000_000)]
     command = [program, "-hide_banner", "-nostdin", "-threads", "1", *safe, "-i", f"file:{film.absolute()}"]
-    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
     return subprocess.run(
         [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False, **kept
     )

@@ -20,11 +20,11 @@ from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.content import pixel_digests
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
-from trainer.embedding import embed_features, embed_images, embed_tokens
 from trainer.evaluation import questions, tasks
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
 from trainer.evaluation.task_data import Part, TaskData
 from trainer.evaluation.word_answers import word_logits
+from trainer.inference.batches import embed_features, embed_images, embed_tokens
 from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone

@@ -15,7 +15,7 @@ from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.embedding import Alive, embed_features, embed_images, embed_tokens
+from trainer.inference.batches import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
 from trainer.store.snapshot_files import Items
 

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from trainer.analysis.neighbours import NEIGHBOURS, accuracy, nearest
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.embedding import Alive, embed_images, embed_tokens
 from trainer.evaluation.heldout import Embedded
+from trainer.inference.batches import Alive, embed_images, embed_tokens
 from trainer.models import TwoTowers
 
 STORED: Final = 2_048

@@ -14,8 +14,8 @@ from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.analysis.tiles import Progress
 from trainer.analysis.zero_shot import class_ranks, class_weights
-from trainer.embedding import Alive
 from trainer.evaluation.heldout import Embedded, HeldOut
+from trainer.inference.batches import Alive
 from trainer.methods import ImageText, Method
 
 RECALLS: Final = (1, 5, 10)

@@ -19,12 +19,12 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer import programs
+from trainer.errors import Problem
 from trainer.images.decoding import UnreadableImage
 from trainer.images.location import Location
 from trainer.images.preprocessing import Preprocessing
 from trainer.images.scratch import scratch_file
-from trainer.problem import Problem
+from trainer.untrusted import safe_subprocess
 
 MEMORY: Final = 1_000_000_000
 """Bytes that a helper may have, with everything: 64 million pixels of any colour mode fit."""
@@ -186,15 +186,15 @@ class Decoder:
     def _start(self) -> subprocess.Popen[bytes]:
         # Much later than the watch: it ends a helper whose program has died.
         last_resort = round(2 * _PATIENCE * self._limit_s) + 1
-        command = programs.python("-m", "trainer.images.helper", str(self._memory), str(last_resort))
+        command = safe_subprocess.python("-m", "trainer.images.helper", str(self._memory), str(last_resort))
         with tempfile.TemporaryFile() as words:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=words,
-                env=programs.environment(_FEW_THREADS),
-                cwd=programs.NEUTRAL,
+                env=safe_subprocess.environment(_FEW_THREADS),
+                cwd=safe_subprocess.NEUTRAL,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
             self._process, self._starting, self._fresh = process, True, True

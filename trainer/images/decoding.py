@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError, features
 
+from trainer.errors import Problem
 from trainer.images.location import Location, NoFile, location, opened
 from trainer.images.preprocessing import Preprocessing
-from trainer.problem import Problem
 
 _HEIF: Final = (".heic", ".heif", ".hif")
 

@@ -16,9 +16,9 @@ from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import batches
 from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.errors import Problem
 from trainer.methods.batch import Batch
 from trainer.models import Architecture, TwoTowers
-from trainer.problem import Problem
 
 
 class MethodError(Problem):

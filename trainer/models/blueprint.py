@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 
+from trainer.errors import Problem
 from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
-from trainer.problem import Problem
 
 Layout = Literal["open_clip", "cloob_vit"]
 Colour = tuple[float, float, float]

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from trainer import confined
-from trainer.foreign import refusal_of_downloads
 from trainer.pretrained.problem import PretrainedError
 from trainer.store.files import make_folders
+from trainer.untrusted import confined
+from trainer.untrusted.files import refusal_of_downloads
 
 Progress = Callable[[float, str], None]
 

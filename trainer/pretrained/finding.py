@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from trainer import config, foreign
+from trainer import config
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
 from trainer.pretrained import downloads
@@ -23,6 +23,7 @@ from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
 from trainer.pretrained.text_configs import with_text_sizes
 from trainer.pretrained.tokenizers import tokenizer_for
 from trainer.pretrained.weights import read_weights
+from trainer.untrusted import files as untrusted_files
 
 Progress = Callable[[float, str], None]
 
@@ -220,7 +221,7 @@ def _of_run(folder: Path) -> _Place:
     settings = None
     with_parameters = folder / "params.txt"
     if with_parameters.is_file():
-        lines = foreign.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
+        lines = untrusted_files.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
         told = dict(line.split(": ", 1) for line in lines if ": " in line)
         settings = _of_parameters({name.strip(): value.strip() for name, value in told.items()})
     return _Place(settings, file, f"the open_clip run {folder.name} ({file.name})", folder)
@@ -266,7 +267,7 @@ def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]
 def _settings_in(file: Path) -> dict[str, Any] | None:
     """What the file says about a model; None if it is missing, cannot be read, or is about something else."""
     try:
-        settings = json.loads(foreign.read_text(file, 1 << 20))
+        settings = json.loads(untrusted_files.read_text(file, 1 << 20))
     except (OSError, ValueError, RecursionError):
         return None
     known = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
@@ -297,7 +298,7 @@ def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(foreign.read_text(file))
+        found = json.loads(untrusted_files.read_text(file))
         if not isinstance(found, dict):
             raise ValueError("it is no object")
     except (OSError, ValueError, RecursionError) as error:

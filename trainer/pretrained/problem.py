@@ -1,6 +1,6 @@
 """What goes wrong with models of others."""
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class PretrainedError(Problem):

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import foreign
 from trainer.models import Blueprint
 from trainer.models.published import HF_SIZES, MISSING
 from trainer.pretrained import downloads
 from trainer.pretrained.problem import PretrainedError
+from trainer.untrusted import files as untrusted_files
 
 _FILE: Final = "config.json"
 _CODE: Final = ("auto_map", "custom_pipelines")
@@ -48,7 +48,7 @@ def _sizes(name: str, folder: Path | None, cache: Path, progress: Callable[[floa
     local = next((place / _FILE for place in places if (place / _FILE).is_file()), None)
     file = local or downloads.hub_file(name, (_FILE,), cache=cache, progress=progress)
     try:
-        found = json.loads(foreign.read_text(file))
+        found = json.loads(untrusted_files.read_text(file))
         if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
             raise ValueError("it names no model_type")
     except (OSError, ValueError, RecursionError) as error:

@@ -10,12 +10,12 @@ from typing import Final
 
 from tokenizers import Tokenizer as AnyPairs
 
-from trainer import foreign
 from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
 from trainer.models import Blueprint
 from trainer.pretrained import downloads
 from trainer.pretrained.problem import PretrainedError
+from trainer.untrusted import files as untrusted_files
 
 _LONGEST: Final = 64 << 20
 """Bytes of a tokenizer; the largest that are published have 35 MB."""
@@ -107,7 +107,7 @@ def _pairs(place: Path) -> AnyPairs:
 
 def _read(file: Path) -> AnyPairs:
     try:
-        return AnyPairs.from_str(foreign.read_text(file, _LONGEST))
+        return AnyPairs.from_str(untrusted_files.read_text(file, _LONGEST))
     except Exception as error:  # tokenizers raises bare Exception
         raise PretrainedError(f"{file} is no tokenizer that can be read: {error}. Get it again.") from error
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from trainer import tensor_file
-from trainer.bounded import Unreadable
-from trainer.bounded.headers import check_safetensors
+from trainer.checkpoints import tensor_file
 from trainer.pretrained.problem import PretrainedError
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.headers import check_safetensors
 
 _NESTS: Final = ("state_dict", "model_state_dict", "model", "params")
 _PREFIXES: Final = ("module.", "_orig_mod.")

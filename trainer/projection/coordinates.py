@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.foreign import check_ordinary
 from trainer.projection.fitting import ProjectError
+from trainer.untrusted.files import check_ordinary
 
 SUFFIXES: Final = (".npy", ".csv", ".tsv", ".parquet")
 _MOST: Final = 20_000_000

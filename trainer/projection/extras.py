@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.projection import pca
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.projection.neighbours import nearest
 
 NEIGHBOURS_SHARE: Final = 0.3

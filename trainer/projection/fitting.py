@@ -12,7 +12,7 @@ from jaxtyping import Float
 from trainer.analysis.placing import place
 from trainer.analysis.projection import pca
 from trainer.charts.placement import METHODS, Placement
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.projection.extras import pacmap_layout, tsne_layout
 from trainer.projection.neighbours import nearest
 from trainer.projection.umap_learn import umap_layout

@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer import confined
 from trainer.charts.placement import CAUTION, Placement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
 from trainer.projection.facing import FEWEST_COMMON, common_points, start_at, turned_onto
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.untrusted import confined
 
 VERSION: Final = 2
 """Of how layouts are computed: layouts of another version are not found again."""

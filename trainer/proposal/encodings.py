@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from trainer import foreign
+from trainer.untrusted import files as untrusted_files
 
 NAMES: Final = {
     "cp1252": "Windows-1252",
@@ -41,7 +41,7 @@ def encoding_of(path: Path) -> tuple[str, int]:
     Raises:
         OSError: It cannot be read.
     """
-    with foreign.open_ordinary(path) as file:
+    with untrusted_files.open_ordinary(path) as file:
         start = file.read(4)
         file.seek(0)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _is_utf8(file):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from trainer import foreign
 from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
 from trainer.images import SUFFIXES
 from trainer.proposal.tables import (
@@ -23,6 +22,7 @@ from trainer.proposal.tables import (
     form_of,
     image_root,
 )
+from trainer.untrusted import files as untrusted_files
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 
@@ -86,7 +86,7 @@ def propose(path: str | Path) -> Proposal:
     Raises:
         ConfigError: It is not there, or of no known kind.
     """
-    place = foreign.expanded(str(path)).absolute()
+    place = untrusted_files.expanded(str(path)).absolute()
     try:
         found = _at(place, str(path))
         return replace(found, data=_with_lists(place, found.data))
@@ -299,16 +299,16 @@ def _about(name: str, classes: Sequence[str]) -> str:
         return ""
     if len(classes) == 1:
         return (
-            f"All pictures of {foreign.spelled(name)} lie in one folder, {foreign.spelled(classes[0])!r}: one single "
-            "class, of which nothing can be told apart."
+            f"All pictures of {untrusted_files.spelled(name)} lie in one folder, "
+            f"{untrusted_files.spelled(classes[0])!r}: one single class, of which nothing can be told apart."
         )
     odd = [one for one in classes if one.lower() in _NO_CLASS]
     if 2 * len(odd) < len(classes):
         return ""
-    named = ", ".join(repr(foreign.spelled(one)) for one in odd[:4])
+    named = ", ".join(repr(untrusted_files.spelled(one)) for one in odd[:4])
     return (
-        f"The folders of {foreign.spelled(name)} would be its classes, and {named} tell how pictures are kept, not "
-        "what they show."
+        f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} tell how pictures are kept, "
+        "not what they show."
     )
 
 
@@ -483,7 +483,7 @@ def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
 
 
 def _names_pictures(file: Path, root: Path) -> bool:
-    with foreign.open_ordinary(file) as opened:
+    with untrusted_files.open_ordinary(file) as opened:
         lines = opened.read(1 << 16).decode("utf-8", "replace").splitlines()[:20]
     endings = ("", *SUFFIXES)
     return any(

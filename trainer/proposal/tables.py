@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from trainer import bounded, foreign
+from trainer.untrusted import bounded
+from trainer.untrusted import files as untrusted_files
 
 TABLES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 IMAGES: Final = (
@@ -116,7 +117,7 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
     """
     base = table.parent
     if folder.strip():
-        return base / foreign.expanded(folder)
+        return base / untrusted_files.expanded(folder)
     step = max(1, len(names) // _ASKED)
     asked = [name for name in names[::step][:_ASKED] if not os.path.isabs(name) and "\0" not in name]
     if not asked or _present(base, asked):
@@ -192,7 +193,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _head(path: Path, most: int = _HEAD) -> bytes:
-    with foreign.open_ordinary(path) as file:
+    with untrusted_files.open_ordinary(path) as file:
         return file.read(most)
 
 
@@ -243,7 +244,7 @@ def _parquet_columns(path: Path) -> list[str]:
     file = parquet_files(path)[:1]
     try:
         for each in file:
-            foreign.check_ordinary(each)
+            untrusted_files.check_ordinary(each)
             return list(pyarrow.parquet.read_schema(each).names)
     except pyarrow.ArrowException:
         pass
@@ -252,7 +253,7 @@ def _parquet_columns(path: Path) -> list[str]:
 
 def _is_coco(path: Path) -> bool:
     """Whether a document has `images` and captions of them, by its two ends."""
-    with foreign.open_ordinary(path) as file:
+    with untrusted_files.open_ordinary(path) as file:
         head = file.read(_HEAD)
         file.seek(max(0, os.fstat(file.fileno()).st_size - _HEAD))
         ends = head + b"\n" + file.read(_HEAD)
@@ -283,7 +284,7 @@ def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     options = {"rows": _ASKED, "most": _MOST_WORDS}
     with contextlib.suppress(bounded.Unreadable):
-        for part in bounded.read("trainer.bounded.parquet:head", parquet_files(path)[:1], options):
+        for part in bounded.read("trainer.untrusted.bounded.parquet:head", parquet_files(path)[:1], options):
             for batch in part.rows:
                 yield from batch.to_pylist()
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
-from trainer.inert import markdown
 from trainer.render_mpl.files import Rows
 from trainer.store.question import told
+from trainer.untrusted.escaping import markdown
 
 INTERVAL_NOTE = (
     "In brackets: 95 % interval of the share (Wilson) over the pairs of the split. "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine
-from trainer.inert import markdown
 from trainer.render_mpl.groups import latex, p_text
 from trainer.store import Question
 from trainer.store.question import told
+from trainer.untrusted.escaping import markdown
 
 TASK_WORDS: Final = {
     "zero_shot": "Zero-shot",

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.inert import cell
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.render_mpl.style import in_style
 from trainer.store import write_atomically
+from trainer.untrusted.escaping import cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

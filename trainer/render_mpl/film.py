@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, PngImagePlugin
 
-from trainer import programs
 from trainer.render_mpl.files import FigureError
 from trainer.store import write_atomically
+from trainer.untrusted import safe_subprocess
 
 SUFFIXES: Final = (".gif", ".apng", ".mp4")
 RATE: Final = 25
@@ -57,7 +57,7 @@ def ffmpeg() -> str:
 
         return imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError):
-        found = programs.find("ffmpeg")
+        found = safe_subprocess.find("ffmpeg")
     if found is None:
         raise FigureError(_NO_FFMPEG)
     return found
@@ -135,7 +135,7 @@ def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
     line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
-    kept: dict[str, Any] = {"cwd": programs.NEUTRAL, "env": programs.environment()}
+    kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
     words = [*line, "-f", "mp4", str(draft.absolute())]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **kept)
     raw = (

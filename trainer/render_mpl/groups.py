@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts.groups import GroupLine, GroupTable
-from trainer.inert import markdown
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.style import columns_of, footnote, heading, in_style, new_figure, run_colour
 from trainer.store.question import told
+from trainer.untrusted.escaping import markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

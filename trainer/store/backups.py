@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trainer import confined
 from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
 from trainer.store.life import AliveLock
 from trainer.store.rows import StoreError
 from trainer.store.upgrade import copy_verified, known_versions, version_of
+from trainer.untrusted import confined
 
 FOLDER: Final = "backups"
 DAYS: Final = 7

@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer import confined
 from trainer.metrics import metric
 from trainer.store.files import write_atomically
 from trainer.store.journal import Entry, Journal, read_journal
 from trainer.store.rows import CheckpointRow, RunRow, StoreError
+from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from trainer.store.workspace import Workspace

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from sqlalchemy.types import Float, Integer
 
-from trainer.foreign import is_text, spelled
 from trainer.store import schema
 from trainer.store.rows import LATEST, MOST, MOST_STEP, STATUSES
+from trainer.untrusted.files import is_text, spelled
 
 _BELOW: Final = 2**31 - 1
 MOST_RUN: Final = 999_999_999

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer import confined
 from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
+from trainer.untrusted import confined
 
 
 @dataclass(frozen=True)

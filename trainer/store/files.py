@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from trainer import confined
 from trainer.store import crashes
+from trainer.untrusted import confined
 
 _PATIENCE_S: Final = 2.0 if os.name == "nt" else 0.0
 """How long a move waits for readers: on Windows a scanner, or a window that maps a snapshot, is in its way."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer import confined
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store.files import write_atomically
+from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from usearch.index import Index

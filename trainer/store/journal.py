@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
-from trainer import confined
-from trainer.foreign import is_text, open_ordinary
 from trainer.store import disk
 from trainer.store.files import write_atomically
 from trainer.store.rows import LATEST, MOST, MOST_STEP
+from trainer.untrusted import confined
+from trainer.untrusted.files import is_text, open_ordinary
 
 _LONGEST_LINE: Final = 2**20
 """Bytes of a line: hundreds of times what a step logs."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from trainer import confined
 from trainer.store.rows import StoreError
+from trainer.untrusted import confined
 
 _WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 """What a file system says that cannot lock: some network and FUSE mounts."""

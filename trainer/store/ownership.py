@@ -29,8 +29,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from trainer.foreign import read_text
 from trainer.store.files import write_text
+from trainer.untrusted.files import read_text
 
 NAME: Final = "workspace.json"
 _MOST: Final = 1 << 16

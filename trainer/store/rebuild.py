@@ -22,7 +22,6 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.foreign import check_ordinary, open_ordinary, spelled
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
 from trainer.store.facts import Facts, metrics_from_json
@@ -32,6 +31,7 @@ from trainer.store.life import is_held
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
 from trainer.store.run_table import free_name, next_number
+from trainer.untrusted.files import check_ordinary, open_ordinary, spelled
 
 _LONGEST: Final = 2**26
 """Bytes of a `run.json`: thousands of times what one is."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from sqlalchemy import delete
 
-from trainer import confined
 from trainer.store import guard, schema
 from trainer.store.database import Database, sentences
 from trainer.store.facts import Facts
@@ -27,6 +26,7 @@ from trainer.store.run_table import RunTable
 from trainer.store.spool import bring_in, how_it_ended
 from trainer.store.upgrade import check_foreign
 from trainer.store.workspace import Workspace
+from trainer.untrusted import confined
 
 STARTING_S: Final = 20.0
 """How long a launched trainer may take to claim its run when its process cannot be watched."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store.question import Question
 
 ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
-from trainer import confined
 from trainer.store import cells, schema
 from trainer.store.database import fetch
 from trainer.store.files import write_text
+from trainer.untrusted import confined
 
 FORMAT: Final = 1
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer import confined
 from trainer.store import crashes, spool
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts, write_atomically
@@ -20,6 +19,7 @@ from trainer.store.life import AliveLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
+from trainer.untrusted import confined
 
 FLUSH_ROWS: Final = 250
 FLUSH_S: Final = 0.25

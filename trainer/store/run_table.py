@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import IntegrityError
 
-from trainer import config, confined
+from trainer import config
 from trainer.metrics import headline
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
@@ -21,6 +21,7 @@ from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.life import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
+from trainer.untrusted import confined
 
 _RUN = schema.run.c
 _SHOWN: Final = tuple(RunRow.__dataclass_fields__)

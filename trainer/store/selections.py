@@ -158,7 +158,7 @@ def _write_parquet(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> Non
 def _write_csv(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
     import csv
 
-    from trainer.inert import cell
+    from trainer.untrusted.escaping import cell
 
     table = _table(items, rows)
     columns = [column.to_pylist() for column in table.columns]

@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from trainer import confined
-from trainer.bounded import Unreadable
-from trainer.bounded.headers import check_npy
 from trainer.store import manifests
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
+from trainer.untrusted import confined
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.headers import check_npy
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
 _CONTENT: Final = "content"
@@ -242,7 +242,7 @@ def _write_items(path: Path, items: Items) -> None:
 
 
 def _read_items(path: Path, n: int) -> Items:
-    from trainer.bounded.parquet import whole
+    from trainer.untrusted.bounded.parquet import whole
 
     table = whole(path, rows=n)
     columns = {name: StoredColumn(table.column(name)) for name in table.column_names}

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import confined
-from trainer.foreign import read_bytes
 from trainer.store.rows import ValueRefused
+from trainer.untrusted import confined
+from trainer.untrusted.files import read_bytes
 
 _NAME: Final = "waiting.jsonl"
 _LONGEST: Final = 2**26

@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from trainer import confined
-from trainer.foreign import check_ordinary
 from trainer.store import guard
 from trainer.store.files import make_folders, sync_folder
 from trainer.store.rows import StoreError
 from trainer.store.schema import SCHEMA_VERSION
+from trainer.untrusted import confined
+from trainer.untrusted.files import check_ordinary
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _BUSY_S: Final = 10.0

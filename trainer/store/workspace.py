@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainer import config, confined, shell
+from trainer import config
 from trainer.store import ownership
 from trainer.store.files import make_folders
 from trainer.store.life import is_held
 from trainer.store.question import Question
 from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
+from trainer.untrusted import confined, shell
 
 if TYPE_CHECKING:
     import numpy as np

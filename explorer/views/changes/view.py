@@ -35,8 +35,8 @@ from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.likeness import Likeness
+from trainer.errors import Problem
 from trainer.messages import Failure
-from trainer.problem import Problem
 
 K: Final = 10
 AXES: Final = {

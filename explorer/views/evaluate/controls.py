@@ -25,10 +25,10 @@ from explorer import theme
 from explorer.selection import Side
 from explorer.settings import Settings
 from explorer.widgets.pickers import Choice, Picker
-from trainer import programs, shell
 from trainer.catalog import prompt_suites
 from trainer.messages import Evaluate
 from trainer.render_mpl.evaluation_table import TASK_WORDS
+from trainer.untrusted import safe_subprocess, shell
 
 OWN_DATA: Final = "The runs' own data"
 NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
@@ -75,7 +75,7 @@ class Controls(QWidget):
         text, split = self.data.currentText().strip(), self.split.currentText().strip()
         return Evaluate(
             runs=tuple(side.run for side in sides),
-            data="" if text == OWN_DATA else text if text in NAMED else programs.typed_path(text),
+            data="" if text == OWN_DATA else text if text in NAMED else safe_subprocess.typed_path(text),
             tasks=chosen,
             split="" if split == OWN_SPLIT else split,
             suite=self.suite.key or "",

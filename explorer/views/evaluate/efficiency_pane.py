@@ -15,8 +15,8 @@ from explorer.views.evaluate.plots import Curve, CurvePlot
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.pickers import Badge, Choice, Picker
 from trainer.charts.efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, efficiency, measured_data
+from trainer.errors import Problem
 from trainer.metrics import metric
-from trainer.problem import Problem
 from trainer.store import Workspace
 
 NOTHING = "Write names of runs, or patterns such as clip-*, and press Draw. " + PAIRS_SEEN

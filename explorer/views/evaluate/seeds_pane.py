@@ -15,7 +15,7 @@ from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.evaluate.tables import NumberTable, show_groups
 from trainer import config
 from trainer.charts.groups import GroupTable, group_table
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 
 SEEDS: Final = 5

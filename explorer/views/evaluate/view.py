@@ -36,8 +36,8 @@ from explorer.widgets.open_page import OpenPage
 from explorer.widgets.pickers import Choice, Picker
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.reference import references
+from trainer.errors import Problem
 from trainer.messages import Evaluate
-from trainer.problem import Problem
 from trainer.render_mpl.evaluation_table import asked
 from trainer.store import Workspace
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainer.analysis.gap import Way
 from trainer.analysis.tiles import Progress, part_of
 from trainer.charts.gap import LIVE, MOST_PAIRS, GapPoint, GapRun, GapSample, Objective, objective_of, read_gap
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 
 

@@ -21,7 +21,7 @@ from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
 from explorer.widgets.working import Cancelled, Working
 from trainer.charts.gap import LIVE, MOST_PAIRS, SHARES, GapPoint, note
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 METHOD = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \

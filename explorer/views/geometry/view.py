@@ -19,7 +19,7 @@ from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.plot import Plot
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.charts.uniformity import UniformityChart, UniformityRun, sphere_density, spread_chart, with_own_course
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 
 METHOD = """\

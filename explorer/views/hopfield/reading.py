@@ -12,7 +12,7 @@ from explorer.widgets.working import Ticket
 from trainer.charts.board import Board, Grid
 from trainer.charts.hopfield import Asked, Patterns, board, labelled, patterns
 from trainer.charts.lab.pieces import Plot
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 
 

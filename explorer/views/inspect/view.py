@@ -34,8 +34,8 @@ from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.charts.shown import told_apart
 from trainer.charts.snapshots import choose_snapshot
+from trainer.errors import Problem
 from trainer.messages import Saliency
-from trainer.problem import Problem
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 

@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, Signal
 from explorer.views.map.reading import Side, read_side
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.placement import Placement
+from trainer.errors import Problem
 from trainer.messages import Failure, Project
-from trainer.problem import Problem
 from trainer.store import SnapshotRow, Workspace
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from explorer.selection import Selection
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.reading import MOST_ASKING, Side, read_neighbours, same_items
 from explorer.views.map.tools import Tools
-from trainer import confined
+from trainer.untrusted import confined
 
 NEIGHBOURS = 10
 """Nearest pairs that each selected pair takes in when the selection grows."""

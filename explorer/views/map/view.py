@@ -30,8 +30,8 @@ from explorer.views.map.turning import Turning
 from explorer.views.view import View
 from trainer.charts.pair_colours import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.placement import LABELS, METHODS, Placement
+from trainer.errors import Problem
 from trainer.messages import Failure
-from trainer.problem import Problem
 
 
 class MapView(View):

@@ -14,8 +14,8 @@ from trainer.charts.calibration import CalibrationChart, CalibrationRun, calibra
 from trainer.charts.class_task import read_class_texts
 from trainer.charts.prompts import PromptChart, PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
+from trainer.errors import Problem
 from trainer.messages import EmbedClasses, Failure
-from trainer.problem import Problem
 from trainer.store import Workspace
 
 

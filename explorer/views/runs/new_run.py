@@ -29,7 +29,8 @@ from explorer.background import Background
 from explorer.views.view import hairline
 from explorer.widgets.fold import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
-from trainer import config, shell
+from trainer import config
+from trainer.untrusted import shell
 
 TITLES: Final[dict[str, str]] = {
     "data": "Data",

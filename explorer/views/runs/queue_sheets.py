@@ -25,11 +25,12 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.number_box import NumberBox
-from trainer import config, shell
+from trainer import config
 from trainer.config import grid
-from trainer.problem import Problem
-from trainer.queue import Slots
+from trainer.errors import Problem
+from trainer.scheduling.queue import Slots
 from trainer.store import RunRow
+from trainer.untrusted import shell
 
 SHOWN: Final = 6
 """Names of the runs to come that are written out; the rest is a number."""

@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
 from explorer.views.view import Context
-from trainer import config, gauges
-from trainer.queue import in_order
+from trainer import config
+from trainer.scheduling import system_usage
+from trainer.scheduling.queue import in_order
 from trainer.store import CheckpointRow, RunRow
 
 
@@ -78,9 +79,9 @@ class Sheets(QObject):
 
     def slots(self) -> None:
         """Opens the sheet that says how many runs train at once."""
-        self._context.background.run(self, gauges.graphics, done=self._show_slots, key="graphics")
+        self._context.background.run(self, system_usage.graphics, done=self._show_slots, key="graphics")
 
-    def _show_slots(self, found: tuple[tuple[gauges.Gpu, ...], str]) -> None:
+    def _show_slots(self, found: tuple[tuple[system_usage.Gpu, ...], str]) -> None:
         sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in found[0]], self._view)
         sheet.chosen.connect(lambda values: self._jobs.choose_slots(**values))
         sheet.open()

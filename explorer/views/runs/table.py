@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, Column, RunsFilter, RunsModel
 from explorer.widgets.cells import ProgressCell, SwatchCell
-from trainer.queue import in_order
+from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
 
 WIDTHS = {

@@ -27,7 +27,7 @@ from explorer.views.view import View, hairline
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import RunRow
 
 

@@ -29,8 +29,8 @@ from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.hubness import Hubness
 from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
+from trainer.errors import Problem
 from trainer.messages import EmbedImages, EmbedTexts, Failure
-from trainer.problem import Problem
 
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160

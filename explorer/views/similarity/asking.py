@@ -14,8 +14,8 @@ from PySide6.QtCore import QObject
 from explorer.selection import Side
 from explorer.views.view import Context
 from trainer.charts.snapshots import step_that_embeds
+from trainer.errors import Problem
 from trainer.messages import EmbedTexts, Failure
-from trainer.problem import Problem
 from trainer.store import Workspace
 
 Taken = Callable[[Side, str], None]

@@ -22,7 +22,7 @@ from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.working import Cancelled, Ticket, Working
 from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot
 

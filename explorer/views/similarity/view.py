@@ -42,7 +42,7 @@ from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import NOTE, SimilarityChart, SimilarityRun, similarity
 from trainer.charts.snapshots import choose_snapshot
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, read_snapshot
 

@@ -20,7 +20,7 @@ from explorer.widgets.picture import Picture
 from trainer.analysis.words import without_each_word
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.words import WordsChart, WordsRun, words_run
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, read_snapshot
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
-from trainer.problem import Problem
+from trainer.errors import Problem
 from trainer.store import Workspace
 
 

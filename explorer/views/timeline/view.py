@@ -31,8 +31,8 @@ from trainer.charts.pair_colours import COMPUTED, PairNumbers
 from trainer.charts.pair_colours import words as words_of
 from trainer.charts.placement import Placement
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
+from trainer.errors import Problem
 from trainer.messages import Failure
-from trainer.problem import Problem
 
 METHOD = """\
 Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from trainer import programs
+from trainer.untrusted import safe_subprocess
 
 MODULE: Final = "explorer.widgets.point_map.kernels"
 LONGEST_S: Final = 120
@@ -65,12 +65,17 @@ def _compile_beside() -> None:
     if getattr(sys, "frozen", False):
         # What is bundled into one program would open another window.
         return
-    command = programs.python("-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()")
+    command = safe_subprocess.python("-c", "from explorer.widgets.point_map.loading import compile_now; compile_now()")
     flags: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
     try:
         subprocess.run(
-            command, timeout=LONGEST_S, env=programs.environment(), cwd=programs.NEUTRAL, check=False, **flags
+            command,
+            timeout=LONGEST_S,
+            env=safe_subprocess.environment(),
+            cwd=safe_subprocess.NEUTRAL,
+            check=False,
+            **flags,
         )
     except (OSError, subprocess.TimeoutExpired):
         return

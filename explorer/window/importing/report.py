@@ -25,7 +25,7 @@ from explorer.background import Background
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.window.importing.pairs import plain_tip
 from explorer.window.importing.read import NOT_USED
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 Index = QModelIndex | QPersistentModelIndex
 Line = tuple[str, str, str]

@@ -103,8 +103,8 @@ def _warm() -> None:
     import trainer.__main__ as command
     import trainer.config
     import trainer.data
-    import trainer.fit
     import trainer.projection
+    import trainer.training.fit
     from trainer.store import Workspace
 
     torch.set_num_threads(1)
@@ -113,7 +113,7 @@ def _warm() -> None:
         Workspace(Path(folder)).runs()
     command._parser(command._commands())
     explorer_parts = (explorer.thumbnails, explorer.window.drops)
-    trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.fit, trainer.projection)
+    trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.training.fit, trainer.projection)
     assert all(
         (alembic.command, np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts)
     )
@@ -162,7 +162,7 @@ def _child(order: dict[str, Any], said: int) -> None:
 
 def _obeyed(order: dict[str, Any]) -> int:
     from trainer import device
-    from trainer.problem import Problem
+    from trainer.errors import Problem
 
     device.be_polite = lambda where: None
     if "trainer" in order:

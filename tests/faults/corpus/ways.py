@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer.problem import Problem
+from trainer.errors import Problem
 
 
 class Refused(Problem):
@@ -51,7 +51,7 @@ def vectors(path: str) -> None:
 
 def checkpoint(path: str) -> None:
     """Opens a checkpoint that came with a workspace."""
-    from trainer.checkpoint import load
+    from trainer.checkpoints.checkpoint import load
 
     print("read", load(Path(path)).step)
 

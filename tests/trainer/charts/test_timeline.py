@@ -165,7 +165,7 @@ def test_an_mp4_has_the_length_of_the_film(films):
 
 def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setitem(__import__("sys").modules, "imageio_ffmpeg", None)
-    monkeypatch.setattr(film.programs, "find", lambda _name: None)
+    monkeypatch.setattr(film.safe_subprocess, "find", lambda _name: None)
     with pytest.raises(FigureError, match=r"needs ffmpeg.*--extra film.*\.gif"):
         film.check_film(tmp_path / "x.mp4")
     with pytest.raises(FigureError, match=r"\.gif, \.apng, \.mp4"):

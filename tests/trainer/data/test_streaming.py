@@ -25,10 +25,10 @@ from trainer.data.order import batches
 from trainer.data.stream import BatchStream
 from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
-from trainer.fit import fit
 from trainer.store import Workspace
 from trainer.store.disk import SPARE
-from trainer.training import Training, Update
+from trainer.training.fit import fit
+from trainer.training.session import Training, Update
 
 SIZE = 32
 COUNT = 40

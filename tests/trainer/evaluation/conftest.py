@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trainer import config
-from trainer.fit import fit
 from trainer.store import Workspace
+from trainer.training.fit import fit
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from trainer import config
-from trainer.embedding import embed_features, embed_images
+from trainer.inference.batches import embed_features, embed_images
 from trainer.models import build
 from trainer.models.backbone import backbone
 from trainer.models.cloob_vit import CloobImageTower

@@ -12,13 +12,13 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
-from trainer.answer import OpenModels
-from trainer.answer.evaluating import Wanted, evaluate_runs
 from trainer.charts.efficiency import efficiency
 from trainer.charts.evaluation import evaluation
-from trainer.embedding import embed_features
+from trainer.evaluation.run_tasks import Wanted, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
+from trainer.inference.batches import embed_features
+from trainer.inference.model_cache import OpenModels
 from trainer.render_mpl.evaluation_table import as_markdown, asked, table
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes

@@ -12,10 +12,10 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.analysis import corruptions
-from trainer.answer import OpenModels
-from trainer.answer.evaluating import Evaluated, Wanted, evaluate_runs
 from trainer.charts.evaluation import evaluation
+from trainer.evaluation.run_tasks import Evaluated, Wanted, evaluate_runs
 from trainer.evaluation.task_data import TaskData, load_task_data
+from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.shared

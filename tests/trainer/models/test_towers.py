@@ -6,7 +6,7 @@ import torch
 
 from trainer import config
 from trainer.data.tokenizer import train_tokenizer
-from trainer.embedding import embed_images, embed_tokens
+from trainer.inference.batches import embed_images, embed_tokens
 from trainer.models import build, has_batch_norm
 
 CAPTIONS = ["a red ring above a blue star on grass", "a green moon on water"]

@@ -13,14 +13,15 @@ from torch import nn
 
 from trainer import config, pretrained
 from trainer.__main__ import main
-from trainer.answer import OpenModels, predict
 from trainer.data import read_image
 from trainer.data.tokenizer import train_tokenizer
-from trainer.fit import fit
+from trainer.inference.model_cache import OpenModels
+from trainer.inference.predictions import predict
 from trainer.models import build
-from trainer.optim import adamw, learning_rate, parameter_groups, set_learning_rate
 from trainer.store import Workspace, read_snapshot
-from trainer.training import Training
+from trainer.training.fit import fit
+from trainer.training.optimizer import adamw, learning_rate, parameter_groups, set_learning_rate
+from trainer.training.session import Training
 
 FEW = ["--set", "data.train_pairs=96", "--set", "data.heldout_pairs=24", "--set", "device=cpu"]
 
@@ -274,7 +275,7 @@ def test_old_configurations_are_read():
 
 
 def test_what_takes_long_is_said(workspace, hub_folder, capsys, monkeypatch):
-    monkeypatch.setattr("trainer.fit.SAY_S", 0.0)
+    monkeypatch.setattr("trainer.training.fit.SAY_S", 0.0)
     seeded = ["--set", "data.seed=3"]
     arguments = ["open", str(hub_folder), "--name", "told", *FEW, *seeded, "--workspace", str(workspace.folder)]
     assert main(arguments) == 0

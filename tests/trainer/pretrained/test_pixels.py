@@ -16,10 +16,10 @@ from torchvision import transforms
 
 from trainer.__main__ import main
 from trainer.data import load
-from trainer.embed import embed_files
 from trainer.images import Preprocessing, open_image
+from trainer.inference.embed import embed_files
+from trainer.inference.open_model import OpenModel, open_run
 from trainer.models import Blueprint, ModelError
-from trainer.open_model import OpenModel, open_run
 from trainer.pretrained import PretrainedError
 from trainer.pretrained.layouts import fitted_as_told
 from trainer.store import Workspace, read_snapshot

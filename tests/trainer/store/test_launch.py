@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import launch
+from trainer.scheduling import launch
 from trainer.store.life import identity
 
 STAND_IN = """#!{python}

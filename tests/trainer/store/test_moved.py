@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer import launch, queue
 from trainer.__main__ import main
+from trainer.scheduling import launch, queue
 from trainer.store import StoreError, Workspace
 
 MOVED_WHILE_IT_STARTS = """

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainer import config, launch
+from trainer import config
+from trainer.scheduling import launch
 from trainer.store import StoreError, Workspace, files, life
 from trainer.store.life import Identity
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer import launch, queue
 from trainer.__main__ import main
+from trainer.scheduling import launch, queue
 from trainer.store import LookOnly, RunLog, Workspace, ownership
 from trainer.store.ownership import NAME, state_of
 
@@ -218,12 +218,12 @@ def test_a_damaged_workspace_of_somebody_else_is_mended_and_adopted_at_once(fill
 
 
 def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
-    from trainer import foreign
     from trainer.pretrained import downloads
     from trainer.pretrained.problem import PretrainedError
+    from trainer.untrusted import files as untrusted_files
 
     copy = copied(filled, tmp_path / "copy")
-    monkeypatch.setattr(foreign, "_refusal_of_downloads", str)
+    monkeypatch.setattr(untrusted_files, "_refusal_of_downloads", str)
     monkeypatch.setattr(downloads, "_download", lambda *_: pytest.fail("it was downloaded"))
     assert main(["runs", "--workspace", str(copy.folder)]) == 0
     with pytest.raises(PretrainedError, match="is look only"):

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from trainer import config, queue
+from trainer import config
+from trainer.scheduling import queue
 from trainer.store import ENDED, RunLog, StoreError, Workspace
 
 NAMES = st.sampled_from(["clip", "cloob", "a 'quoted' name", "ünïcode"])

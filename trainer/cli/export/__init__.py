@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import shell
 from trainer.charts import SAME
-from trainer.problem import Problem
+from trainer.errors import Problem
+from trainer.untrusted import shell
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"

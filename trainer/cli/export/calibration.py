@@ -110,10 +110,10 @@ def embedded_classes(
     step_b: int | None = SAME,
 ) -> list[ClassTexts]:
     """Class vectors of every run at the step of its snapshot (B's at `step_b`); embedded where they are not kept."""
-    from trainer.answer import OpenModels
-    from trainer.answer.class_texts import class_texts
     from trainer.charts.class_task import class_words, read_class_texts
     from trainer.charts.snapshots import choose_snapshot, sides
+    from trainer.inference.class_embeddings import class_texts
+    from trainer.inference.model_cache import OpenModels
 
     names, sentences = class_words(workspace, runs[0], suite=suite, labels=labels, templates=templates)
     models, found = OpenModels(workspace, keep=1), []

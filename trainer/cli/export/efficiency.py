@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer import shell
 from trainer.cli.export import add_file_arguments, check_arguments, command_line, print_files
+from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     from trainer.store import Workspace

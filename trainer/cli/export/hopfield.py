@@ -127,10 +127,10 @@ def vectors_of(args: argparse.Namespace) -> dict[int, np.ndarray]:
     """The embeddings of the picture or the words that ask, by the place of each run; empty where a pair asks."""
     if not (args.query_image or args.query_text):
         return {}
-    from trainer.answer import OpenModels
     from trainer.charts.snapshots import sides
-    from trainer.embed import embed_files, embed_sentences
-    from trainer.problem import Problem
+    from trainer.errors import Problem
+    from trainer.inference.embed import embed_files, embed_sentences
+    from trainer.inference.model_cache import OpenModels
 
     models, found = OpenModels(args.workspace), {}
     for place, (ref, step) in enumerate(sides(args.runs, args.step, args.step_b)):

@@ -25,7 +25,7 @@ from trainer.cli.export import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from trainer.open_model import OpenModel
+    from trainer.inference.open_model import OpenModel
     from trainer.store import Workspace
 
 HELP = "what each word of a caption is worth to the runs"
@@ -75,8 +75,8 @@ def write(
 
 def embedder(workspace: Workspace) -> Callable[[int, int, Sequence[str]], np.ndarray]:
     """Embeds sentences with a run's model at a step, opened once each."""
-    from trainer.embed import embed_sentences
-    from trainer.open_model import open_run
+    from trainer.inference.embed import embed_sentences
+    from trainer.inference.open_model import open_run
 
     opened: dict[tuple[int, int], OpenModel] = {}
 

@@ -1,0 +1,65 @@
+"""Snapshots of independent Scenes: the same pairs for every run, in the store, and probed side by side."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer import config
+from trainer.charts import ChartError
+from trainer.charts.diagnosis import Asked, diagnosis, lacking_independent
+from trainer.charts.snapshots import choose_snapshot
+from trainer.evaluation import independent
+from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.store import Workspace, read_snapshot
+
+
+@pytest.fixture
+def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of two short runs; independent Scenes are few."""
+    shutil.copytree(asked.folder, tmp_path / "copy")
+    monkeypatch.setattr(independent, "INDEPENDENT_SCENES", config.Scenes(seed=77, train_pairs=80, heldout_pairs=40))
+    workspace = Workspace(tmp_path / "copy")
+    workspace.adopt()
+    return workspace
+
+
+def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
+    assert lacking_independent(workspace, [(1, None), (2, None), (3, None)]) == ((1, None), (2, None)), (
+        "run 3 has no checkpoint"
+    )
+    with pytest.raises(ChartError, match="trainer independent 1 2"):
+        diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
+    told: list[float] = []
+    models = OpenModels(workspace)
+    rows = independent.embed_independent(models, [1, 2], [4, None], lambda share, _note: told.append(share))
+    assert [(row.run, row.step, row.dataset, row.split, row.n) for row in rows] == [
+        (1, 4, "scenes", "independent", 40),
+        (2, 8, "scenes", "independent", 40),
+    ]
+    assert told == sorted(told)
+    assert told[-1] == 1
+    first, second = (read_snapshot(row.folder) for row in rows)
+    assert first.fingerprint == second.fingerprint
+    assert first.items.caption == second.items.caption
+    assert set(first.items.metadata) >= {"subject_colour", "ground", "relation"}
+    assert np.allclose(np.linalg.norm(first.image, axis=1), 1, atol=1e-4)
+    opened = models.get(1, 4).opened
+    assert np.allclose(opened.embed_texts(first.items.caption), first.text, atol=1e-5)
+
+    assert choose_snapshot(workspace, workspace.run(1)).split == "renderings", "other views go on as before"
+    assert lacking_independent(workspace, [(1, None), (2, None)]) == ((1, None),)
+    assert lacking_independent(workspace, [(1, 4), (2, 4)]) == ((2, 4),)
+    board = diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
+    assert "step 4, scenes independent" in board.head[0]
+    assert "on equal terms" in board.notes[1]
+
+
+def test_runs_on_other_data_are_refused(workspace: Workspace) -> None:
+    other = workspace.create_run(config.Run(name="other", data=config.Folder(path="/somewhere")))
+    with pytest.raises(AnswerError, match="not trained on Scenes"):
+        independent.embed_independent(OpenModels(workspace), [1, other])
+    assert lacking_independent(workspace, [(other, None)]) == ()

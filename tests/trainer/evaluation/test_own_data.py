@@ -1,0 +1,168 @@
+"""`trainer evaluate` on a run's own data: what is tried was held out, and what was trained on is said to be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.charts.comparison import comparison
+from trainer.charts.evaluation import evaluation
+from trainer.data import DataError, load
+from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+from trainer.inference.model_cache import OpenModels
+from trainer.render_mpl.evaluation_table import about
+from trainer.store import Workspace, read_snapshot
+from trainer.training.fit import fit
+
+CLASSES = {
+    "red kite": (200, 40, 40),
+    "blue tit": (40, 60, 200),
+    "green finch": (40, 180, 60),
+    "lonely owl": (90, 90, 90),
+}
+
+
+def quiet(_share: float, _note: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder a class; the last class has two pictures, none of which is held out."""
+    root = tmp_path_factory.mktemp("data") / "birds"
+    rng = np.random.default_rng(3)
+    for name, colour in CLASSES.items():
+        (root / name).mkdir(parents=True)
+        for number in range(2 if name == "lonely owl" else 36):
+            noise = rng.integers(-40, 40, (24, 24, 3))
+            pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(root / name / f"{number:02}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Run 1, trained on the birds for a few steps."""
+    workspace = Workspace(tmp_path_factory.mktemp("own") / "workspace")
+    run = config.Run(
+        name="birds",
+        data=config.ClassFolder(path=str(birds), heldout_share=0.3),
+        model=config.TinyTowers(
+            image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, context_length=12, embed_dim=16
+        ),
+        optimiser=config.Optimiser(batch_size=16, epochs=2, warmup_steps=1),
+        watching=config.Watching(evaluate_every=100, snapshots=2, checkpoint_every=100),
+        device="cpu",
+    )
+    fit(workspace, workspace.create_run(run))
+    return workspace
+
+
+@pytest.fixture
+def bare(trained: Workspace, tmp_path: Path) -> Workspace:
+    """A copy that may be written to, with nothing evaluated but by training."""
+    shutil.copytree(trained.folder, tmp_path / "workspace")
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.adopt()
+    return workspace
+
+
+def parts(workspace: Workspace) -> tuple[set[str], set[str]]:
+    """Places of the pictures that the run learned from, and of those it held out, as training loads them."""
+    found = load(workspace.config_of(1).data, image_size=32, workspace_folder=workspace.folder, progress=quiet)
+    return set(found.train.paths), set(found.heldout["heldout"].paths)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named: bool):
+    learned, held = parts(bare)
+    assert len(held) > 20
+    assert not learned & held
+    logged = bare.evaluations(1)[-1].metrics
+    # The link names the same folder.
+    (bare.folder / "link").symlink_to(birds)
+    wanted = Wanted(data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn"))
+    done, left_out = evaluate_runs(OpenModels(bare), [1], wanted, quiet)
+    assert not left_out
+    for one in done:
+        assert (one.dataset, one.split, one.record.n, one.record.whole) == ("birds", "heldout", len(held), len(held))
+        assert set(one.record.arrays["path"].tolist()) == held
+        assert "trained_on" not in one.record.details
+    assert done[2].record.details["stored"] == len(learned)
+    assert done[0].record.metrics["zero_shot_acc1"] == pytest.approx(logged["zero_shot_acc1"], abs=1e-6)
+
+
+def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
+    logged = bare.evaluations(1)[-1].metrics
+    done, _ = evaluate_runs(OpenModels(bare), [1], Wanted(snapshot=True, tasks=("zero_shot",)), quiet)
+    held = read_snapshot(bare.snapshots(1)[-1].folder).items.label
+    assert "lonely owl" not in set(held)
+    assert done[0].record.details["classes"] == sorted(CLASSES)
+    assert done[0].record.metrics["zero_shot_acc1"] == pytest.approx(logged["zero_shot_acc1"], abs=1e-6)
+
+
+def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Workspace, birds: Path, capsys):
+    learned, held = parts(bare)
+    inside = str(birds / "red kite")
+    seen = len([path for path in learned if path.startswith(inside)])
+    assert seen
+    table = bare.folder / "all.csv"
+    rows = [f"{path},a bird,{Path(path).parent.name}" for path in sorted(learned | held)]
+    table.write_text("\n".join(["filepath,caption,label", *rows]))
+    with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on.*--split sample"):
+        evaluate_runs(OpenModels(bare), [1], Wanted(data=str(table), tasks=("knn",)), quiet)
+    for words in (["--data-folder", str(birds)], ["--data", str(birds), "--task", "zero_shot", "--split", "train"]):
+        assert main(["evaluate", "1", *words, "--workspace", str(bare.folder)]) == 0
+    told = capsys.readouterr().out
+    assert f"birds, split heldout, n = {len(held)} pairs, zero-shot of 4 classes × 2 templates" in told
+    assert f"split train, n = {len(learned)}, 4 classes × 2 templates\n" in told
+    assert f"trained on: {len(learned)} of these pairs" in told
+    argv = ["evaluate", "1", "--task", "knn", "--split", "train", "--json", "--workspace", str(bare.folder)]
+    assert main(argv) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert entry["split"] == f"train-{entry['n']}-of-{len(learned)}"
+    assert entry["trained_on"] == entry["n"] > 0
+
+
+def test_a_folder_of_training_pictures_is_no_test_of_them(bare: Workspace, birds: Path, tmp_path: Path, capsys):
+    learned, _ = parts(bare)
+    folder = birds / "red kite"
+    texts = [path.with_suffix(".txt") for path in folder.glob("*.png")]
+    for text in texts:
+        text.write_text("a bird")
+    try:
+        assert main(["evaluate", "1", "--data-folder", str(folder), "--workspace", str(bare.folder)]) == 2
+    finally:
+        for text in texts:
+            text.unlink()
+    seen = sum(Path(path).parent == folder for path in learned)
+    assert f"holds {seen} pairs that birds was trained on, of 36" in capsys.readouterr().err
+
+
+def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
+    evaluate_runs(OpenModels(bare), [1], Wanted(tasks=("zero_shot",), split="train"), quiet)
+    learned, _ = parts(bare)
+    told = about(evaluation(bare, [1], dataset="birds", split="train"))
+    assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
+
+
+def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspace, capsys):
+    """One question, one row, one value, whichever way it is asked."""
+    answers = bare.answers(1)
+    logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
+    for wanted in (Wanted(tasks=("zero_shot",)), Wanted(tasks=("zero_shot",), snapshot=True)):
+        (done,), _ = evaluate_runs(OpenModels(bare), [1], wanted, quiet)
+        assert done.record.question == logged["zero_shot"].question
+        assert done.record.question.classes == len(CLASSES)
+    rows = [row for row in comparison(bare, [1]).rows if row.name == "zero_shot_acc1"]
+    assert [row.values[0] for row in rows] == [pytest.approx(logged["zero_shot"].metrics["zero_shot_acc1"], abs=1e-6)]
+    argv = ["evaluate", "1", "--task", "zero_shot", "--suite", "cifar10", "--workspace", str(bare.folder)]
+    assert main(argv) == 2
+    assert "No class of birds is in the prompt suite cifar10" in capsys.readouterr().err

@@ -1,0 +1,33 @@
+"""Runs that are evaluated at a step each: every group of equal steps once, all that was measured told together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainer.evaluation import run_tasks
+from trainer.messages import Evaluate
+from trainer.server import handlers
+from trainer.store import Workspace
+
+
+def test_each_run_is_evaluated_at_its_own_step(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[list[int], int | None]] = []
+    told: list[float] = []
+
+    def measure(_models: Any, runs: list[int], wanted: Any, progress: Any) -> tuple[list[Any], dict[str, str]]:
+        calls.append((list(runs), wanted.step))
+        progress(0.5, "half")
+        return [], {f"{runs[0]}: knn": f"step {wanted.step}"}
+
+    monkeypatch.setattr(run_tasks, "evaluate_runs", measure)
+    made = handlers.Answers(asked)
+    question = Evaluate(runs=(1, 1, 2), steps=(4, None, 4))
+    found = made._evaluate(question, lambda share, _note: told.append(share))
+    assert calls == [([1, 2], 4), ([1], None)]
+    assert told == [0.25, 0.75]
+    assert found == {"done": [], "left_out": {"1: knn, step 4": "step 4", "1: knn, step last": "step None"}}
+    calls.clear()
+    made._evaluate(Evaluate(runs=(1, 2), step=8), lambda *_: None)
+    assert calls == [([1, 2], 8)], "one step of all: one call"

@@ -1,0 +1,378 @@
+"""The queue: order, room, races between real processes, forecasts, grids, and the headless runner."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.config import ConfigError, grid
+from trainer.scheduling import launch, queue, system_usage
+from trainer.scheduling.queue import Slots
+from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
+from trainer.store.life import AliveLock, identity
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(system_usage, "gpu_count", lambda: 0)
+    opened = Workspace(tmp_path / "space")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def queued(workspace):
+    def make(name: str, **values: object) -> int:
+        run = workspace.create_run(config.Run(name=name), status="queued")
+        if values:
+            workspace.change_run(run, **values)
+        return run
+
+    return make
+
+
+@pytest.fixture
+def call(workspace, capsys):
+    def run(*arguments: str) -> tuple[int, dict, str]:
+        status = main([*arguments, "--workspace", str(workspace.folder), "--json"])
+        said, complaint = capsys.readouterr()
+        return status, json.loads(said) if said.strip() else {}, complaint
+
+    return run
+
+
+def names(workspace) -> list[str]:
+    return [run.name for run in queue.in_order(workspace.runs())]
+
+
+def test_runs_wait_by_priority_then_as_arranged_then_by_age(workspace, queued):
+    _one, two, three, four = (queued(name) for name in ("one", "two", "three", "four"))
+    assert names(workspace) == ["one", "two", "three", "four"]
+    queue.move(workspace, [three], 0)
+    assert names(workspace) == ["three", "one", "two", "four"]
+    queue.shift(workspace, [three], 1)
+    assert names(workspace) == ["one", "three", "two", "four"]
+    queue.shift(workspace, [two, four], -1)
+    assert names(workspace) == ["one", "two", "four", "three"]
+    queue.prefer(workspace, three, 5)
+    assert names(workspace) == ["three", "one", "two", "four"]
+    queue.move(workspace, [four], 0)
+    assert names(workspace)[0] == "four"
+    assert workspace.run(four).priority == 5, "put above a run of priority 5, it must have it too"
+    queued("five")
+    assert names(workspace)[-1] == "five"
+
+
+def row(number: int, status: str = "queued", **values: object) -> RunRow:
+    empty = {field.name: None for field in dataclasses.fields(RunRow) if field.default is dataclasses.MISSING}
+    empty = {name: value for name, value in empty.items() if name != "alerts"}
+    base = {"id": number, "name": f"r{number}", "folder": Path(), "objective": "clip", "data": "Scenes", "preset": ""}
+    base |= {"status": status, "asked": "", "step": 0, "total_steps": 100, "trained_s": 0.0, "metric": "", "facts": {}}
+    base |= {"created_at": 0.0, "phase": "", "reason": ""}
+    return RunRow(**(empty | base | values))
+
+
+def test_each_device_gets_its_share_and_a_cpu_run_does_not_wait_for_a_gpu():
+    runs = [row(1, "running", device="auto", slot="gpu:0"), row(2, device="cuda"), row(3, device="auto")]
+    runs += [row(4, device="cpu"), row(5, device="cpu")]
+    assert queue.due(runs, Slots(gpus=(0, 1))) == [(2, "gpu:1"), (4, "cpu")]
+    assert queue.due(runs, Slots(gpus=(0, 1), per_gpu=2, cpu=2)) == [
+        (2, "gpu:0"),
+        (3, "gpu:1"),
+        (4, "cpu"),
+        (5, "cpu"),
+    ]
+    assert queue.due(runs, Slots(gpus=(0, 1), held=True)) == []
+    assert queue.due([row(1, "running", device="auto"), row(2)], Slots()) == [], "one at a time on the processor"
+    assert queue.due([row(1, "paused"), row(2)], Slots()) == [], "a paused run keeps its place: its model is in memory"
+
+
+def test_a_run_waits_for_another_however_that_one_ends(workspace, queued):
+    runs = [row(1, "running"), row(2, after=1), row(3)]
+    assert queue.due(runs, Slots(cpu=3)) == [(3, "cpu")]
+    for status in ("finished", "failed", "stopped", "interrupted"):
+        assert queue.due([row(1, status), row(2, after=1)], Slots()) == [(2, "cpu")]
+    assert queue.due([row(2, after=99)], Slots()) == [(2, "cpu")], "what is deleted is not waited for"
+    one, two, three = queued("one"), queued("two"), queued("three")
+    queue.wait_for(workspace, two, one)
+    queue.wait_for(workspace, three, two)
+    with pytest.raises(queue.QueueError, match="waits for it"):
+        queue.wait_for(workspace, one, three)
+    with pytest.raises(queue.QueueError, match="waits for it"):
+        queue.wait_for(workspace, one, one)
+
+
+def test_the_forecast_adds_up_what_runs_like_these_took():
+    done = [row(1, "finished", trained_s=100.0), row(2, "finished", trained_s=900.0, data="Other")]
+    busy = row(3, "running", eta_s=40.0, slot="cpu")
+    found = queue.forecast([*done, busy, row(4), row(5, data="Other"), row(6)], Slots())
+    assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(40, 140), (140, 1040), (1040, 1140)]
+    found = queue.forecast([*done, busy, row(4), row(5), row(6, after=5)], Slots(cpu=2))
+    assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(0, 100), (40, 140), (140, 240)]
+    found = queue.forecast([*done, row(4, after=6), row(5), row(6), row(7, after=7)], Slots())
+    assert [found[n].start_s for n in (5, 6, 4, 7)] == [0, 100, 200, 300], "what it waits for may stand behind it"
+    nothing_known = queue.forecast([row(1)], Slots())
+    assert (nothing_known[1].start_s, nothing_known[1].end_s) == (0, None)
+
+
+RACER = """
+import sys, time
+from pathlib import Path
+from trainer import gauges, launch, queue
+from trainer.store import Workspace
+gauges.gpu_count = lambda: 0
+class Process:
+    pid = {pid}
+    def wait(self): time.sleep(60)
+def spawn(command, log, more=None):
+    print("started", command[5], flush=True)
+    return Process()
+launch._spawn = spawn
+workspace = Workspace(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(20):
+    queue.start_due(workspace)
+"""
+
+
+def test_racing_starters_start_each_run_once_and_never_too_many(workspace, queued):
+    """Real processes; the launched trainer is this test's own process, which lives and claims nothing."""
+    runs = [queued(f"run {n}") for n in range(6)]
+    queue.choose_slots(workspace, cpu=4)
+    code = RACER.format(pid=os.getpid())
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(workspace.folder)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    started = []
+    for racer in racers:
+        said, complaint = racer.communicate(timeout=60)
+        assert racer.returncode == 0, complaint
+        started += [int(line.split()[1]) for line in said.splitlines()]
+    assert sorted(started) == runs[:4], "each once, and not more than there is room for"
+    assert [workspace.run(n).status for n in runs] == ["starting"] * 4 + ["queued"] * 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"cpu": 1_000_000},
+        {"cpu": -1},
+        {"cpu": True},
+        {"cpu": 2.5},
+        {"cpu": "3"},
+        {"per_gpu": 65},
+        {"per_gpu": None},
+        {"gpus": 3},
+        {"gpus": ["0"]},
+        {"gpus": [-1]},
+        {"held": "no"},
+        {"held": 0},
+        [],
+        "text",
+        7,
+    ],
+)
+def test_settings_that_make_no_sense_hold_the_queue(workspace, queued, monkeypatch, settings):
+    monkeypatch.setattr(system_usage, "gpu_count", lambda: 2)
+    for n in range(3):
+        queued(f"run {n}")
+    workspace.set_setting("queue", settings)
+    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=1, held=True)
+    assert queue.start_due(workspace) == []
+    queue.choose_slots(workspace, cpu=3)
+    assert (queue.slots(workspace).cpu, queue.slots(workspace).held) == (3, True)
+    queue.choose_slots(workspace, held=False)
+    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=3, held=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "NaN}"])
+def test_settings_that_are_no_json_hold_the_queue(workspace, text):
+    workspace._runs.set_setting("queue", text)
+    assert queue.slots(workspace).held
+    queue.choose_slots(workspace, held=False)
+    assert not queue.slots(workspace).held
+
+
+def test_a_run_that_left_the_queue_is_not_started(workspace, queued, monkeypatch):
+    run = queued("gone")
+    monkeypatch.setattr(queue, "due", lambda runs, room: workspace.unqueue(run) and [(run, "cpu")])
+    monkeypatch.setattr(launch, "_spawn", lambda *_: pytest.fail("started"))
+    assert queue.start_due(workspace) == []
+    assert workspace.run(run).status == "stopped"
+
+
+def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
+    monkeypatch.setattr(queue, "POLL_S", 0.02)
+    order = []
+
+    def trains(workspace: Workspace, run: int, **_: object) -> int:
+        assert workspace.begin_launch(run, queued_only=True)
+        with RunLog.claim(workspace, run) as log:
+            order.append(run)
+            log.status("finished")
+        return 1
+
+    monkeypatch.setattr(launch, "start_detached", trains)
+    one, two, three = queued("one"), queued("two"), queued("three")
+    queue.wait_for(workspace, one, three)
+    said: list[str] = []
+    queue.keep_going(workspace, say=said.append)
+    assert order[-1] == one
+    assert sorted(order) == [one, two, three]
+    assert len(said) == 3
+    with queue._lock(workspace, queue._RUNNING), pytest.raises(queue.QueueError, match="already"):
+        queue.keep_going(workspace)
+
+
+def test_a_real_runner_starts_a_real_process_without_a_window(workspace, queued):
+    run = queued("waits")
+    assert queue.keep_going_detached(workspace) > 0
+    deadline = time.monotonic() + 60
+    while workspace.run(run).status == "queued" or queue.is_kept_going(workspace):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    trainer = workspace._runs.active()[0]["launched_pid"]
+    assert identity(trainer) is not None
+    os.kill(trainer, signal.SIGKILL)
+
+
+def test_a_grid_names_what_sets_its_runs_apart_and_leaves_out_what_an_objective_lacks():
+    run = config.Run(name="x")
+    made = grid.repeated(run, seeds=[0, 1], grid={"objective": ["clip", "cloob"], "beta": ["4", "8"], "batch": ["64"]})
+    assert [each.name for each in made][:3] == [
+        "x, CLIP, batch 64, seed 0",
+        "x, CLIP, batch 64, seed 1",
+        "x, CLOOB, beta 4, batch 64, seed 0",
+    ]
+    assert len(made) == 6
+    assert {each.objective.scale_hopfield for each in made if each.objective.kind == "cloob"} == {4.0, 8.0}
+    (warm,) = grid.repeated(run, grid={"objective.tau": ["0.05"]})
+    assert warm.objective.inv_tau == pytest.approx(20)
+    with pytest.raises(ConfigError, match="beta: a run of CLIP has no such field"):
+        grid.repeated(run, grid={"beta": ["4"]})
+    with pytest.raises(ConfigError, match="500"):
+        grid.repeated(run, seeds=range(501))
+    with pytest.raises(ConfigError, match="FIELD=VALUE"):
+        grid.parse("objective.beta=")
+
+
+def test_values_that_are_given_apart_are_put_together(call):
+    apart = ("--grid", "beta=4", "--grid", "objective=cloob", "--grid", "beta=8,4", "--seeds", "0", "--seeds", "1")
+    status, said, _ = call("queue", "add", "--preset", "cloob-scenes", *apart)
+    assert status == 0
+    assert [line["name"].split(", ", 1)[1] for line in said["queued"]] == [
+        "beta 4, seed 0",
+        "beta 4, seed 1",
+        "beta 8, seed 0",
+        "beta 8, seed 1",
+    ]
+
+
+def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, workspace):
+    status, said, _ = call("queue", "add", "--preset", "cloob-scenes", "--seeds", "0", "1", "--grid", "beta=4,8")
+    assert status == 0
+    assert [line["name"].split(", ", 1)[1] for line in said["queued"]] == [
+        "beta 4, seed 0",
+        "beta 4, seed 1",
+        "beta 8, seed 0",
+        "beta 8, seed 1",
+    ]
+    last = said["queued"][-1]["id"]
+    _, said, _ = call("queue", "move", str(last), "--to", "1")
+    assert said["queued"][0]["id"] == last
+    _, said, _ = call("queue", "set", str(last), "--after", str(said["queued"][1]["id"]), "--priority", "-1")
+    assert said["queued"][-1]["id"] == last
+    _, said, _ = call("queue", "remove", str(last))
+    assert len(said["queued"]) == 3
+    assert workspace.run(last).status == "stopped"
+    _, said, _ = call("queue", "add", "--again", str(last))
+    assert len(said["queued"]) == 4
+    _, said, _ = call("queue", "slots", "--cpu", "3")
+    assert said["slots"]["cpu"] == 3
+    _, said, _ = call("queue", "hold")
+    assert said["slots"]["held"]
+    assert queue.start_due(workspace) == []
+    status, _, complaint = call("queue", "slots", "--gpus", "7")
+    assert (status, "no GPU 7" in complaint) == (2, True)
+    status, _, complaint = call("queue", "move", "99")
+    assert status == 2
+
+
+def test_a_slot_decides_what_a_trainer_sees(monkeypatch):
+    monkeypatch.setattr(system_usage, "gpu_count", lambda: 2)
+    assert launch._sight("gpu:1")["more"]["CUDA_VISIBLE_DEVICES"] == "1"
+    assert launch._sight("cpu") == {"more": {"CUDA_VISIBLE_DEVICES": ""}}
+    assert launch._sight("") == {}
+
+
+def test_what_holds_a_run_back_comes_with_it(call, workspace, queued, monkeypatch):
+    first = queued("first")
+    create, startable = Workspace.create_run, []
+
+    def looked_at(self, *arguments, **options):
+        number = create(self, *arguments, **options)
+        startable.append([run for run, _ in queue.due(self.runs(), Slots(cpu=9))])
+        return number
+
+    monkeypatch.setattr(Workspace, "create_run", looked_at)
+    add = ("queue", "add", "--preset", "cloob-scenes", "--seeds", "0", "1")
+    status, said, _ = call(*add, "--after", str(first), "--priority", "3")
+    assert status == 0
+    assert startable == [[first], [first]], "a window that looks at once starts none of them"
+    assert [line["priority"] for line in said["queued"]] == [3, 3, 0]
+    status, _, complaint = call(*add, "--after", "nosuch")
+    assert (status, "nosuch" in complaint) == (2, True)
+    assert len(startable) == 2, "nothing is queued that would not wait"
+
+
+def test_a_run_that_is_queued_again_waits_for_nothing_of_the_time_before(call, workspace, queued):
+    one, two = queued("one"), queued("two")
+    queue.wait_for(workspace, one, two)
+    for run in (one, two):
+        workspace.unqueue(run)
+    call("queue", "add", "--again", str(two), "--after", str(one))
+    assert workspace.run(two).after == one
+    call("queue", "add", "--again", str(one))
+    assert queue.due(workspace.runs(), Slots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
+    status, _, complaint = call("queue", "set", str(one), "--after", str(two))
+    assert (status, "waits for it" in complaint) == (2, True)
+
+
+def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, queued, monkeypatch):
+    monkeypatch.setattr(queue, "POLL_S", 0.01)
+    run, said, tried = queued("waits"), [], []
+
+    def start(space: Workspace) -> list[int]:
+        tried.append(run)
+        if len(tried) == 1:
+            raise DatabaseBusy("It is in use.")
+        space.unqueue(run)
+        return [run]
+
+    monkeypatch.setattr(queue, "start_due", start)
+    looks = AliveLock.take(workspace.folder / queue._RUNNING)
+    threading.Timer(0.3, looks.release).start()
+    queue.keep_going(workspace, say=said.append)
+    assert len(tried) == 2
+    assert said == ["It is in use. The queue goes on by itself.", f"Run {run} (waits) starts."]

@@ -1,0 +1,102 @@
+"""`trainer search` and what compares two runs with prompts, through the commands and real models."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.__main__ import main
+from trainer.charts.snapshots import choose_snapshot
+from trainer.inference.embed import embed_files, embed_sentences
+from trainer.inference.model_cache import OpenModels
+from trainer.messages import BuildIndex
+from trainer.server.handlers import Answers
+from trainer.store import Workspace, index_files, read_snapshot
+
+
+def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -> list[int]:
+    stored = getattr(read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder), modality)
+    return np.argsort(-(np.asarray(stored, np.float32) @ vector), kind="stable")[:4].tolist()
+
+
+def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
+    asked: Workspace, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    space, models = ["--workspace", str(asked.folder)], OpenModels(asked)
+    for question, modality in ((["--text", "a red star"], "image"), (["--image", str(images[2])], "text")):
+        asking = [*question, "--runs", "1", "2", "--k", "4", "--target", modality, *space]
+        assert main(["search", *asking, "--json"]) == 0
+        hits = json.loads(capsys.readouterr().out)["hits"]
+        file = tmp_path / f"{modality}.csv"
+        assert main(["export", "search", *asking, "--out", str(file), str(file.with_suffix(".svg"))]) == 0
+        capsys.readouterr()
+        written = list(csv.DictReader(file.open()))
+        for run in (1, 2):
+            opened = models.get(run).opened
+            vector = (
+                embed_sentences(opened, [question[1]])[0]
+                if question[0] == "--text"
+                else embed_files(opened, [question[1]]).vectors[0]
+            )
+            expected = nearest(asked, run, vector, modality)
+            assert [hit["row"] for hit in hits if hit["run"] == run] == expected
+            assert [int(row["row"]) for row in written if row["run"] == str(run)] == expected
+    assert main(["search", "--text", "a star", "--runs", "1", "--csls", *space]) == 0
+    assert "first 24 of 24 images, exact" in capsys.readouterr().out
+
+
+def test_a_question_that_another_checkpoint_embeds_says_so(
+    asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    question = ["search", "--text", "a star", "--runs", "1", "--workspace", str(asked.folder)]
+    assert main(question) == 0
+    assert "checkpoint" not in capsys.readouterr().err
+    kept = Workspace.checkpoints
+    # As if the snapshot were of an earlier step, whose checkpoint is gone.
+    monkeypatch.setattr(
+        Workspace, "checkpoints", lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)]
+    )
+    assert main(question) == 0
+    assert "No checkpoint of step" in capsys.readouterr().err
+
+
+def test_what_cannot_be_asked_is_said(asked: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    space = ["--workspace", str(asked.folder)]
+    assert main(["search", "--text", "a star", *space]) == 2
+    assert "Name the runs to search" in capsys.readouterr().err
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no picture")
+    assert main(["search", "--image", str(broken), "--runs", "1", *space]) == 2
+    assert "broken.png" in capsys.readouterr().err
+
+
+def test_verdicts_by_a_prompt_suite(asked: Workspace, capsys: pytest.CaptureFixture[str]):
+    asking = ["analyse", "changes", "1", "2", "--suite", "scenes-shapes", "--json", "--workspace", str(asked.folder)]
+    assert main(asking) == 0
+    told = json.loads(capsys.readouterr().out)["changes"]
+    assert "prompt template" in told["verdict_by"]
+    assert 0 <= told["verdict_mean"] <= 1
+
+
+def test_the_index_is_built_by_question_and_by_command_and_used(
+    asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("usearch")
+    answers, told = Answers(asked), []
+    assert answers.answer(BuildIndex(run=1), lambda *_: None) == {"file": ""}, "24 pairs need none"
+    monkeypatch.setattr(index_files, "WORTH_IT", 10)
+    file = Path(answers.answer(BuildIndex(run=1), lambda share, note: told.append((share, note)))["file"])
+    assert file.is_file()
+    assert told == [(0.0, "indexing 0 of 24")]
+    line = ["search", "--text", "a star", "--runs", "1", "2", "--workspace", str(asked.folder)]
+    assert main([*line, "--build-index"]) == 0
+    assert capsys.readouterr().out.count("by index") == 2
+    for kept in file.parent.iterdir():
+        kept.unlink()
+    assert main(line) == 0
+    assert capsys.readouterr().out.count("exact") == 2

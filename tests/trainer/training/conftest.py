@@ -1,0 +1,91 @@
+"""A workspace with a tiny set of Scenes, and runs of a few steps on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trainer import config
+from trainer.store import Workspace
+from trainer.training.session import Training
+
+TINY = config.Run(
+    name="tiny",
+    device="cpu",
+    data=config.Scenes(train_pairs=256, heldout_pairs=64),
+    model=config.TinyTowers(
+        image_size=32, image_width=8, text_width=32, text_layers=1, text_heads=2, context_length=16, embed_dim=32
+    ),
+    optimiser=config.Optimiser(batch_size=64, epochs=3, learning_rate=2e-3, warmup_steps=4),
+    watching=config.Watching(log_every=1, evaluate_every=5, snapshots=3, checkpoint_every=4),
+)
+"""Twelve steps of a second or so."""
+
+
+@pytest.fixture(autouse=True)
+def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test process that steps back once stays slow for all tests after."""
+    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """One for all tests: Scenes are drawn and decoded once."""
+    return Workspace(tmp_path_factory.mktemp("fit"))
+
+
+@pytest.fixture(scope="session")
+def tiny(workspace):
+    """Makes a tiny run with some fields changed, e.g. `tiny(**{"optimiser.epochs": 1})`; returns its number."""
+
+    def make(objective: config.Objective | None = None, **changes: object) -> int:
+        run = replace(TINY, objective=objective or config.Clip())
+        for field, value in changes.items():
+            run = config.replace(run, field, str(value))
+        return workspace.create_run(run)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def journal(workspace):
+    """The journal of a run as {step: {name: value}}; fails when a number is there twice."""
+
+    def read(run: int) -> dict[int, dict[str, float]]:
+        found: dict[int, dict[str, float]] = {}
+        lines = (workspace.run(run).folder / "metrics.jsonl").read_text().splitlines()
+        for line in map(json.loads, lines):
+            known = found.setdefault(line["step"], {})
+            assert not known.keys() & line["values"].keys(), f"step {line['step']} is there twice"
+            known.update(line["values"])
+        return found
+
+    return read
+
+
+@pytest.fixture
+def log_text(workspace):
+    return lambda run: Path(workspace.run(run).folder, "log.txt").read_text()
+
+
+@pytest.fixture
+def after_update(monkeypatch):
+    """Calls a function once, right after the update that leads to a step."""
+
+    def arrange(step: int, act) -> None:
+        update = Training.update
+        done = []
+
+        def acting(training: Training):
+            result = update(training)
+            if training.step == step and not done:
+                done.append(step)
+                act()
+            return result
+
+        monkeypatch.setattr(Training, "update", acting)
+
+    return arrange

@@ -1,0 +1,121 @@
+"""A branch of a kept checkpoint is the original up to there, and goes on exactly as it would have."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer.__main__ import main
+from trainer.checkpoints import checkpoint
+from trainer.store import StoreError
+from trainer.store.disk import DiskTrouble
+from trainer.training.fit import fit
+
+
+def _values(found: dict) -> dict:
+    """Without what a clock decides."""
+    timed = ("train/pairs_per_s", "train/data_wait", "system/")
+    return {s: {n: v for n, v in row.items() if not n.startswith(timed)} for s, row in found.items()}
+
+
+def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal):
+    original = tiny()
+    fit(workspace, original)
+    before = (workspace.run(original), workspace.checkpoints(original))
+    branched = workspace.branch(original, 8, "from eight")
+    row = workspace.run(branched)
+    assert (row.name, row.parent, row.step, row.status) == ("from eight", original, 8, "stopped")
+    whole = journal(original)
+    assert journal(branched) == {step: values for step, values in whole.items() if step <= 8}
+    assert workspace.last_values(branched).keys() == workspace.last_values(original).keys()
+    steps = {s.step for s in workspace.snapshots(original) if s.step <= 8}
+    assert {s.step for s in workspace.snapshots(branched)} == steps
+    fit(workspace, branched)
+    assert _values(journal(branched)) == _values(whole)
+    ours, theirs = (
+        checkpoint.load(workspace.run(n).folder / "checkpoints" / "step_000012").weights for n in (original, branched)
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (workspace.run(original), workspace.checkpoints(original)) == before, "the parent is not touched"
+    with pytest.raises(StoreError, match="no checkpoint of step 7"):
+        workspace.branch(original, 7, "none")
+
+
+def test_the_command_branches_and_trains(workspace, tiny, capsys):
+    original = tiny(**{"optimiser.epochs": 2})
+    fit(workspace, original)
+    capsys.readouterr()
+    words = ["resume", str(original), "--step", "4", "--as", "again", "--foreground", "--json"]
+    assert main([*words, "--workspace", str(workspace.folder)]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (said["name"], said["status"], said["step"]) == ("again", "finished", 8)
+    assert workspace.run(said["id"]).parent == original
+
+
+def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypatch):
+    run = tiny()
+    from trainer.training.recorder import Watch
+
+    saw = Watch.saw
+
+    def asks(self, update):
+        saw(self, update)
+        if self._training.step == 5:
+            workspace.ask(run, "stop-epoch")
+
+    monkeypatch.setattr(Watch, "saw", asks)
+    monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
+    fit(workspace, run)
+    row = workspace.run(run)
+    assert (row.status, row.step) == ("stopped", 8)
+    assert workspace.checkpoints(run)[-1].step == 8
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which file is synced")
+def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
+    run = tiny(**{"optimiser.epochs": 1})
+    fit(workspace, run)
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder = workspace.run(workspace.branch(run, 4, "branch of a power cut")).folder
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "alive.lock"]
+    assert {"tokenizer.json", "metrics.jsonl", "model.safetensors"} <= {path.name for path in files}
+
+    def is_synced(path: Path) -> bool:
+        """Under the name of a draft, perhaps, or of one that it lies in."""
+        return any(s.name.endswith(path.name) and s.parent.name.endswith(path.parent.name) for s in synced)
+
+    assert [str(path.relative_to(folder)) for path in files if not is_synced(path)] == []
+
+
+def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, tiny, monkeypatch):
+    run = tiny(**{"optimiser.epochs": 1})
+    fit(workspace, run)
+    known = {row.id for row in workspace.runs()}
+    full = DiskTrouble("The disk is full.", place=workspace.folder, need=1, full=True)
+
+    def refuse(error: BaseException):
+        def refused(*_arguments):
+            raise error
+
+        return refused
+
+    monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(full))
+    with pytest.raises(StoreError, match=r"cannot be copied: The disk is full\. Nothing was made"):
+        workspace.branch(run, 4, "half")
+    assert {row.id for row in workspace.runs()} == known
+    monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(SystemExit("as if killed")))
+    with pytest.raises(SystemExit):
+        workspace.branch(run, 4, "half")
+    (half,) = (row for row in workspace.runs() if row.id not in known)
+    assert (half.status, half.step) == ("failed", 0)
+    assert "was cut short" in half.reason

@@ -1,0 +1,274 @@
+"""Every objective besides CLIP and CLOOB: a short training that learns, and runs that go on as if never stopped."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trainer import catalog, config, data
+from trainer.__main__ import main
+from trainer.charts import ChartError
+from trainer.charts.comparison import comparison
+from trainer.charts.similarity import similarity
+from trainer.checkpoints import checkpoint
+from trainer.cli import evaluate
+from trainer.inference.open_model import open_run
+from trainer.methods import MethodError
+from trainer.models import ModelError
+from trainer.store import Workspace, read_snapshot
+from trainer.training.fit import fit
+from trainer.training.session import Training
+
+SHORT = {
+    "optimiser.epochs": 6,
+    "optimiser.learning_rate": 4e-3,
+    "watching.log_every": 1,
+    "watching.evaluate_every": 1000,
+    "watching.checkpoint_every": 1000,
+    "watching.snapshots": 2,
+}
+"""24 updates of 64 pairs."""
+
+QUICK = SHORT | {"model.image_tower": "vit", "model.image_width": 32, "model.image_layers": 2}
+"""The same with a tower that takes a third of the time."""
+
+PAIRS = {
+    "hopfield_infonce": (config.HopfieldInfoNce(scale_hopfield=14.0), 0.15),
+    "infoloob": (config.InfoLoobPair(), 0.2),
+    "convirt": (config.ConVirt(sample_sentences=True, mask_duplicates=True), 0.15),
+    "siglip": (config.SigLip(), 0.15),
+    "dhn_nce": (config.DhnNce(mask_duplicates=True), 0.2),
+}
+VIEWS = {
+    "simclr": config.SimClr(),
+    "simsiam": config.SimSiam(),
+    "byol": config.Byol(),
+    "pcl": config.Pcl(queue=128, clusters=8),
+}
+LABELLED = {
+    "contrastive_margin": config.ContrastiveMargin(),
+    "triplet": config.Triplet(margin=0.5, sampler="random"),
+    "margin": config.Margin(),
+}
+WORDS = {"one_vs_all": config.OneVsAll(drop_frequent=4), "multiclass": config.Multiclass(drop_frequent=4)}
+
+
+@pytest.fixture(scope="session")
+def coloured(workspace) -> Path:
+    """Scenes as a table whose label is the colour of the larger object: a class that is learned in seconds."""
+    splits = data.load(
+        config.Scenes(train_pairs=256, heldout_pairs=64),
+        image_size=32,
+        workspace_folder=workspace.folder,
+        progress=lambda share, note: None,
+    )
+    # Relative paths: a pair is held out by the hash of its path, and folders of tests are called otherwise every time.
+    table = workspace.folder / "coloured.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["filepath", "title", "label"])
+        for pairs in (splits.train, splits.heldout["renderings"]):
+            paths = [Path(path).relative_to(workspace.folder) for path in pairs.paths]
+            writer.writerows(zip(paths, pairs.captions, pairs.metadata["subject_colour"], strict=True))
+    return table
+
+
+def ends(journal, run: int) -> tuple[dict[str, float], dict[str, float]]:
+    """What was logged at the first and at the last step."""
+    curves = journal(run)
+    return curves[0], curves[max(curves)]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
+    """Chance is 5/64 = 0.08."""
+    objective, wanted = PAIRS[name]
+    run = tiny(objective, **QUICK | {"optimiser.epochs": 8})
+    fit(workspace, run)
+    before, after = ends(journal, run)
+    assert after["val/image_to_text_R@5"] > wanted
+    assert after["val/auc_hard10"] > before["val/auc_hard10"]
+    assert np.isfinite(after["train/inv_tau"])
+    last = [e.metrics for e in workspace.evaluations(run) if e.split == "renderings"][-1]
+    assert {"knn_acc1", "knn_words", "knn_ground"} <= last.keys()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
+    """Six grounds: chance is 0.17, what is cropped and recoloured tells them apart."""
+    run = tiny(VIEWS[name], **SHORT)
+    fit(workspace, run)
+    before, after = ends(journal, run)
+    assert after["val/knn_ground"] > 0.6
+    assert after["val/knn_words"] > before["val/knn_words"]
+    assert workspace.run(run).metric == "val/knn_acc1"
+    assert workspace.run(run).last == after["val/knn_acc1"]
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_objectives_of_labelled_images_learn(workspace, tiny, journal, coloured, name):
+    """Ten colours: chance is about 0.1."""
+    table = {"data": "table", "data.path": coloured, "data.heldout_share": 0.2}
+    run = tiny(LABELLED[name], **QUICK | table | {"optimiser.epochs": 16, "optimiser.learning_rate": 2e-3})
+    fit(workspace, run)
+    before, after = ends(journal, run)
+    assert after["val/knn_acc1"] > max(0.4, before["val/knn_acc1"] + 0.1)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_objectives_of_words_learn(workspace, tiny, journal, name):
+    run = tiny(WORDS[name], **SHORT | {"optimiser.epochs": 10})
+    fit(workspace, run)
+    before, after = ends(journal, run)
+    assert after["val/knn_subject_colour"] > before["val/knn_subject_colour"]
+    assert after["val/knn_words"] > before["val/knn_words"]
+
+
+def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, journal):
+    run = tiny(config.Word2Vec(), **SHORT | {"optimiser.epochs": 40, "optimiser.learning_rate": 0.05})
+    fit(workspace, run)
+    opened = open_run(workspace, run)
+    colours, shapes = opened.embed_texts(["red", "blue", "green"]), opened.embed_texts(["star", "ring", "heart"])
+    assert (colours @ colours.T)[np.triu_indices(3, 1)].mean() > (colours @ shapes.T).mean() + 0.1
+    curves = journal(run)
+    assert curves[160]["train/loss"] < curves[1]["train/loss"]
+    assert curves[160]["combinations/knn_subject_shape"] > 0.2
+    assert curves[0]["val/knn_words"] < 0.9, "a caption must not find itself among the training captions"
+    snapshot = read_snapshot(workspace.snapshots(run)[-1].folder)
+    assert snapshot.image is None
+    assert snapshot.text is not None
+    with pytest.raises(ModelError, match="no image tower"):
+        opened.embed_images(np.zeros((1, 32, 32, 3), np.uint8))
+
+
+@pytest.mark.parametrize("name", ["byol", "pcl"])
+def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journal, monkeypatch, name):
+    """The slow copy, the queue, the clusters: stopped where an epoch ends and resumed, the run is bit-identical."""
+    short = QUICK | {"optimiser.epochs": 3, "watching.evaluate_every": 4}
+    straight, stopped = tiny(VIEWS[name], **short), tiny(VIEWS[name], **short)
+    fit(workspace, straight)
+    update = Training.update
+
+    def acting(training: Training):
+        result = update(training)
+        if training.step in (6, 8):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "update", acting)
+        for step in (6, 8):
+            fit(workspace, stopped)
+            assert (workspace.run(stopped).status, workspace.run(stopped).step) == ("stopped", step)
+    fit(workspace, stopped)
+    ours, theirs = journal(stopped), journal(straight)
+    for step, values in theirs.items():
+        same = {key for key in values if key.startswith(("val/", "train/loss", "train/gradient_norm"))}
+        assert {key: ours[step][key] for key in same} == {key: values[key] for key in same}
+    left, right = (
+        checkpoint.newest(workspace.run(run).folder / "checkpoints")[0].weights for run in (straight, stopped)
+    )
+    assert any("slow_tower" in key for key in left)
+    assert all(torch.equal(left[key], right[key]) for key in left)
+    if name == "pcl":
+        assert left["method.clustered"]
+        assert left["method.prototypes_2"].norm(dim=1) == pytest.approx(torch.ones(32), abs=1e-5)
+
+
+def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(workspace, tiny, capsys):
+    run = tiny(config.SimClr(), **QUICK | {"optimiser.epochs": 1})
+    fit(workspace, run)
+    snapshot = read_snapshot(workspace.snapshots(run)[-1].folder)
+    assert snapshot.text is None
+    opened = open_run(workspace, run)
+    assert opened.embed_images(np.zeros((2, 32, 32, 3), np.uint8)).shape == (2, 32)
+    with pytest.raises(ModelError, match="no text tower"):
+        opened.embed_texts(["a star"])
+    with pytest.raises(ChartError, match="only one modality"):
+        similarity(workspace, [run])
+    assert {row.name for row in comparison(workspace, [run]).rows} == {"knn_acc1", "knn_words"}
+    from trainer.inference.model_cache import AnswerError, OpenModels
+
+    kept = OpenModels(workspace).get(run)
+    with pytest.raises(AnswerError, match=r"\(SimCLR\) compares no images with texts"):
+        kept.class_weights(["star"], ["a {}"])
+    results = evaluate.evaluate(workspace, workspace.run(run), kept)
+    logged = [e.metrics for e in workspace.evaluations(run) if e.split == "renderings"][-1]
+    assert results[0]["metrics"]["knn_words"] == pytest.approx(logged["knn_words"], abs=0.05)
+    assert json.loads(json.dumps(results))
+
+
+@pytest.mark.parametrize("name", ["simclr", "multiclass", "convirt"])
+def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
+    """Without classes a model of images is judged by the words of its neighbours' captions."""
+    folder = coloured.parent / Path(next(csv.DictReader(coloured.open()))["filepath"]).parent
+    objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
+    run = tiny(objective, **QUICK | {"optimiser.epochs": 1, "data": "folder", "data.path": folder})
+    fit(workspace, run)
+    row = workspace.run(run)
+    assert row.status == "finished"
+    assert row.metric == ("val/image_to_text_R@1" if name == "convirt" else "val/knn_words")
+    assert row.last == ends(journal, run)[1][row.metric]
+
+
+def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured):
+    table = workspace.folder / "bare.csv"
+    table.write_text("\n".join(line.rpartition(",")[0] for line in coloured.read_text().splitlines()))
+    run = tiny(config.Triplet(), **QUICK | {"data": "table", "data.path": table})
+    with pytest.raises(MethodError, match=r"no labels.*Choose Scenes or a table"):
+        fit(workspace, run)
+    assert "no labels" in workspace.run(run).reason
+
+
+def test_more_clusters_than_pairs_are_refused(workspace, tiny):
+    run = tiny(config.Pcl(queue=128, clusters=100), **SHORT)
+    with pytest.raises(MethodError, match="400 clusters for 256 training pairs"):
+        fit(workspace, run)
+
+
+BAD = {
+    "optimiser.batch_size=1": "too small: choose at least 2",
+    "objective.inv_tau=-3": "too small: choose at least 0.01",
+    "objective.inv_tau=nan": "a finite number is needed",
+    "objective=nonsense": "choose one of clip, cloob",
+    "objective=triplet objective.sampler=nearest": "choose one of distance-weighted, semi-hard, hard, random",
+    "objective=margin objective.per_class=100": "must divide optimiser.batch_size 128 at least twice",
+    "objective=pcl objective.queue=64": "must be a multiple of optimiser.batch_size 128",
+    "objective=convirt objective.image_weight=1.5": "too large: choose at most 1",
+    "objective=cloob objective.scale_hopfield=-8": "too small: choose at least 0.01",
+    "objective=dhn_nce objective.beta_image=-1": "too small: choose at least 0",
+    "objective=byol objective.momentum=1": "too large: choose at most 0.99999",
+    "objective=word2vec optimiser.micro_batch=16": "choose 0 and a smaller batch",
+    "objective=simsiam optimiser.micro_batch=16": "would change the gradient of SimSiam",
+    "objective=byol optimiser.micro_batch=16": "would change the gradient of BYOL",
+    "optimiser.batch_size=24 optimiser.micro_batch=23": "leaves a part of one row of optimiser.batch_size 24",
+    "optimiser.micro_batch=1": "choose 2.",
+    "objective=word2vec objective.subsample=-1": "too small: choose at least 0",
+}
+
+
+@pytest.mark.parametrize("choices", BAD)
+def test_a_choice_that_cannot_be_trained_is_a_sentence_before_there_is_a_run(tmp_path, capsys, choices):
+    sets = [word for choice in choices.split() for word in ("--set", choice)]
+    assert main(["fit", "--preset", "clip-scenes", *sets, "--workspace", str(tmp_path)]) == 2
+    assert BAD[choices] in capsys.readouterr().err
+    assert Workspace(tmp_path).runs() == []
+
+
+def test_every_objective_has_a_preset_that_trains_at_once():
+    ready = {type(run.objective) for run in catalog.presets().values() if isinstance(run.data, config.Scenes)}
+    assert ready == set(config.choices(config.Objective))
+
+
+def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
+    run = tiny(**SHORT | {"optimiser.epochs": 1, "optimiser.micro_batch": 16})
+    fit(workspace, run)
+    assert "batch norms see micro-batches of 16" in log_text(run)
+    assert workspace.run(run).status == "finished"

@@ -1,0 +1,119 @@
+"""A run notes what trained it, and its one command computes it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.store import Workspace
+from trainer.training.fit import fit
+from trainer.training.provenance import MOST_SITTINGS, repeat_command, sittings_of, source_state, with_sitting
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def repeat_line(capsys: pytest.CaptureFixture[str], workspace: Workspace, run: int) -> str:
+    capsys.readouterr()
+    assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("To repeat it: "))
+    return line.removeprefix("To repeat it: ")
+
+
+def curves(folder: Path) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    for line in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()):
+        values = {name: value for name, value in line["values"].items() if name.startswith(("train/loss", "val/"))}
+        found.setdefault(line["step"], {}).update(values)
+    return found
+
+
+def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace, tiny, capsys, tmp_path):
+    run = tiny(**{"optimiser.epochs": 2, "watching.snapshots": 2})
+    fit(workspace, run)
+    words = shlex.split(repeat_line(capsys, workspace, run))
+    assert words[:2] == ["trainer", "fit"]
+    assert words[-2:] == ["--workspace", str(workspace.folder)]
+    other = Workspace(tmp_path / "other")
+    command = [sys.executable, "-m", *words[:-1], str(other.folder)]
+    alike = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, check=True, env=alike, timeout=240, capture_output=True)
+    first, again = curves(workspace.run(run).folder), curves(other.run(1).folder)
+    assert len(first) >= 8
+    assert any("val/loss" in values for values in first.values())
+    assert again == first
+    (told,) = sittings_of(other.run(1).facts)
+    assert told["command"][1:] == command[1:]
+
+
+def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkeypatch, capsys):
+    run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2})
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "fit", "a name"])
+    workspace.ask(run, "stop")
+    fit(workspace, run)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "resume", "1"])
+    fit(workspace, run)
+    card = json.loads((workspace.run(run).folder / "run.json").read_text())
+    first, second = card["facts"]["sittings"]
+    assert first["command"] == ["python", "-m", "trainer", "fit", "a name"]
+    assert second["command"][-2:] == ["resume", "1"]
+    assert first["step"] == 0
+    assert first["at"] < second["at"]
+    assert second["version"] == version("contrastive-explorer")
+    assert second["host"] == platform.node()
+    assert second["cpu"]
+    assert second["device"] == "cpu" == card["facts"]["device"]
+    assert second["threads"] == torch.get_num_threads()
+    assert second["versions"]["torch"] == version("torch")
+    assert second["versions"]["numpy"] == version("numpy")
+    if source_state() is not None:
+        head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        assert second["git"]["commit"] == head.stdout.strip()
+    capsys.readouterr()
+    assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "python -m trainer fit 'a name'" in shown
+    assert shown.count(" threads; version ") == 2
+
+
+def test_the_command_names_the_device_that_was_chosen_and_the_checkpoint_of_a_branch(workspace, tiny):
+    run = tiny(device="auto")
+    row = workspace.run(run)
+    assert "--set" not in repeat_command(workspace, row), "not trained yet"
+    workspace.add_facts(run, {"device": "cuda:0"})
+    words = repeat_command(workspace, workspace.run(run))
+    assert words[:6] == ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--set", "device=cuda"]
+    assert config.read(Path(words[3])) == workspace.config_of(run)
+    workspace.add_facts(run, {"branched_from": 7, "branched_at": 40})
+    words = repeat_command(workspace, workspace.run(run))
+    assert words[:7] == ["trainer", "resume", "7", "--step", "40", "--as", f"{row.name} again"]
+
+
+def test_of_very_many_sittings_the_first_and_the_newest_stay():
+    kept: list = []
+    for place in range(300):
+        kept = with_sitting(kept, {"place": place})
+    assert len(kept) == MOST_SITTINGS
+    assert [kept[0]["place"], kept[1]["place"], kept[-1]["place"]] == [0, 300 - MOST_SITTINGS + 1, 299]
+
+
+def test_forged_sittings_are_left_out_and_steer_no_terminal(workspace, tiny, capsys):
+    run = tiny()
+    true = {"at": 1e9, "command": ["x\x1b[31m"], "git": None, "versions": {}, "host": "h\x1b]0;", "step": 0}
+    forged = [3, {}, true | {"at": "now"}, true | {"at": 1e300}, true | {"git": 5}, true | {"command": [7]}]
+    assert sittings_of({}) == sittings_of({"sittings": "none"}) == sittings_of({"sittings": forged}) == []
+    workspace.add_facts(run, {"sittings": [*forged, true]})
+    assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(" threads; version ") == 1
+    assert "\x1b" not in shown

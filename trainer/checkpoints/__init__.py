@@ -1,0 +1,1 @@
+"""Checkpoints on disk, and the one place that opens files of torch."""

@@ -1,0 +1,228 @@
+"""Checkpoints: what training resumes from, whole on disk or not there, and verified before use.
+
+A checkpoint is a folder `step_000123/` with the weights (safetensors), the state of the optimiser and of the random
+generators (loadable with `weights_only=True`, so opening one runs no code), the tokenizer, and `manifest.json` with
+the SHA-256 of each: neither torch nor safetensors notices a flipped byte.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from trainer.checkpoints import tensor_file
+from trainer.errors import Problem
+from trainer.store import disk, manifests, write_atomically
+from trainer.store.files import make_folder
+from trainer.untrusted import confined
+from trainer.untrusted.bounded.headers import check_safetensors
+
+KEPT: Final = 3
+"""How many of the newest checkpoints stay, besides the best."""
+_WEIGHTS: Final = "model.safetensors"
+_TRAINING: Final = "training.pt"
+_TOKENIZER: Final = "tokenizer.json"
+_SPARE: Final = 2**20
+"""Bytes that a checkpoint takes beside its tensors, at most."""
+_NAME: Final = re.compile(r"step_(\d{6,})")
+_NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class CheckpointError(Problem):
+    """A checkpoint that cannot be used; the message names it and what is wrong."""
+
+
+class DamagedCheckpoint(CheckpointError):
+    """One whose files are not what was saved: only the one before helps. Any other may be used another time."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A verified checkpoint, its tensors on the CPU.
+
+    Attributes:
+        step: Updates made when it was saved.
+        weights: Towers (`towers.`) and method (`method.`), buffers included.
+        training: State of the optimiser and the generators, and the best value so far; empty if not asked for.
+        tokenizer: As `Tokenizer.to_json` wrote it.
+    """
+
+    folder: Path
+    step: int
+    weights: dict[str, Tensor]
+    training: dict[str, Any]
+    tokenizer: str
+
+
+def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:
+    """The folder of a new checkpoint, whole and synced to the disk.
+
+    Args:
+        checkpoints: Folder to put it in.
+        modules: Prefix of the weights -> module.
+        training: What else to go on from: `step`, the `optimiser`'s state, the best value. Tensors and plain values.
+        tokenizer: JSON of the tokenizer, so that the folder is enough to embed with.
+
+    Raises:
+        DiskTrouble: The disk is full or gone; nothing half-written stays and older checkpoints are untouched.
+    """
+    step = training["step"]
+    folder = checkpoints / f"step_{step:06d}"
+    weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+
+    def write(draft: Path) -> None:
+        draft.mkdir(mode=0o700)
+        save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
+        torch.save(training | {"generators": _generators()}, draft / _TRAINING)
+        (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
+        manifests.write_manifest(draft, {"step": step, "torch": str(torch.__version__)})
+
+    need = _SPARE + sum(value.nbytes for value in weights.values()) + sum(_bytes_of(training))
+    with disk.writing(f"The checkpoint of step {step}", checkpoints, need):
+        # Not its parents: a run's folder that is gone must not come back as an empty one.
+        make_folder(checkpoints)
+        write_atomically(folder, write)
+    return folder
+
+
+def _bytes_of(value: Any) -> Iterator[int]:
+    if isinstance(value, Tensor):
+        yield value.nbytes
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _bytes_of(part)
+
+
+def load(folder: Path, *, training: bool = True) -> Checkpoint:
+    """The checkpoint in `folder`, every byte compared with its manifest first.
+
+    Args:
+        folder: As `save` returned it.
+        training: Whether to read the optimiser and the generators too.
+
+    Raises:
+        DamagedCheckpoint: A file is missing, or not what the manifest says.
+        CheckpointError: The disk, the memory or the reader refuses what may be whole.
+    """
+    try:
+        manifest = manifests.verified(folder, (_WEIGHTS, _TRAINING, _TOKENIZER))
+        step = int(manifest["step"])
+    except (ValueError, KeyError, TypeError, *_NOT_THERE) as error:
+        raise DamagedCheckpoint(f"The checkpoint {folder.name} is damaged: {error}.") from error
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint {folder.name} cannot be read: {error}. Check the disk and its rights, then try again."
+        ) from error
+    try:
+        check_safetensors(folder / _WEIGHTS, most=tensor_file.MOST_TENSORS)
+        return Checkpoint(
+            folder=folder,
+            step=step,
+            weights=load_file(folder / _WEIGHTS),
+            training=tensor_file.load(folder / _TRAINING) if training else {},
+            tokenizer=(folder / _TOKENIZER).read_text(encoding="utf-8"),
+        )
+    except Exception as error:  # whatever a reader raises
+        raise CheckpointError(
+            f"The checkpoint {folder.name} is what was saved, but it cannot be opened: {error}. Free some memory, or "
+            "use the version of torch that wrote it (manifest.json names it), then try again."
+        ) from error
+
+
+def steps(checkpoints: Path) -> list[int]:
+    """Steps of the checkpoints in a folder, newest first; unverified."""
+    names = [path.name for path in checkpoints.iterdir()] if checkpoints.is_dir() else []
+    return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
+
+
+def folders(checkpoints: Path) -> dict[int, Path]:
+    """Step -> folder of each checkpoint, newest first; unverified."""
+    return {step: checkpoints / f"step_{step:06d}" for step in steps(checkpoints)}
+
+
+def newest(checkpoints: Path, *, training: bool = True) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint that is whole, and a sentence for each newer one that is damaged.
+
+    Raises:
+        CheckpointError: A newer one cannot be used for now: who takes it for damaged throws work away.
+    """
+    complaints: list[str] = []
+    for step in steps(checkpoints):
+        try:
+            return load(checkpoints / f"step_{step:06d}", training=training), complaints
+        except DamagedCheckpoint as error:
+            complaints.append(str(error))
+    return None, complaints
+
+
+def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
+    """Puts weights, moments and generators back; training goes on as if it had never stopped.
+
+    Raises:
+        CheckpointError: The weights do not fit the modules.
+    """
+    load_weights(checkpoint, modules)
+    optimiser.load_state_dict(checkpoint.training["optimiser"])
+    _restore_generators(checkpoint.training["generators"])
+
+
+def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
+    """Puts the weights into the modules they were saved from.
+
+    Raises:
+        CheckpointError: They do not fit.
+    """
+    for name, module in modules.items():
+        own = {k.removeprefix(f"{name}."): v for k, v in checkpoint.weights.items() if k.startswith(f"{name}.")}
+        try:
+            module.load_state_dict(own)
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"The checkpoint {checkpoint.folder} does not fit the run's configuration: {error}"
+            ) from error
+
+
+def prune(checkpoints: Path, *, best: int | None) -> list[int]:
+    """Removes all but the newest `KEPT` and the best; returns the steps that went. Call after a new one is whole."""
+    gone = [step for step in steps(checkpoints)[KEPT:] if step != best]
+    for step in gone:
+        confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{step:06d}")
+    return gone
+
+
+def remove_after(checkpoints: Path, step: int) -> list[int]:
+    """Removes the checkpoints past `step`, damaged ones that training has gone back behind; returns their steps."""
+    gone = [other for other in steps(checkpoints) if other > step]
+    for other in gone:
+        confined.remove_tree(checkpoints.parent, f"{checkpoints.name}/step_{other:06d}")
+    return gone
+
+
+def _generators() -> dict[str, Any]:
+    """States of the generators training may draw from, as tensors and plain values."""
+    version, words, gauss = random.getstate()
+    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def _restore_generators(states: dict[str, Any]) -> None:
+    torch.set_rng_state(states["torch"])
+    version, words, gauss = states["python"]
+    random.setstate((version, tuple(words), gauss))
+    # Another machine may have other devices than the one that saved.
+    if torch.cuda.is_available() and len(states.get("cuda", ())) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if torch.backends.mps.is_available() and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])

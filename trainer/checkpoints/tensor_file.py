@@ -1,0 +1,81 @@
+"""The one place where a file of torch is opened: tensors and plain values only, after its directory is found honest.
+
+A pickle can run code, so none is ever loaded; `weights_only` alone would still unfold a small file to gigabytes.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from trainer.errors import Problem
+
+MOST_TENSORS: Final = 20_000
+"""More than any model has; a file of very many empty ones would take minutes."""
+
+
+class TensorFileError(Problem):
+    """A file that is not opened; the message says why and what to do instead."""
+
+
+def load(file: Path, *, mmap: bool = False) -> Any:
+    """What `torch.save` wrote to a file, on the CPU.
+
+    Args:
+        file: An archive of torch 1.6 or later.
+        mmap: Leave the tensors in the file.
+
+    Raises:
+        TensorFileError: It is no such archive, holds more than tensors and plain values, or claims more than it has.
+        Exception: Whatever a damaged file makes its reader raise.
+    """
+    check(file)
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True, mmap=mmap)
+    except Exception as error:
+        if "weights_only" not in str(error) and "Unsupported" not in str(error):
+            raise
+        raise TensorFileError(
+            f"{file.name} holds more than tensors (its reader stopped at an object of Python), and is not opened, "
+            "because such files can run code. Save only its state_dict() where it was made."
+        ) from error
+
+
+def check(file: Path) -> None:
+    """Passes if the archive says of itself what is true; reads its directory and the checksums of its members.
+
+    Raises:
+        TensorFileError: It does not.
+    """
+    if not zipfile.is_zipfile(file):
+        raise TensorFileError(
+            f"{file.name} is no archive of torch 1.6 or later: a pickle (as of JAX), an old format, or damaged. It is "
+            "not opened, because pickles can run code. Save the tensors as .safetensors where it was made."
+        )
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(Path(member.filename).name == "constants.pkl" for member in members):
+            raise TensorFileError(
+                f"{file.name} is TorchScript, a program with its weights, which is not run here. Save its state_dict() "
+                "as .safetensors where it was made."
+            )
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise TensorFileError(
+                f"{file.name} is compressed, which torch.save never does: a small file could fill the memory. Save it "
+                "again with torch.save or as .safetensors."
+            )
+        if sum(member.file_size for member in members) > file.stat().st_size or len(members) > 2 * MOST_TENSORS:
+            raise TensorFileError(f"{file.name} claims more data than it has, so it is not opened. Get it again.")
+        if (damaged := _damaged(archive)) is not None:
+            raise TensorFileError(f"{file.name} is damaged: its part {damaged} is not what was saved. Get it again.")
+
+
+def _damaged(archive: zipfile.ZipFile) -> str | None:
+    try:
+        return archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        return str(error)

@@ -1,0 +1,272 @@
+"""What a folder, table or tar holds and what is wrong with it: what `trainer data show` and the import sheet tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from trainer import config
+from trainer.catalog import preset
+from trainer.data import DataError, Pairs, load
+from trainer.data.captions import caption_notes
+from trainer.data.fitting import PRESET
+from trainer.data.folder import TOLD_EVERY
+from trainer.data.listing import listing
+from trainer.data.pairs import Source
+from trainer.data.prepared import bytes_needed
+from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
+from trainer.messages import Example, ReadData
+from trainer.proposal import columns_of, propose
+from trainer.untrusted import confined
+
+EXAMPLES: Final = 10
+PICTURES: Final = 1_000
+"""Image files of a folder that are named, for whoever wants to look at them without captions."""
+
+_TEXTS: Final = (".txt", ".md", ".json", ".csv", ".cls")
+"""What lies beside images and is no image that could not be read."""
+
+Progress = Callable[[float, str], None]
+Lines = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What a data set holds, as a run would read it.
+
+    Attributes:
+        data: How it is read.
+        name: What it is called.
+        opened: Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
+        pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
+        examples: Ten pairs to train on, spread evenly over them.
+        used: Pairs that a run gets, held out or not.
+        problems: (item, reason) of every item that is not used; `used` and these are all that was found.
+        remarks: (item, what was put right) of odd ones that are used.
+        notes: Sentences about all of them: their encoding, what repeats, what is too long.
+        passed_over: Ending -> number of files in a folder that are neither image nor text.
+        columns: Of a table, as its head names them.
+        classes: How many.
+        pictures: Image files of a folder, with caption or without, the first thousand.
+        suite: Name of the zero-shot task that its labels answer.
+        image_size: Side of the prepared images, in pixels.
+        bytes_needed: Size of the prepared images on the disk.
+        bytes_free: What the disk of the workspace has.
+        fingerprints: Split -> hash of what a run learns from; once pictures were opened.
+        trouble: Why nothing can be trained on it; a sentence with its next step, empty if something can.
+    """
+
+    data: config.Data
+    name: str
+    opened: bool
+    pairs: dict[str, int]
+    examples: list[Example]
+    used: int
+    problems: Lines
+    remarks: Lines = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    passed_over: dict[str, int] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    classes: int = 0
+    pictures: list[str] = field(default_factory=list)
+    suite: str | None = None
+    image_size: int
+    bytes_needed: int
+    bytes_free: int
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    trouble: str = ""
+
+    @property
+    def found(self) -> int:
+        """Everything that looked like a pair."""
+        return self.used + len(self.problems)
+
+
+def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened: bool, progress: Progress) -> Survey:
+    """What a data set holds.
+
+    Args:
+        data: Which, and how it is read.
+        image_size: Side of the prepared images, in pixels.
+        workspace_folder: Holds the caches. With `opened` the pictures are prepared there, as a run would do it.
+        opened: Open every picture, to know which ones cannot be read or are odd; else only list the pairs.
+        progress: Told the share done; may raise to stop.
+    """
+    data = config.absolute(data)
+    beside, closed = _beside(data, progress)
+    facts: dict[str, Any] = {
+        "data": data,
+        "opened": opened,
+        "image_size": image_size,
+        "bytes_free": _free(workspace_folder),
+        **beside,
+    }
+    try:
+        read = _opened if opened else _listed
+        facts |= read(data, image_size, workspace_folder, progress)
+    except DataError as error:
+        used = sum(error.pairs.values())
+        facts |= {"pairs": error.pairs if used else {}, "examples": [], "used": used, "trouble": str(error)}
+        facts |= {"name": config.data_name(data), "problems": error.problems}
+        facts |= {"bytes_needed": bytes_needed(used, image_size)}
+    return Survey(**facts | {"problems": [*facts["problems"], *closed]})
+
+
+def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    found = listing(data, workspace_folder, progress)
+    sources = [source for part in found.splits.values() for source in part]
+    if not sources:
+        first = f" The first: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
+        raise DataError(f"{found.name} has no pair to train on.{first}", found.problems)
+    return {
+        "name": found.name,
+        "pairs": {split: len(part) for split, part in found.splits.items()} if len(found.splits) > 1 else {},
+        "examples": _examples(found.splits["train"]),
+        "used": len(sources),
+        "problems": found.problems,
+        "remarks": found.told.remarks,
+        "notes": [*found.told.notes, *_notes((str(one.path), one.caption) for one in sources)],
+        "classes": len({source.label for source in sources} - {""}),
+        "suite": found.suite.name if found.suite else None,
+        "bytes_needed": bytes_needed(len(sources), image_size),
+    }
+
+
+def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    splits = load(data, image_size=image_size, workspace_folder=workspace_folder, progress=progress)
+    parts = [splits.train, *splits.heldout.values()]
+    return {
+        "name": splits.train.name,
+        "pairs": {part.split: len(part) for part in parts},
+        "examples": _examples_of(splits.train, getattr(data, "path", "")),
+        "used": splits.report.used,
+        "problems": splits.report.problems,
+        "remarks": splits.report.remarks,
+        "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
+        "classes": len({label for part in parts for label in part.labels} - {""}),
+        "suite": splits.suite.name if splits.suite else None,
+        "bytes_needed": bytes_needed(splits.report.used, image_size),
+        "fingerprints": {part.split: part.fingerprint for part in parts},
+    }
+
+
+def _notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """What is odd about the captions as a whole, for the towers that a run has unless others are chosen."""
+    model = preset(PRESET).model
+    assert isinstance(model, config.TinyTowers)
+    return caption_notes(pairs, model)
+
+
+def as_json(survey: Survey) -> dict[str, Any]:
+    """Everything but the pictures and the lines of the report, as plain values."""
+    kept = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
+    for name in ("data", "problems", "remarks", "examples", "pictures"):
+        del kept[name]
+    return {
+        "recognised": _options(survey.data),
+        "found": survey.found,
+        **kept,
+        "examples": [dataclasses.asdict(example) for example in survey.examples],
+    }
+
+
+def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
+    """(item, `not used`, `note` or `used, but odd`, reason) of everything that the report names."""
+    yield from ((item, "not used", reason) for item, reason in survey.problems)
+    yield from ((survey.name, "note", sentence) for sentence in survey.notes)
+    yield from ((item, "used, but odd", remark) for item, remark in survey.remarks)
+
+
+def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
+    """The answer to the question; the lines of the report are in a file.
+
+    Raises:
+        ConfigError: There is nothing there, nothing of a known kind, or an option does not fit.
+    """
+    chosen = question.data
+    proposal = None if chosen else propose(question.path)
+    data = proposal.data if proposal else config.from_dict({"data": chosen}, source="data").data
+    about = {"image_size": question.image_size, "opened": question.opened}
+    found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
+    scratch = confined.make_folder(workspace_folder, "scratch")
+    report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+    lines = "".join(json.dumps(line) + "\n" for line in report_lines(found))
+    confined.write(scratch, report.name, lines.encode("utf-8"))
+    counts = {"not_used": len(found.problems), "odd": len(found.remarks)}
+    ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
+    return as_json(found) | counts | ways | {"pictures": found.pictures, "report": str(report)}
+
+
+def _options(data: config.Data) -> dict[str, Any]:
+    return {"kind": data.kind, "label": data.label, **dataclasses.asdict(data)}
+
+
+def _examples(sources: Sequence[Source]) -> list[Example]:
+    chosen = [sources[row] for row in _spread(len(sources))]
+    return [Example(str(one.path), one.relative, one.caption, one.label, "train") for one in chosen]
+
+
+def _examples_of(pairs: Pairs, root: str) -> list[Example]:
+    def example(row: int) -> Example:
+        path = pairs.paths[row]
+        return Example(path, _item(location(path), root), pairs.captions[row], pairs.labels[row], pairs.split)
+
+    return [example(row) for row in _spread(len(pairs))]
+
+
+def _item(place: Location, root: str) -> str:
+    """What the report calls a picture that lies below `root`, in a tar or in a table."""
+    if isinstance(place, Path):
+        return place.relative_to(root).as_posix() if root and place.is_relative_to(root) else place.name
+    return f"{place.file.name}/{place.name if isinstance(place, Member) else place.row}"
+
+
+def _spread(n: int) -> list[int]:
+    """Ten of n rows, evenly spaced: the first ten of a folder per class would all be of one class."""
+    return np.unique(np.linspace(0, n - 1, EXAMPLES).round().astype(int)).tolist() if n else []
+
+
+def _beside(data: config.Data, progress: Progress) -> tuple[dict[str, Any], Lines]:
+    """What a folder or table shows before its pairs are listed; and (folder, reason) of those that cannot be read."""
+    if isinstance(data, config.Table):
+        return {"columns": columns_of(Path(data.path), data.separator)}, []
+    root = Path(getattr(data, "path", ""))
+    if not isinstance(data, config.Folder | config.ClassFolder) or not root.is_dir():
+        return {}, []
+    return _walked(root, progress)
+
+
+def _walked(root: Path, progress: Progress) -> tuple[dict[str, Any], Lines]:
+    endings: Counter[str] = Counter()
+    closed: list[OSError] = []
+    pictures: list[str] = []
+    seen = 0
+    for folder, below, files in os.walk(root, onerror=closed.append):
+        below[:] = [name for name in below if not name.startswith(".")]
+        for name in (name for name in files if not name.startswith(".")):
+            ending = os.path.splitext(name)[1].lower()
+            endings[ending or "no ending"] += 1
+            if ending in SUFFIXES:
+                pictures.append(os.path.join(folder, name))
+            seen += 1
+            if seen % TOLD_EVERY == 0:
+                progress(0.0, f"Looking into the folder: {seen:,} files")
+    others = {ending: count for ending, count in endings.most_common() if ending not in {*SUFFIXES, *NOT_READ, *_TEXTS}}
+    told = [(os.path.relpath(e.filename, root), f"The folder cannot be read: {e.strerror}.") for e in closed]
+    return {"pictures": sorted(pictures)[:PICTURES], "passed_over": others}, told
+
+
+def _free(folder: Path) -> int:
+    """Bytes free where `folder` is or will be."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(there).free

@@ -1,0 +1,94 @@
+"""One more snapshot of a run: of Scenes whose attributes are independent, the same pairs for every run.
+
+Held-out renderings are correlated like the training pairs, so an attribute can be guessed from its companions there.
+Runs trained with and without co-occurrence are compared fairly on these pairs only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from trainer.config import Scenes
+from trainer.config.ablation import INDEPENDENT, INDEPENDENT_SCENES
+from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.store import SnapshotRow, snapshot_name, write_snapshot
+
+Progress = Callable[[float, str], None]
+
+
+def embed_independent(
+    models: OpenModels,
+    runs: Sequence[int | str],
+    steps: Sequence[int | None] = (),
+    progress: Progress | None = None,
+) -> list[SnapshotRow]:
+    """Embeds the pairs with each run's model and adds the snapshots to the workspace; one that is there is replaced.
+
+    Args:
+        models: Of the workspace.
+        runs: Numbers, names or folders.
+        steps: Of the checkpoints, one a run, None for the newest; empty: the newest of all.
+        progress: Told the share done; may raise to cancel, what is whole by then stays.
+
+    Raises:
+        AnswerError: A run was not trained on Scenes, or has no such checkpoint.
+        DataError: The pictures cannot be drawn.
+    """
+    rows = [models.workspace.run(run) for run in runs]
+    for row in rows:
+        if not isinstance(models.workspace.config_of(row.id).data, Scenes):
+            raise AnswerError(
+                "bad_question",
+                f"Run {row.name!r} was not trained on Scenes, so their attributes mean nothing to it.",
+                "Choose runs that were trained on Scenes.",
+            )
+    chosen = zip(rows, steps or [None] * len(rows), strict=True)
+    return [_embed(models, row.id, step, progress, place, len(rows)) for place, (row, step) in enumerate(chosen)]
+
+
+def _embed(
+    models: OpenModels, run: int, step: int | None, progress: Progress | None, place: int, parts: int
+) -> SnapshotRow:
+    from trainer import data
+    from trainer.evaluation import HeldOut
+
+    workspace, row = models.workspace, models.workspace.run(run)
+
+    def tell(share: float, note: str) -> None:
+        if progress:
+            progress((place + share) / parts, note)
+
+    tell(0.0, f"opening {row.name}")
+    opened = models.get(run, step).opened
+    splits = data.load(
+        INDEPENDENT_SCENES,
+        image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
+        workspace_folder=workspace.folder,
+        progress=lambda share, note: tell(0.8 * share, note),
+    )
+    pairs = splits.heldout["renderings"]
+    tell(0.8, f"embedding {len(pairs):,} pairs with {row.name}")
+    heldout = HeldOut(
+        pairs, prefix=INDEPENDENT, suite=None, tokenizer=opened.tokenizer, context_length=opened.context_length
+    )
+    embedded = heldout.embed(opened.model, opened.device)
+    n = len(pairs)
+    name = snapshot_name(dataset=pairs.name, split=INDEPENDENT, step=opened.step)
+    folder = row.folder / "snapshots" / name
+    write_snapshot(
+        folder,
+        image=embedded.image,
+        text=embedded.text,
+        items=replace(heldout.items(), split=[INDEPENDENT] * n),
+        step=opened.step,
+        dataset=pairs.name,
+        split=INDEPENDENT,
+        model=row.name,
+        fingerprint=pairs.fingerprint,
+    )
+    width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
+    workspace.add_snapshot(run, opened.step, pairs.name, INDEPENDENT, folder, n=n, d=width)
+    tell(1.0, f"{row.name} is done")
+    return next(s for s in workspace.snapshots(run) if (s.step, s.split) == (opened.step, INDEPENDENT))

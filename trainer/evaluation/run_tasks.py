@@ -1,0 +1,354 @@
+"""Evaluations of runs on a data set, stored as facts of the runs: what `trainer evaluate` and the window ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.errors import Problem
+from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+
+if TYPE_CHECKING:
+    from trainer import config
+    from trainer.analysis.tiles import Progress
+    from trainer.catalog import PromptSuite
+    from trainer.evaluation.benchmark import Evaluation, Subject
+    from trainer.evaluation.task_data import TaskData
+    from trainer.methods import BagOfWords
+    from trainer.store import RunRow, Workspace
+
+MOST_TRAIN: Final = 5_000
+"""Labelled pairs that probes and neighbours learn from, where nothing else is said."""
+CHEAP: Final = ("zero_shot", "retrieval", "knn")
+"""Tasks that are measured where none is named; the others take minutes and are chosen."""
+_LOOKING: Final = 0.1
+"""Share of the progress that goes by while it is looked at what is possible."""
+PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be measured.
+
+    Attributes:
+        data: Folder, table, tar or name of a data set; empty: what each run was trained on.
+        snapshot: Measure the embeddings of each run's snapshot instead of embedding anew.
+        split: Which split to try; None: the held-out one. One that the run was trained on has to be named.
+        tasks: Names of tasks; empty: the cheap ones.
+        suite: Prompt suite; None: that of the data.
+        most: Pairs tried at most; None: all. A sample is stored as a split of its own, `val-200-of-536`.
+        most_train: Pairs learned from at most.
+        shift: A second data set, whose fall of accuracy is part of robustness.
+        step: Of the checkpoint; None: the last.
+        features: Whether probes and neighbours read features before the projection; those of a snapshot are read
+            wherever they were kept.
+        choice: The data as one of the runs has chosen them, where `data` names those of a run.
+    """
+
+    data: str = ""
+    snapshot: bool = False
+    split: str | None = None
+    tasks: tuple[str, ...] = ()
+    suite: str | None = None
+    most: int | None = None
+    most_train: int | None = MOST_TRAIN
+    shift: str = ""
+    step: int | None = None
+    features: bool = False
+    choice: config.Data | None = None
+
+
+class _Stage:
+    """Progress within one of several tasks, told as progress of the whole."""
+
+    def __init__(self, tell: Progress) -> None:
+        self._tell, self._low, self._high = tell, 0.0, 1.0
+
+    def begin(self, low: float, high: float, note: str) -> None:
+        self._low, self._high = low, high
+        self._tell(low, note)
+
+    def __call__(self, share: float, note: str) -> None:
+        self._tell(self._low + (self._high - self._low) * min(max(share, 0.0), 1.0), note)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One task of one run, as it was stored."""
+
+    run: int
+    name: str
+    step: int
+    dataset: str
+    split: str
+    record: TaskRecord
+
+
+def evaluate_runs(
+    models: OpenModels,
+    runs: Sequence[int | str],
+    wanted: Wanted,
+    progress: Progress,
+    *,
+    measured: Callable[[Evaluated], None] | None = None,
+) -> tuple[list[Evaluated], dict[str, str]]:
+    """Looks first at what can be measured of which run, then measures it, and stores each task as soon as it is done.
+
+    Args:
+        models: The runs' models.
+        runs: Numbers or names; all are tried on the same pairs.
+        wanted: What is to be measured.
+        progress: Told the share done.
+        measured: Told each task as soon as it is stored.
+
+    Returns:
+        What was measured, and for `"run: task"` (or the run, of which nothing can be) why it was not.
+
+    Raises:
+        Problem: There is no such run, or nothing of what is wanted can be measured of the only run.
+    """
+    rows = [models.workspace.run(run) for run in runs]
+    wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
+    loaded: dict[tuple, TaskData] = {}
+    found: list[Evaluated] = []
+    left_out: dict[str, str] = {}
+
+    def part(low: float, high: float, row: RunRow) -> Progress:
+        return lambda share, note: progress(low + (high - low) * share, f"{row.name}: {note}")
+
+    possible: list[tuple[RunRow, list[str]]] = []
+    for place, row in enumerate(rows):
+        tell = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
+        try:
+            tasks, reasons = _possible(models, row, wanted, loaded, tell)
+        except Problem as problem:
+            if len(rows) == 1:
+                raise
+            left_out[row.name] = str(problem)
+            continue
+        left_out |= reasons
+        possible.append((row, tasks))
+    for place, (row, tasks) in enumerate(possible):
+        low, high = (_LOOKING + (1 - _LOOKING) * (place + more) / len(possible) for more in (0, 1))
+        for one in _measured(models, row, replace(wanted, tasks=tuple(tasks)), loaded, part(low, high, row)):
+            found.append(one)
+            if measured is not None:
+                measured(one)
+    progress(1.0, "done")
+    return found, left_out
+
+
+def _possible(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+) -> tuple[list[str], dict[str, str]]:
+    """The tasks that can be measured of a run, and why others cannot."""
+    evaluations = _evaluations(models, row, wanted, loaded, _Stage(progress))
+    reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (wanted.tasks or CHEAP)}
+    left_out = {f"{row.name}: {task}": reason for task, reason in reasons.items() if reason}
+    return [task for task, reason in reasons.items() if not reason], left_out
+
+
+def _measured(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+) -> Iterator[Evaluated]:
+    """Every task that is wanted of a run, each stored before the next begins."""
+    if not wanted.tasks:
+        return
+    stage = _Stage(progress)
+    evaluations = _evaluations(models, row, wanted, loaded, stage)
+    step = models.get(row.id, wanted.step).opened.step
+    for low, high, task, evaluation in _planned(evaluations, wanted):
+        stage.begin(low, high, task.replace("_", " "))
+        data, record = evaluation.data, evaluation.run(task)
+        if content := data.tried.fingerprint:
+            record = replace(record, details=record.details | {"fingerprint": content})
+        if data.trained_on:
+            record = replace(record, details=record.details | {"trained_on": data.trained_on})
+        store(models.workspace, row, step=step, dataset=data.dataset, split=data.split, record=record)
+        yield Evaluated(row.id, row.name, step, data.dataset, data.split, record)
+
+
+def _evaluations(
+    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], stage: _Stage
+) -> dict[str, Evaluation]:
+    stage.begin(0.0, 0.1, "opening the model")
+    make = _of_snapshot if wanted.snapshot else _of_images
+    return make(models.workspace, row, models.get(row.id, wanted.step), wanted, loaded, stage)
+
+
+def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: str, record: TaskRecord) -> None:
+    """Writes the answers to every sample, then the numbers; those of another question stay."""
+    write_task(evaluation_folder(row.folder, dataset, split, step), record)
+    questions = {record.task: record.question} if record.question else {}
+    workspace.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
+
+
+def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) -> config.Data | None:
+    """The data as the first of the runs that learned from them has chosen them, so that all are tried on its split."""
+    from trainer.evaluation.task_data import names_data_of
+
+    choices = (workspace.config_of(workspace.run(run).id).data for run in runs)
+    return next((one for one in choices if wanted.data and names_data_of(wanted.data, one)), None)
+
+
+def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, float, str, Evaluation]]:
+    """Share of the progress at which each task begins and ends, its name, and what measures it."""
+    names = [name for name in evaluations if name in wanted.tasks]
+    edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
+    return [(edges[place], edges[place + 1], name, evaluations[name]) for place, name in enumerate(names)]
+
+
+def _of_images(
+    workspace: Workspace,
+    row: RunRow,
+    kept: KeptModel,
+    wanted: Wanted,
+    loaded: dict[tuple, TaskData],
+    stage: _Stage,
+) -> dict[str, Evaluation]:
+    from trainer.evaluation.benchmark import TASKS, Evaluation
+    from trainer.evaluation.task_data import load_task_data, names_data_of, trained_places
+
+    # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
+    learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
+    learn = bool(learned & set(wanted.tasks or CHEAP))
+
+    own = workspace.config_of(row.id)
+    of_run = not wanted.data or names_data_of(wanted.data, own.data)
+    trained: frozenset[str] = frozenset()
+    # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
+    if own.optimiser.epochs and not (of_run and wanted.split is None and not wanted.shift):
+        trained = trained_places(own.data, workspace.folder, stage)
+
+    def load(data: Any) -> TaskData:
+        seen = kept.opened.image_size, kept.opened.preprocessing
+        key = (repr(data), *seen, learn, repr(own.data) if trained else "")
+        if key not in loaded:
+            loaded[key] = load_task_data(
+                data,
+                image_size=kept.opened.image_size,
+                preprocessing=kept.opened.preprocessing,
+                workspace_folder=workspace.folder,
+                split=wanted.split if data != wanted.shift else None,
+                suite=wanted.suite,
+                most=wanted.most,
+                most_train=wanted.most_train,
+                learn=learn,
+                trained=trained,
+                progress=stage,
+            )
+        return loaded[key]
+
+    stage.begin(0.0, 0.1, "reading the data")
+    data = load(own.data if of_run else wanted.choice or wanted.data)
+    shift = load(wanted.shift) if wanted.shift else None
+    if shift is not None and shift.suite is not None and data.suite is not None and wanted.suite is None:
+        # The same question on both: the classes of the second data set are asked with the first's sentences.
+        shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
+    reads_words = not wanted.tasks or "zero_shot" in wanted.tasks
+    subject = _subject(kept, _word_scorer(workspace, row, kept, stage) if reads_words else None)
+    evaluation = Evaluation(subject, data, shift=shift, features=wanted.features, progress=stage)
+    return dict.fromkeys(TASKS, evaluation)
+
+
+def _reads(kept: KeptModel) -> bool:
+    """Whether the model reads sentences."""
+    return kept.opened.model.text is not None
+
+
+def _of_snapshot(
+    workspace: Workspace,
+    row: RunRow,
+    kept: KeptModel,
+    wanted: Wanted,
+    _loaded: dict[tuple, TaskData],
+    stage: _Stage,
+) -> dict[str, Evaluation]:
+    """Zero-shot and retrieval on every row of the snapshot, probes on a part of it after learning from the rest."""
+    from trainer.charts.snapshots import choose_snapshot
+    from trainer.evaluation.benchmark import TASKS, Stored
+    from trainer.evaluation.task_data import snapshot_data
+    from trainer.store import read_snapshot
+
+    chosen = choose_snapshot(workspace, row, step=kept.opened.step, split=wanted.split)
+    snapshot = read_snapshot(chosen.folder)
+    image, features = snapshot.image, snapshot.features
+    if features is None and wanted.features:
+        raise AnswerError(
+            "bad_question",
+            f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
+            "Train with watching.features = true, or measure images: leave out --snapshot.",
+        )
+    suite = _suite_of(workspace, row, snapshot.dataset, stage)
+    whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite, own=suite)
+    stage.begin(0.05, 0.1, "reading the snapshot")
+    subject = _subject(kept)
+    every = Stored(subject, whole, image=image, text=snapshot.text, train=None, progress=stage)
+    probed = Stored(
+        subject,
+        parts,
+        image=None if image is None else image[tried],
+        text=None,
+        train=None if image is None else image[train],
+        features=None if features is None else (features[tried], features[train]),
+        progress=stage,
+    )
+    return {task: probed if task in PROBES else every for task in TASKS}
+
+
+def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:
+    """The zero-shot task of the run's data, of all their classes; None where they are not there any more."""
+    from trainer.data import DataError
+    from trainer.data.listing import listing
+
+    try:
+        listed = listing(workspace.config_of(row.id).data, workspace.folder, stage)
+    except DataError:
+        return None
+    return listed.suite if listed.name == dataset else None
+
+
+def _subject(kept: KeptModel, words: BagOfWords | None = None) -> Subject:
+    from trainer.evaluation.benchmark import Subject
+
+    opened = kept.opened
+    inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
+    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, words)
+
+
+def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Stage) -> BagOfWords | None:
+    """What scores words, of a run that learned captions as bags of words; its vocabulary is that of its own data.
+
+    Raises:
+        AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
+    """
+    from trainer import config, data, methods
+    from trainer.checkpoints import checkpoint
+
+    run = workspace.config_of(row.id)
+    if not isinstance(run.objective, config.OneVsAll | config.Multiclass):
+        return None
+    opened = kept.opened
+    splits = data.load(
+        run.data,
+        image_size=opened.image_size,
+        preprocessing=opened.preprocessing,
+        workspace_folder=workspace.folder,
+        progress=stage,
+    )
+    material = methods.Material(run, splits.train, opened.tokenizer, opened.model)
+    method = methods.build(run.objective, material)
+    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+    try:
+        checkpoint.load_weights(found, {"method": method})
+    except checkpoint.CheckpointError as error:
+        raise AnswerError(
+            "unreadable",
+            f"The words that {row.name} learned cannot be told: the captions of {splits.train.name} have changed.",
+            "Evaluate it on other tasks, or train it again.",
+        ) from error
+    return method.to(opened.device).eval()

@@ -1,0 +1,73 @@
+"""Class names in templates, embedded once for a checkpoint and then read from the run's scratch folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainer.charts import ChartError
+from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
+from trainer.inference.embed import Progress, embed_sentences
+from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.untrusted import confined
+
+
+def class_texts(
+    models: OpenModels,
+    *,
+    run: int | str,
+    labels: Sequence[str],
+    templates: Sequence[str],
+    step: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """The file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
+
+    Raises:
+        AnswerError: As `OpenModels.get`; no label or template; a template without `{}`; a run without texts.
+    """
+    _check(labels, templates)
+    kept = models.get(run, step)
+    row = models.workspace.run(run)
+    inv_tau = kept.inv_tau
+    asked = json.dumps([kept.opened.step, inv_tau, list(labels), list(templates)])
+    manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
+    seed = asked.encode() + (manifest.read_bytes() if manifest.is_file() else b"")
+    file = row.folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
+    if _usable(file):
+        return file
+    sentences = [template.replace("{}", label) for template in templates for label in labels]
+    vectors = embed_sentences(kept.opened, sentences, progress)
+    texts = ClassTexts(
+        row.id,
+        kept.opened.step,
+        inv_tau,
+        tuple(labels),
+        tuple(templates),
+        vectors.reshape(len(templates), len(labels), -1),
+    )
+    confined.make_in_run(row.folder, "scratch")
+    write_class_texts(file, texts)
+    return file
+
+
+def _usable(file: Path) -> bool:
+    try:
+        read_class_texts(file)
+    except ChartError:
+        return False
+    return True
+
+
+def _check(labels: Sequence[str], templates: Sequence[str]) -> None:
+    if len(labels) < 2:
+        raise AnswerError("bad_question", "There are no two labels to choose from.", "Write at least two.")
+    if not templates:
+        raise AnswerError("bad_question", "There is no template.", "Write one such as: a photo of a {}.")
+    for template in templates:
+        if "{}" not in template:
+            raise AnswerError(
+                "bad_question", f"The template {template!r} has no {{}}.", "Write {} where the label belongs."
+            )

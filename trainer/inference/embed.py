@@ -1,0 +1,64 @@
+"""Embeddings of image files and of sentences by the model of one checkpoint, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float
+
+if TYPE_CHECKING:
+    from trainer.inference.open_model import OpenModel
+
+IMAGES_AT_ONCE: Final = 64
+TEXTS_AT_ONCE: Final = 256
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class ImageVectors:
+    """Unit embeddings of the image files that could be read.
+
+    Attributes:
+        vectors: Row i belongs to `images[i]`.
+        images: The paths that were read, in the order asked.
+        unreadable: Path -> why it could not be read.
+    """
+
+    vectors: Float[np.ndarray, "n d"]
+    images: tuple[str, ...]
+    unreadable: dict[str, str]
+
+
+def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
+    """Reads and embeds image files; one that cannot be read is named and the others are answered."""
+    from trainer.images import read_pictures
+
+    rows, images, unreadable = [], [], {}
+    for start in range(0, len(paths), IMAGES_AT_ONCE):
+        part = paths[start : start + IMAGES_AT_ONCE]
+        pixels, told = read_pictures(part, model.image_size, model.preprocessing)
+        unreadable |= {path: one.reason for path, one in zip(part, told, strict=True) if one.reason}
+        read = [not one.reason for one in told]
+        images += [path for path, good in zip(part, read, strict=True) if good]
+        if any(read):
+            rows.append(model.embed_images(pixels[read]))
+        if progress:
+            progress(min(1.0, (start + IMAGES_AT_ONCE) / len(paths)), "embedding images")
+    vectors = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
+    return ImageVectors(vectors, tuple(images), unreadable)
+
+
+def embed_sentences(
+    model: OpenModel, texts: Sequence[str], progress: Progress | None = None
+) -> Float[np.ndarray, "n d"]:
+    """Unit embeddings of `texts`, row i of the i-th."""
+    rows = []
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        rows.append(model.embed_texts(list(texts[start : start + TEXTS_AT_ONCE])))
+        if progress:
+            progress(min(1.0, (start + TEXTS_AT_ONCE) / len(texts)), "embedding texts")
+    return np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)

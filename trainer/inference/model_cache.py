@@ -1,0 +1,151 @@
+"""The models that were asked last, kept open, with the class vectors already computed for them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.errors import Problem
+from trainer.inference.embed import Progress, embed_sentences
+from trainer.store import StoreError, Workspace
+
+if TYPE_CHECKING:
+    from trainer.inference.open_model import OpenModel
+    from trainer.methods import Method
+
+MODELS_KEPT: Final = 4
+LABELS_KEPT: Final = 20_000
+"""Class vectors kept for one model and one set of templates; beyond that the memory is emptied."""
+
+
+class AnswerError(Problem):
+    """A question that the world does not allow to be answered.
+
+    Attributes:
+        kind: As in `trainer.messages.Failure`.
+        next: What the person can do.
+    """
+
+    def __init__(self, kind: str, message: str, next: str = "") -> None:
+        super().__init__(f"{message} {next}".strip())
+        self.kind, self.message, self.next = kind, message, next
+
+
+class KeptModel:
+    """A model that is open, and what was computed with its text tower.
+
+    Attributes:
+        opened: The model.
+        method: What it was trained with, as it was at that step; None where it compares no images with texts.
+        name: Of the run.
+        objective: Label of its objective.
+    """
+
+    def __init__(self, opened: OpenModel, method: Method | None, *, name: str = "", objective: str = "") -> None:
+        self.name, self.objective = name, objective
+        self.opened, self.method = opened, method
+        self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
+
+    @property
+    def inv_tau(self) -> float:
+        """The run's own inverse temperature, learned or fixed.
+
+        Raises:
+            AnswerError: The run compares no images with texts.
+        """
+        self._check_both()
+        return self.method.inv_tau
+
+    def _check_both(self) -> None:
+        if self.method is None:
+            raise AnswerError(
+                "bad_question",
+                f"Run {self.name!r} ({self.objective}) compares no images with texts, so labels mean nothing to it.",
+                "Choose a run of CLIP, CLOOB or another objective of image-text pairs.",
+            )
+
+    def class_weights(
+        self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
+    ) -> Float[np.ndarray, "labels d"]:
+        """For each label the renormalised mean of its sentences' embeddings; only new labels are embedded.
+
+        Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, section 3.1.4,
+        https://arxiv.org/abs/2103.00020
+
+        Raises:
+            AnswerError: The run compares no images with texts.
+        """
+        self._check_both()
+        known = self._classes.setdefault(tuple(templates), {})
+        if len(known) > LABELS_KEPT:
+            known.clear()
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if new:
+            sentences = [template.replace("{}", label) for label in new for template in templates]
+            vectors = embed_sentences(self.opened, sentences, progress)
+            means = vectors.reshape(len(new), len(templates), -1).mean(axis=1)
+            means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+            known.update(zip(new, means, strict=True))
+        return np.stack([known[label] for label in labels])
+
+
+class OpenModels:
+    """Models by run and checkpoint; the ones used longest ago are closed when there are too many."""
+
+    def __init__(self, workspace: Workspace, keep: int = MODELS_KEPT) -> None:
+        self.workspace = workspace
+        self._keep = keep
+        self._kept: OrderedDict[tuple[int, str], KeptModel] = OrderedDict()
+
+    def get(self, run: int | str, step: int | None = None) -> KeptModel:
+        """The model of a run at a checkpoint, the newest when `step` is None.
+
+        A run that is still training is opened anew once it has written a newer checkpoint.
+
+        Raises:
+            AnswerError: No such run, no checkpoint yet, or none at that step.
+        """
+        try:
+            row = self.workspace.run(run)
+        except StoreError as error:
+            raise AnswerError("unknown_run", str(error)) from error
+        checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.checkpoints(row.id)}
+        if not checkpoints:
+            raise AnswerError(
+                "no_checkpoint",
+                f"Run {row.name!r} has no checkpoint yet.",
+                "Wait until it has written one, or stop it: stopping writes one.",
+            )
+        if step is not None and step not in checkpoints:
+            steps = ", ".join(map(str, sorted(checkpoints)))
+            raise AnswerError(
+                "no_checkpoint", f"Run {row.name!r} has no checkpoint at step {step}.", f"Choose {steps}."
+            )
+        chosen = checkpoints[max(checkpoints) if step is None else step]
+        key = (row.id, str(chosen.folder))
+        if key not in self._kept:
+            self._kept[key] = self._open(row.id, chosen.step if step is not None else None)
+            while len(self._kept) > self._keep:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _open(self, run: int, step: int | None) -> KeptModel:
+        from trainer import methods
+        from trainer.checkpoints import checkpoint
+        from trainer.inference.open_model import open_run
+
+        try:
+            opened = open_run(self.workspace, run, step=step)
+            row = self.workspace.run(run)
+            found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+            objective = self.workspace.config_of(run).objective
+            method = methods.build(objective) if objective.towers == "both" else None
+            checkpoint.load_weights(found, {} if method is None else {"method": method})
+        except checkpoint.CheckpointError as error:
+            raise AnswerError("no_checkpoint", str(error)) from error
+        return KeptModel(opened, method, name=row.name, objective=objective.label)

@@ -1,0 +1,92 @@
+"""A run's model, opened to embed images and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+
+from trainer import device
+from trainer.checkpoints import checkpoint
+from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.images import Preprocessing
+from trainer.inference.batches import embed_images, embed_tokens
+from trainer.models import TwoTowers, build, preprocessing_of
+from trainer.pretrained import read_architecture
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """Two towers ready for questions. Embeddings are raw unit rows: CLOOB's retrieval belongs to training only.
+
+    Attributes:
+        model: In evaluation mode, on `device`.
+        image_size: Side of the images it takes, in pixels.
+        context_length: Tokens of the longest text; longer ones are cut at the end.
+        step: Updates the model has seen.
+        preprocessing: How a published model reads pictures; None for towers of our own.
+    """
+
+    model: TwoTowers
+    tokenizer: AnyTokenizer
+    image_size: int
+    context_length: int
+    step: int
+    device: torch.device
+    preprocessing: Preprocessing | None = None
+
+    def embed_images(self, images: UInt8[np.ndarray, "n s s 3"]) -> Float[np.ndarray, "n d"]:
+        """Unit float32 embeddings of images as `trainer.data.read_image` returns them for this `preprocessing`."""
+        return embed_images(self.model, images, self.device)
+
+    def embed_texts(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:
+        """Unit float32 embeddings of sentences."""
+        return embed_tokens(self.model, self.tokenizer.encode(texts, self.context_length), self.device)
+
+
+def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str = "auto") -> OpenModel:
+    """The model of a run at its newest whole checkpoint, or at the checkpoint of `step`.
+
+    Args:
+        workspace: Where the run lives.
+        run: Its number.
+        step: Which checkpoint; None: the newest that is not damaged.
+        on: Name of the device to compute on.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is damaged.
+        ModelError: The run does not tell what its towers are built from.
+        StoreError: There is no such run.
+    """
+    row = workspace.run(run)
+    found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
+    run = workspace.config_of(row.id)
+    sizes = read_architecture(run.model, row.folder)
+    tokenizer = read_tokenizer(found.tokenizer)
+    model = build(sizes, vocabulary=tokenizer.size, towers=run.objective.towers)
+    checkpoint.load_weights(found, {"towers": model})
+    where = device.choose(on)
+    model = model.eval().to(where, memory_format=device.memory_format(where))
+    return OpenModel(
+        model, tokenizer, sizes.image_size, sizes.context_length, found.step, where, preprocessing_of(sizes)
+    )
+
+
+def _checkpoint(folder: Path, *, name: str, step: int | None) -> checkpoint.Checkpoint:
+    if step is not None:
+        return checkpoint.load(folder / f"step_{step:06d}", training=False)
+    found, complaints = checkpoint.newest(folder, training=False)
+    if found is None:
+        why = f" {complaints[0]}" if complaints else ""
+        raise checkpoint.CheckpointError(
+            f"The run {name!r} has no checkpoint to open yet.{why} Wait until it has written one, or train it again."
+        )
+    return found

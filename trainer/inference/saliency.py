@@ -1,0 +1,109 @@
+"""Saliency of one caption in one image, for several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from trainer.inference.embed import Progress
+from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+METHODS: Final = ("occlusion", "gradient")
+GRIDS: Final = (2, 64)
+"""Least and most cells a side."""
+
+
+@dataclass(frozen=True)
+class SaliencyMaps:
+    """What `saliency_of` finds.
+
+    Attributes:
+        maps: Of each run, how much each cell adds to the cosine of image and caption.
+        image: As the first run sees it: the middle square, or what its model was published with.
+        cosines: Of the whole image with the caption, one a run.
+        steps: Of each run's checkpoint.
+    """
+
+    maps: Float[np.ndarray, "runs grid grid"]
+    image: UInt8[np.ndarray, "s s 3"]
+    cosines: tuple[float, ...]
+    steps: tuple[int, ...]
+
+
+def saliency_of(
+    models: OpenModels,
+    *,
+    runs: Sequence[int | str],
+    image: str,
+    caption: str,
+    method: str = "occlusion",
+    grid: int = 12,
+    step: int | None = None,
+    steps: Sequence[int | None] = (),
+    progress: Progress | None = None,
+) -> SaliencyMaps:
+    """Where in the image each run sees the caption, at its own of the `steps`, or all at `step`.
+
+    Raises:
+        AnswerError: As `OpenModels.get`; the image cannot be read, the caption is empty, the method or the grid is
+            unknown, or a run compares no images with texts.
+    """
+    from trainer.images import read_pictures
+
+    if method not in METHODS or not GRIDS[0] <= grid <= GRIDS[1]:
+        raise AnswerError("bad_question", f"There is no {method} of {grid} cells.", f"Choose {' or '.join(METHODS)}.")
+    if not caption.strip() or not runs:
+        raise AnswerError("bad_question", "A caption or a run is missing.", "Write a caption and choose a run.")
+    maps, cosines, seen_at, seen = [], [], [], None
+    for place, run in enumerate(runs):
+
+        def tell(share: float, note: str, place: int = place) -> None:
+            if progress:
+                progress((place + share) / len(runs), note)
+
+        tell(0.0, "opening the model")
+        kept = models.get(run, steps[place] if steps else step)
+        (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.preprocessing)
+        if read.reason:
+            raise AnswerError("unreadable", read.reason)
+        cells, cosine = _map(kept, pixels, caption, method, grid, tell)
+        maps.append(cells)
+        cosines.append(cosine)
+        seen_at.append(kept.opened.step)
+        seen = pixels if seen is None else seen
+    return SaliencyMaps(np.stack(maps).astype(np.float32), seen, tuple(cosines), tuple(seen_at))
+
+
+def _map(
+    kept: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, tell: Progress
+) -> tuple[np.ndarray, float]:
+    import torch
+
+    from trainer.data.augment import normalised
+    from trainer.inference.attribution import gradient, occlusion
+
+    _ = kept.inv_tau  # raises for a run that compares no images with texts
+    opened = kept.opened
+    text = opened.embed_texts([caption])[0].astype(np.float64)
+
+    def score(images: np.ndarray) -> np.ndarray:
+        return opened.embed_images(images).astype(np.float64) @ text
+
+    cosine = float(score(pixels[None])[0])
+    if method == "occlusion":
+        return occlusion(pixels, score, grid=grid, progress=tell), cosine
+    where = opened.device
+    caption_vector = torch.from_numpy(text).float().to(where)
+    batch = normalised(torch.from_numpy(np.array(pixels[None])).to(where))[0]
+
+    def differentiable(images: Tensor) -> Tensor:
+        return opened.model.encode_image(images).float() @ caption_vector
+
+    return gradient(batch, differentiable, grid=grid, progress=tell), cosine

@@ -1,0 +1,311 @@
+"""Starts and ends trainers: detached processes that survive whoever started them. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any, Final
+
+from trainer.errors import Problem
+from trainer.store import DatabaseBusy, RunRow, Workspace
+from trainer.store.life import Identity, identity
+from trainer.untrusted import confined, safe_subprocess
+
+POLL_S: Final = 0.05
+GRACE_S: Final = 10.0
+"""How long a trainer that was told to end may take to save: with the 15 s before, no Stop takes more than 30 s."""
+ENDED_WORDS: Final = "Its trainer was to stop, did not, and was ended."
+"""The reason in the row of a run whose trainer was killed by `end`."""
+_ASK_MS: Final = 1_000
+"""How long a wish to stop waits for a locked database, before the trainer is told by a signal."""
+
+
+class LaunchError(Problem):
+    """A trainer could not be started or ended."""
+
+
+def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_only: bool = False) -> int:
+    """The process number of a new trainer of the run, in a session of its own, its words going to `log.txt`.
+
+    The row says `starting` until that trainer claims it.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        slot: Where the queue puts it: `cpu`, or `gpu:1` for the only GPU that it will see.
+        queued_only: Refuse a run that has left the queue.
+
+    Raises:
+        LaunchError: The run is being trained already, or the process could not be started.
+    """
+    workspace.reconcile()
+    row = workspace.run(run)
+    if workspace.is_alive(run) or not workspace.begin_launch(run, slot=slot, queued_only=queued_only):
+        raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
+    command = safe_subprocess.python(*_words(workspace, run))
+    try:
+        log_name = confined.relative(workspace.folder, row.folder / "log.txt")
+        with confined.open_file(workspace.folder, log_name, "ab") as log:
+            process = _spawn(command, log, **_sight(slot))
+    except OSError as error:
+        reason = f"The trainer could not be started: {error}."
+        workspace.change_run(run, status="failed", reason=reason)
+        raise LaunchError(reason) from error
+    _reap(process)
+    started = identity(process.pid)
+    # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
+    ticks = started.start_ticks if started else -1
+    workspace.change_run(run, launched_pid=process.pid, launched_ticks=ticks)
+    return process.pid
+
+
+def detach(command: list[str], log: Path) -> int:
+    """The process number of a program that outlives this one, its words going to the end of `log`.
+
+    Raises:
+        LaunchError: It could not be started.
+    """
+    try:
+        with confined.open_file(log.parent, log.name, "ab") as words:
+            process = _spawn(command, words)
+    except OSError as error:
+        raise LaunchError(f"{command[0]} could not be started: {error}.") from error
+    _reap(process)
+    return process.pid
+
+
+def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
+    """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
+
+    One that is starting ends at once: it has nothing to save, and what holds it up may hold it up for ever. Somebody
+    who holds the database does not keep a run training: its trainer then hears of the wish by a signal. Whether it
+    had to be told so.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        after: `step`: after the one it is in; `epoch`: when it has seen each pair as often as every other.
+
+    Raises:
+        DatabaseBusy: The wish could not be told, for the database is locked.
+    """
+    status = workspace.run(run).status
+    if status == "queued" and workspace.unqueue(run):
+        return False
+    asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
+    try:
+        asking.ask(run, "stop" if after == "step" else "stop-epoch")
+        if status == "starting" and after == "step":
+            _call_back(workspace, run)
+    except DatabaseBusy:
+        if after != "step" or not remind(workspace, run):
+            raise
+        return True
+    finally:
+        asking.close()
+    return False
+
+
+def remind(workspace: Workspace, run: int) -> bool:
+    """Tells the run's trainer by SIGTERM, which it takes for the wish to stop. Whether it was sent.
+
+    Never on Windows, where the signal is an end without a checkpoint.
+    """
+    return os.name != "nt" and _signal(workspace, run, hard=False)
+
+
+def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
+    """Files and sizes of the checkpoint that the run's trainer is writing: two looks tell whether that goes on."""
+    found = set()
+    for path in (workspace.run(run).folder / "checkpoints").glob(".tmp-*/*"):
+        # It may be whole, and in its place, by now.
+        with contextlib.suppress(OSError):
+            found.add((f"{path.parent.name}/{path.name}", path.stat().st_size))
+    return frozenset(found)
+
+
+def kill(workspace: Workspace, run: int) -> bool:
+    """Ends the run's trainer at once; what it did since its last checkpoint is lost. Whether it is gone.
+
+    The signal goes only to the process that `trainer_of` names.
+    """
+    gone = _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    _reconcile(workspace)
+    return gone or not _is_there(workspace, run)
+
+
+def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
+    """Whether the run's trainer has let go of it within the time."""
+    deadline = time.monotonic() + timeout_s
+    while workspace.is_alive(run) or workspace.run(run).active:
+        _reconcile(workspace)
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
+    """Ends the run's trainer against its will: told to stop, and killed after `grace_s`. Whether it is gone.
+
+    It is told by SIGTERM; on Windows, where that ends it without a checkpoint, by the wish in the store.
+
+    Signals go only to the process that `trainer_of` names; a number that another program has by now is left alone.
+    """
+    gone = _tell_to_stop(workspace, run) and _gone(workspace, run, grace_s)
+    killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
+    _reconcile(workspace)
+    if killed:
+        _say_why(workspace, run)
+    return gone or killed or not _is_there(workspace, run)
+
+
+def trainer_of(workspace: Workspace, run: int) -> Identity | None:
+    """The living process that trains the run, or was started to; None when there is none.
+
+    One that trains holds the run's lock and has the number, start and boot in its row. One that was started and has not
+    begun holds nothing yet: it has the number and start in the row, and its command line names the run.
+    """
+    if workspace.is_alive(run):
+        claimed = workspace.claimant(run)
+        return claimed if claimed is not None and claimed.is_same(identity(claimed.pid)) else None
+    return _starting(workspace, run)
+
+
+def _starting(workspace: Workspace, run: int) -> Identity | None:
+    launched = workspace.launched(run)
+    found = identity(launched[0]) if launched is not None else None
+    if launched is None or found is None or found.start_ticks != launched[1]:
+        return None
+    import psutil
+
+    *words, folder = _words(workspace, run)
+    try:
+        *told, last = psutil.Process(found.pid).cmdline() or [""]
+    except psutil.Error:
+        return None
+    return found if told[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
+
+
+def _tell_to_stop(workspace: Workspace, run: int) -> bool:
+    """Whether the run's trainer was told, and may take the time to save."""
+    if os.name != "nt":
+        return _signal(workspace, run, hard=False)
+    trainer = trainer_of(workspace, run)
+    if trainer is None or trainer.pid == os.getpid():
+        return False
+    asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
+    # A database that is locked keeps the wish out; the trainer may have one already, and hear of it.
+    with contextlib.suppress(DatabaseBusy):
+        asking.ask(run, "stop")
+    asking.close()
+    return True
+
+
+def _call_back(workspace: Workspace, run: int) -> None:
+    """Ends the trainer that was started for the run, if it has not begun."""
+    process = _starting(workspace, run)
+    if process is not None and _send(process, signal.SIGTERM) and _gone(workspace, run, 5.0):
+        _reconcile(workspace)
+
+
+def _words(workspace: Workspace, run: int) -> list[str]:
+    """What Python is told, to train the run."""
+    return ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+
+
+def _is_there(workspace: Workspace, run: int) -> bool:
+    return workspace.is_alive(run) or _starting(workspace, run) is not None
+
+
+def _reconcile(workspace: Workspace) -> None:
+    """Tells the row what has happened; while somebody holds the database, whoever looks next does."""
+    with contextlib.suppress(DatabaseBusy):
+        workspace.reconcile()
+
+
+def _say_why(workspace: Workspace, run: int) -> None:
+    """Tells the row of a run that was ended what nobody else can know."""
+    with contextlib.suppress(DatabaseBusy):
+        if workspace.run(run).status == "interrupted":
+            workspace.change_run(run, reason=ENDED_WORDS)
+
+
+def _state(row: RunRow) -> str:
+    if row.deleted_at is not None:
+        return "deleted"
+    return f"being trained (pid {row.pid})" if row.pid is not None else "starting"
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Waits for it, or a zombie would pass for a living trainer as long as the window lives."""
+    threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
+
+
+def _sight(slot: str) -> dict[str, dict[str, str]]:
+    """What keeps a trainer to its slot: the one GPU it sees, or none at all."""
+    if slot.startswith("gpu:"):
+        return {"more": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": slot.removeprefix("gpu:")}}
+    if not slot:
+        return {}
+    from trainer.scheduling import system_usage
+
+    return {"more": {"CUDA_VISIBLE_DEVICES": ""}} if system_usage.gpu_count() else {}
+
+
+def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    environment = safe_subprocess.environment({"PYTHONUNBUFFERED": "1"} | (more or {}))
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    options |= {"env": environment, "cwd": safe_subprocess.NEUTRAL}
+    if os.name != "nt":
+        return subprocess.Popen(command, start_new_session=True, **options)
+    flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+    try:
+        return subprocess.Popen(command, creationflags=flags | subprocess.CREATE_BREAKAWAY_FROM_JOB, **options)
+    except PermissionError:
+        # Some terminals forbid leaving their job: the trainer then ends with that terminal.
+        log.write(b"This terminal does not let the trainer outlive it.\n")
+        return subprocess.Popen(command, creationflags=flags, **options)
+
+
+def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:
+    process = trainer_of(workspace, run)
+    # A window that trains a run itself does not end itself.
+    if process is None or process.pid == os.getpid():
+        return False
+    return _send(process, signal.SIGTERM if not hard or os.name == "nt" else signal.SIGKILL)
+
+
+def _send(process: Identity, number: signal.Signals) -> bool:
+    try:
+        if hasattr(os, "pidfd_open"):
+            # A descriptor cannot come to mean another process between the check and the signal.
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                if not process.is_same(identity(process.pid)):
+                    return False
+                signal.pidfd_send_signal(descriptor, number)
+            finally:
+                os.close(descriptor)
+        else:
+            os.kill(process.pid, number)
+    except OSError as error:
+        # Windows says of a number that is gone that a parameter is wrong.
+        if isinstance(error, ProcessLookupError) or getattr(error, "winerror", None) == 87:
+            return False
+        raise
+    return True
+
+
+def _gone(workspace: Workspace, run: int, wait_s: float) -> bool:
+    deadline = time.monotonic() + wait_s
+    while _is_there(workspace, run):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True

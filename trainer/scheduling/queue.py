@@ -1,0 +1,364 @@
+"""The queue: which run starts next and where, how long all of it takes, and the process that keeps it going.
+
+A run with the status `queued` waits in the store, so the queue outlives every window. Windows and the headless
+runner all call `start_due`; it decides and starts under one lock, so that no run starts twice and no device gets more
+than its share, however many of them race.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from trainer.errors import Problem
+from trainer.scheduling import launch, system_usage
+from trainer.store import DatabaseBusy, RunRow, Workspace
+from trainer.store.life import AliveLock, is_held
+from trainer.untrusted import safe_subprocess
+
+CPU: Final = "cpu"
+POLL_S: Final = 1.0
+MOST: Final = 64
+"""Runs at once on one device."""
+_SETTING: Final = "queue"
+_DECIDING: Final = "queue.lock"
+_RUNNING: Final = "queue-runner.lock"
+
+
+class QueueError(Problem):
+    """The queue cannot be changed as asked."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How many runs train at once.
+
+    Attributes:
+        gpus: Numbers of the GPUs that may be used.
+        per_gpu: Runs on each.
+        cpu: Runs on the processor.
+        held: Whether nothing starts until the person says so.
+    """
+
+    gpus: tuple[int, ...] = ()
+    per_gpu: int = 1
+    cpu: int = 1
+    held: bool = False
+
+    def names(self) -> dict[str, int]:
+        """Slot -> how many runs it takes."""
+        return {CPU: self.cpu} | {f"gpu:{number}": self.per_gpu for number in self.gpus}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """When a run is likely to start and to end, in seconds from now; None when that cannot be told."""
+
+    start_s: float | None
+    end_s: float | None
+
+
+# -- what the person wants -------------------------------------------------------------------------------------
+
+
+def slots(workspace: Workspace) -> Slots:
+    """How many runs this workspace trains at once: one on each GPU and one on the processor, unless set.
+
+    What is set but makes no sense, no program of ours has written: it counts as not set, and the queue is held.
+    """
+    kept, sound = _settings(workspace)
+    there = system_usage.gpu_count()
+    chosen = kept.get("gpus")
+    gpus = tuple(dict.fromkeys(n for n in chosen if n < there)) if chosen is not None else tuple(range(there))
+    return Slots(gpus, kept.get("per_gpu", 1), kept.get("cpu", 1), kept.get("held", False) or not sound)
+
+
+def _settings(workspace: Workspace) -> tuple[dict[str, Any], bool]:
+    """What of the queue's settings makes sense, and whether all of it does."""
+    try:
+        found = workspace.setting(_SETTING, {})
+    except (TypeError, ValueError, RecursionError):  # no JSON
+        return {}, False
+    if not isinstance(found, dict):
+        return {}, False
+    known = {name: value for name, value in found.items() if name in _SENSIBLE}
+    sound = {name: value for name, value in known.items() if _SENSIBLE[name](value)}
+    return sound, len(sound) == len(known)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MOST
+
+
+def _are_gpus(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(type(n) is int and n >= 0 for n in value))
+
+
+_SENSIBLE: Final[dict[str, Callable[[Any], bool]]] = {
+    "gpus": _are_gpus,
+    "per_gpu": _is_count,
+    "cpu": _is_count,
+    "held": lambda value: isinstance(value, bool),
+}
+
+
+def choose_slots(workspace: Workspace, **values: Any) -> Slots:
+    """Changes some of `Slots`; `gpus=None` is all there are.
+
+    Raises:
+        QueueError: A number makes no sense.
+    """
+    for name in ("per_gpu", "cpu"):
+        if not 0 <= int(values.get(name, 1)) <= MOST:
+            raise QueueError(f"{values[name]} runs at once make no sense; choose 0 to {MOST}.")
+    there = system_usage.gpu_count()
+    unknown = [number for number in values.get("gpus") or () if not 0 <= number < there]
+    if unknown:
+        raise QueueError(f"There is no GPU {unknown[0]} here: this computer has {there or 'none'}.")
+    kept, sound = _settings(workspace)
+    workspace.set_setting(_SETTING, {**kept, **({} if sound else {"held": True}), **values})
+    return slots(workspace)
+
+
+def in_order(runs: Sequence[RunRow]) -> list[RunRow]:
+    """The queued runs, the next one first: by priority, then as arranged, then oldest first."""
+    queued = [run for run in runs if run.status == "queued"]
+    return sorted(queued, key=lambda r: (-r.priority, math.inf if r.place is None else r.place, r.id))
+
+
+def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
+    """Puts queued runs at a place of the queue (0 is the next), in their present order.
+
+    A run that is put among others of another priority takes theirs.
+    """
+    order = in_order(workspace.runs())
+    moved = [run for run in order if run.id in set(runs)]
+    rest = [run for run in order if run.id not in set(runs)]
+    place = max(0, min(place, len(rest)))
+    low = rest[place].priority if place < len(rest) else -math.inf
+    high = rest[place - 1].priority if place > 0 else math.inf
+    priorities = {run.id: int(max(low, min(run.priority, high))) for run in moved}
+    workspace.arrange([run.id for run in [*rest[:place], *moved, *rest[place:]]], priorities)
+
+
+def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
+    """Moves queued runs up (-1) or down (+1) by one."""
+    order = [run.id for run in in_order(workspace.runs())]
+    places = [order.index(run) for run in runs if run in order]
+    if places:
+        move(workspace, runs, (min(places) if by < 0 else max(places) - len(places) + 1) + by)
+
+
+def prefer(workspace: Workspace, run: int, priority: int) -> None:
+    """Gives a queued run a priority; higher ones start first."""
+    workspace.change_run(run, priority=priority)
+
+
+def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
+    """Makes a queued run wait until another one has ended, however it ends; None: for nothing.
+
+    Raises:
+        QueueError: They would wait for each other.
+    """
+    check_wait(workspace, run, other)
+    workspace.change_run(run, after=other)
+
+
+def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
+    """Passes if a run may wait for another one.
+
+    Raises:
+        QueueError: They would wait for each other.
+    """
+    known = {row.id: row for row in workspace.runs()}
+    seen, at = {run}, other
+    while at is not None and at in known:
+        if at in seen:
+            raise QueueError(f"Run {run} cannot wait for run {other}: that one waits for it.")
+        seen.add(at)
+        at = known[at].after if known[at].status == "queued" else None
+
+
+# -- deciding and starting -------------------------------------------------------------------------------------
+
+
+def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
+    """Queued runs that may start now, each with its slot, in order."""
+    if room.held:
+        return []
+    capacity = room.names()
+    taken = Counter(_slot_of(run, room) for run in runs if run.active and run.status != "queued")
+    waiting_for = {run.id for run in runs if run.active}
+    found = []
+    for run in in_order(runs):
+        if run.after in waiting_for:
+            continue
+        slot = next((name for name in _wanted(run, room) if taken[name] < capacity.get(name, 0)), None)
+        if slot is not None:
+            taken[slot] += 1
+            found.append((run.id, slot))
+    return found
+
+
+def start_due(workspace: Workspace) -> list[int]:
+    """Starts every queued run whose turn it is, and returns them; none while another process decides.
+
+    None in a workspace that is look only, either.
+    """
+    if workspace.look_only:
+        return []
+    workspace.reconcile()
+    with _lock(workspace, _DECIDING) as mine:
+        if not mine:
+            return []
+        started = []
+        for run, slot in due(workspace.runs(), slots(workspace)):
+            try:
+                launch.start_detached(workspace, run, slot=slot, queued_only=True)
+            except launch.LaunchError:
+                # It left the queue just now, or its row says why it failed; the others must not wait for that.
+                continue
+            started.append(run)
+        return started
+
+
+def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda words: None) -> None:
+    """Starts queued runs, each in its turn, until none waits any more; for a process without a window.
+
+    Raises:
+        QueueError: Another process does that already.
+        LookOnly: The workspace is not this user's own.
+    """
+    workspace.check_mine()
+    workspace.reconcile()
+    # Who looks whether the queue is kept going holds the lock for an instant.
+    with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
+        if not mine:
+            raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
+        while waiting := [run for run in workspace.runs() if run.status == "queued"]:
+            names = {run.id: run.name for run in waiting}
+            try:
+                for run in start_due(workspace):
+                    say(f"Run {run} ({names.get(run, '')}) starts.")
+            except DatabaseBusy as busy:
+                # Nobody would start what waits once the database is free again.
+                say(f"{busy} The queue goes on by itself.")
+            time.sleep(POLL_S)
+
+
+def is_kept_going(workspace: Workspace) -> bool:
+    """Whether a process without a window runs the queue."""
+    return is_held(workspace.folder / _RUNNING)
+
+
+def keep_going_detached(workspace: Workspace) -> int:
+    """The number of a new process that runs the queue and ends with it; its words go to `queue.txt`."""
+    workspace.check_mine()
+    command = safe_subprocess.python("-m", "trainer", "queue", "run", "--workspace", str(workspace.folder))
+    return launch.detach(command, workspace.folder / "queue.txt")
+
+
+# -- how long it takes -----------------------------------------------------------------------------------------
+
+
+def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
+    """When each queued run starts and ends, if runs take as long as those like them took."""
+    free: dict[str, list[float]] = {}
+    for name, capacity in room.names().items():
+        left = [
+            _left(run, runs) for run in runs if run.active and run.status != "queued" and _slot_of(run, room) == name
+        ]
+        times = [*sorted(left), *[0.0] * max(0, capacity - len(left))]
+        free[name] = times[-capacity:] if capacity else []
+        heapq.heapify(free[name])
+    ends = {run.id: _left(run, runs) for run in runs if run.active and run.status != "queued"}
+    found: dict[int, Expected] = {}
+    for run in _by_turn(in_order(runs)):
+        wanted = [name for name in _wanted(run, room) if free.get(name)]
+        slot = min(wanted, key=lambda name: free[name][0], default=None)
+        start = math.inf if slot is None else max(heapq.heappop(free[slot]), ends.get(run.after, 0.0))
+        end = start + (_typical(run, runs) or math.inf)
+        if slot is not None:
+            heapq.heappush(free[slot], end)
+        ends[run.id] = end
+        found[run.id] = Expected(_known(start), _known(end)) if not room.held else Expected(None, None)
+    return found
+
+
+def _by_turn(queued: Sequence[RunRow]) -> Iterator[RunRow]:
+    """The runs as they come to start: what one waits for, if it stands behind it, comes first."""
+    waiting = {run.id: run for run in queued}
+    while waiting:
+        # Two that wait for each other never start; they come last.
+        run = next((run for run in waiting.values() if run.after not in waiting), next(iter(waiting.values())))
+        del waiting[run.id]
+        yield run
+
+
+def _known(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
+
+
+def _left(run: RunRow, runs: Sequence[RunRow]) -> float:
+    if run.eta_s is not None:
+        return run.eta_s
+    typical = _typical(run, runs)
+    return math.inf if typical is None else max(0.0, typical - (run.duration_s or 0.0))
+
+
+def _typical(run: RunRow, runs: Sequence[RunRow]) -> float | None:
+    """Median seconds of the runs most like it that have finished, or of those that say when they will."""
+    alike: list[Callable[[RunRow], bool]] = [
+        lambda other: (other.objective, other.data, other.preset) == (run.objective, run.data, run.preset),
+        lambda other: other.data == run.data,
+        lambda other: True,
+    ]
+    for like in alike:
+        took = [r.trained_s for r in runs if r.status == "finished" and r.trained_s > 0 and like(r)]
+        took = took or [
+            (r.duration_s or 0.0) + r.eta_s
+            for r in runs
+            if r.active and r.id != run.id and r.eta_s is not None and like(r)
+        ]
+        if took:
+            return statistics.median(took)
+    return None
+
+
+def _wanted(run: RunRow, room: Slots) -> list[str]:
+    """Slots where the run may train, best first."""
+    gpus = [f"gpu:{number}" for number in room.gpus]
+    if run.device == "cuda":
+        # Without a GPU it starts all the same, and fails with a sentence that says so.
+        return gpus or [CPU]
+    if run.device in ("auto", ""):
+        return gpus or [CPU]
+    return [CPU]
+
+
+def _slot_of(run: RunRow, room: Slots) -> str:
+    return run.slot or _wanted(run, room)[0]
+
+
+@contextmanager
+def _lock(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
+    """Whether this process has the lock, until the block ends."""
+    workspace.check_there()
+    lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def plain(room: Slots) -> dict[str, Any]:
+    """The slots as JSON."""
+    return asdict(room)

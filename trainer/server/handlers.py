@@ -1,0 +1,161 @@
+"""How each question is answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import uuid
+from typing import Any
+
+import numpy as np
+
+from trainer import messages
+from trainer.analysis.tiles import part_of
+from trainer.inference.class_embeddings import class_texts
+from trainer.inference.embed import Progress, embed_files, embed_sentences
+from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.predictions import predict
+from trainer.inference.saliency import saliency_of
+from trainer.store import Workspace
+from trainer.untrusted import confined
+
+
+class Answers:
+    """Answers questions about the runs of one workspace; heavy libraries are imported by the first that needs them."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._models = OpenModels(workspace)
+
+    def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:
+        """The answer to `question`, as its class documents it.
+
+        Raises:
+            Problem: What the person can mend.
+        """
+        ways = {
+            messages.WarmUp: self._warm_up,
+            messages.Classify: self._classify,
+            messages.EmbedImages: self._embed_images,
+            messages.EmbedTexts: self._embed_texts,
+            messages.EmbedClasses: self._embed_classes,
+            messages.Project: self._project,
+            messages.Saliency: self._saliency,
+            messages.Evaluate: self._evaluate,
+            messages.BuildIndex: self._build_index,
+            messages.EmbedIndependent: self._embed_independent,
+            messages.ReadData: self._read_data,
+        }
+        return ways[type(question)](question, progress)
+
+    def _warm_up(self, question: messages.WarmUp, progress: Progress) -> dict[str, Any]:
+        if question.projections:
+            from trainer import projection
+
+            progress(0.0, "loading UMAP")
+            projection.warm_up()
+            return {"runs": [], "device": "cpu"}
+        progress(0.0, "loading libraries")
+        import torch
+
+        import trainer.models  # noqa: F401  (seconds of imports, wanted now and not with the first picture)
+
+        # A picture gains nothing from many threads, and beside a training run that keeps all cores busy every
+        # operation waits until each thread has had its turn: 185 ms instead of 35 (2 cores, 8 busy processes).
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // 4))
+        warm, missing, device = [], {}, "cuda" if torch.cuda.is_available() else "cpu"
+        for place, run in enumerate(question.runs):
+            progress((place + 0.5) / len(question.runs), "opening models")
+            try:
+                opened = self._models.get(run).opened
+            except AnswerError as error:
+                missing[str(run)] = str(error)
+                continue
+            # The first pass through a network chooses its kernels, which takes longer than the answer itself.
+            if opened.model.visual is not None:
+                opened.embed_images(np.full((1, opened.image_size, opened.image_size, 3), 127, np.uint8))
+            if opened.model.text is not None:
+                opened.embed_texts(["warm"])
+            warm.append(run)
+        return {"runs": warm, "missing": missing, "device": device}
+
+    def _classify(self, question: messages.Classify, progress: Progress) -> dict[str, Any]:
+        return predict(self._models, **dataclasses.asdict(question), progress=progress)
+
+    def _embed_images(self, question: messages.EmbedImages, progress: Progress) -> dict[str, Any]:
+        embedded = embed_files(self._models.get(question.run, question.step).opened, question.images, progress)
+        return {
+            "array": self._keep(question.run, embedded.vectors),
+            "images": list(embedded.images),
+            "unreadable": embedded.unreadable,
+        }
+
+    def _embed_texts(self, question: messages.EmbedTexts, progress: Progress) -> dict[str, Any]:
+        vectors = embed_sentences(self._models.get(question.run, question.step).opened, question.texts, progress)
+        return {"array": self._keep(question.run, vectors)}
+
+    def _embed_classes(self, question: messages.EmbedClasses, progress: Progress) -> dict[str, Any]:
+        return {"file": str(class_texts(self._models, **dataclasses.asdict(question), progress=progress))}
+
+    def _saliency(self, question: messages.Saliency, progress: Progress) -> dict[str, Any]:
+        found = saliency_of(self._models, **dataclasses.asdict(question), progress=progress)
+        return {
+            "array": self._keep(question.runs[0], found.maps),
+            "image": self._keep(question.runs[0], found.image),
+            "cosines": list(found.cosines),
+            "steps": list(found.steps),
+        }
+
+    def _embed_independent(self, question: messages.EmbedIndependent, progress: Progress) -> dict[str, Any]:
+        from trainer.evaluation.independent import embed_independent
+
+        rows = embed_independent(self._models, question.runs, question.steps, progress)
+        return {"snapshots": [str(row.folder) for row in rows]}
+
+    def _build_index(self, question: messages.BuildIndex, progress: Progress) -> dict[str, Any]:
+        from trainer.charts.search import build_index
+
+        where = {name: getattr(question, name) for name in ("step", "dataset", "split", "target")}
+        file = build_index(self._workspace, question.run, **where, progress=progress)
+        return {"file": str(file or "")}
+
+    def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
+        from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+
+        wanted = Wanted(
+            data=question.data,
+            split=question.split or None,
+            tasks=question.tasks,
+            suite=question.suite or None,
+            most=question.most or None,
+            shift=question.shift,
+            features=question.features,
+        )
+        steps = question.steps or (question.step,) * len(question.runs)
+        done, left_out = [], {}
+        for place, step in enumerate(alike := list(dict.fromkeys(steps))):
+            runs = [run for run, at in zip(question.runs, steps, strict=True) if at == step]
+            part = part_of(progress, place, len(alike))
+            measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(wanted, step=step), part)
+            done += measured
+            at = f", step {'last' if step is None else step}" if len(alike) > 1 else ""
+            left_out |= {f"{what}{at}": why for what, why in lacking.items()}
+        found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
+        found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
+        return {"done": found, "left_out": left_out}
+
+    def _read_data(self, question: messages.ReadData, progress: Progress) -> dict[str, Any]:
+        from trainer.data.survey import answer_read_data
+
+        return answer_read_data(question, self._workspace.folder, progress)
+
+    def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
+        from trainer.server.projection import answer_project
+
+        return answer_project(self._workspace.folder, question, progress)
+
+    def _keep(self, run: int, vectors: np.ndarray) -> str:
+        folder = confined.make_in_run(self._workspace.run(run).folder, "scratch")
+        path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
+        np.save(path, vectors)
+        return str(path)

@@ -1,0 +1,81 @@
+"""A run whose disk takes nothing waits, with the model in memory, and goes on by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from trainer.errors import Problem
+from trainer.store import RunLog
+from trainer.store.disk import DiskTrouble
+from trainer.training.control import Wishes
+from trainer.training.text_log import Speech
+
+RETRY_S: Final = 10.0
+"""How often it is tried again where only trying can tell whether the disk is well."""
+LOOK_S: Final = 0.2
+"""How often it looks for room, and for the wish to stop."""
+PHASE: Final = "waiting for the disk"
+_Written = TypeVar("_Written")
+
+
+class StoppedWaiting(Problem):
+    """The person stopped a run that waited for its disk."""
+
+
+class Room:
+    """Writes what a run must not lose, and pauses the run for as long as the disk refuses it.
+
+    Attributes:
+        waited: How often the run has been paused for its disk.
+    """
+
+    def __init__(self, log: RunLog, wishes: Wishes, speech: Speech) -> None:
+        self._log, self._wishes, self._speech = log, wishes, speech
+        self.waited = 0
+
+    def until_written(self, write: Callable[[], _Written]) -> _Written:
+        """What `write` returns; it is called again after each `DiskTrouble`, once that may be over.
+
+        Raises:
+            StoppedWaiting: The person asked the run to stop while it waited.
+        """
+        waits = False
+        while True:
+            try:
+                written = write()
+            except DiskTrouble as trouble:
+                if not waits:
+                    self._pause(trouble)
+                waits = True
+                self._wait(trouble)
+                continue
+            if waits:
+                self._go_on()
+            return written
+
+    def _pause(self, trouble: DiskTrouble) -> None:
+        self.waited += 1
+        # The row must be written on a disk that is full.
+        self._log.give_reserve()
+        words = f"{trouble} The run waits and goes on by itself."
+        self._speech.say(f"paused: {words}")
+        self._log.alert("disk", words, int(self._log.said("step", 0)))
+        self._log.status("paused", words)
+
+    def _wait(self, trouble: DiskTrouble) -> None:
+        until = time.monotonic() + RETRY_S
+        while True:
+            if self._wishes.now() in ("stop", "stop-epoch"):
+                raise StoppedWaiting(f"Stopped while it waited for its disk. {trouble} Then resume.")
+            self._log.tell(phase=PHASE)
+            time.sleep(LOOK_S)
+            if time.monotonic() >= until or (trouble.full and trouble.mended()):
+                return
+
+    def _go_on(self) -> None:
+        self._log.take_reserve()
+        self._log.all_clear("disk")
+        self._log.status("running")
+        self._speech.say("the disk takes it again: going on")

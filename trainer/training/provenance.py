@@ -1,0 +1,133 @@
+"""Where and by what a run is trained: noted at every sitting, so that a number can be traced and a run repeated."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trainer.store.run_files import versions
+from trainer.untrusted import safe_subprocess
+
+if TYPE_CHECKING:
+    import torch
+
+    from trainer.store import RunRow, Workspace
+
+SITTINGS: Final = "sittings"
+"""Among a run's facts: what `sitting` told each time it was trained."""
+MOST_SITTINGS: Final = 50
+"""The first and the newest ones are kept."""
+
+
+def sitting(where: torch.device, *, step: int) -> dict[str, Any]:
+    """What trains the run now, in plain JSON values.
+
+    Args:
+        where: The device it is trained on.
+        step: Updates that are behind it.
+    """
+    import torch
+
+    return {
+        "at": round(time.time(), 3),
+        "step": step,
+        "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.orig_argv],
+        "version": versions().get("contrastive-explorer", ""),
+        "git": source_state(),
+        "host": platform.node(),
+        "system": platform.platform(),
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name(where) if where.type == "cuda" else "",
+        "device": str(where),
+        "versions": versions(),
+    }
+
+
+def sittings_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sittings that a run's facts tell, without what others forged; a run of an older version tells none."""
+    found = facts.get(SITTINGS, [])
+    return [told for told in found if _is_one(told)] if isinstance(found, list) else []
+
+
+def _is_one(told: object) -> bool:
+    if not isinstance(told, dict):
+        return False
+    at, command, git = told.get("at"), told.get("command"), told.get("git")
+    return (
+        isinstance(at, int | float)
+        and 0 <= at < _FAR_OFF
+        and isinstance(command, list)
+        and all(isinstance(word, str) for word in command)
+        and (git is None or (isinstance(git, dict) and isinstance(git.get("commit"), str)))
+        and isinstance(told.get("versions"), dict)
+    )
+
+
+_FAR_OFF: Final = 32_503_680_000
+"""The year 3000, in seconds: later ones some systems cannot tell."""
+
+
+def with_sitting(sittings: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sittings of a run and one more; of very many, the first stays and those after it go."""
+    return [*sittings[:1], *sittings[1:][-(MOST_SITTINGS - 2) :], new]
+
+
+@functools.cache
+def source_state() -> dict[str, Any] | None:
+    """Commit of the source, and whether it was changed since; None where it is no checkout, or there is no git."""
+    source = Path(__file__).resolve().parents[2]
+    git = safe_subprocess.find("git")
+    if git is None or not (source / ".git").exists():
+        return None
+
+    def ask(*words: str) -> str:
+        done = subprocess.run(
+            [git, "-C", str(source), *words],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            cwd=safe_subprocess.NEUTRAL,
+            env=safe_subprocess.environment(),
+        )
+        return done.stdout.strip()
+
+    try:
+        return {"commit": ask("rev-parse", "HEAD"), "changed": bool(ask("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def processor() -> str:
+    """What the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    told = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(told, "") or platform.processor() or platform.machine()
+
+
+def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
+    """The one command, in words, that computes the run again under a name of its own.
+
+    On the device that it was trained on, where the configuration leaves that open. A branch is made anew from the
+    checkpoint that it began at.
+    """
+    here = ["--workspace", str(workspace.folder)]
+    step, parent = row.facts.get("branched_at"), row.facts.get("branched_from")
+    if isinstance(step, int) and isinstance(parent, int):
+        return ["trainer", "resume", str(parent), "--step", str(step), "--as", f"{row.name} again", *here]
+    words = ["trainer", "fit", "--config", str(row.folder / "config.toml")]
+    device = str(row.facts.get("device", ""))
+    if device and workspace.config_of(row.id).device == "auto":
+        words += ["--set", f"device={device.partition(':')[0]}"]
+    return [*words, *here]

@@ -1,0 +1,356 @@
+"""What a run says and keeps while it trains: curves, evaluations, snapshots, checkpoints, lines for people."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+
+from trainer import config
+from trainer.alerts import WORDS, Alarms, Change
+from trainer.checkpoints import checkpoint
+from trainer.data import DataSplits
+from trainer.data.pairs import BATCH
+from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.evaluation import Embedded, HeldOut, Reference, measure, questions
+from trainer.evaluation.word_answers import word_logits, word_numbers
+from trainer.methods import BagOfWords
+from trainer.metrics import headline, metric
+from trainer.store import EVALUATING, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.store.files import make_folder
+from trainer.training import system_load
+from trainer.training.control import Wishes
+from trainer.training.disk_guard import Room
+from trainer.training.session import FitError, Training, Update
+from trainer.training.text_log import Speech
+
+TRAINING: Final = "training"
+"""Phase of a run that makes updates; before it come the phases of preparing the data."""
+
+_SPARE: Final = 2**20
+"""Bytes that a snapshot takes beside its embeddings, about."""
+_Written = TypeVar("_Written")
+
+REST_S: Final = 0.2
+"""How soon a paused run notices that it may go on."""
+
+
+@dataclass
+class _Pace:
+    """Sums over the updates since the last row of the curves."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    data_s: float = 0.0
+
+    def add(self, update: Update) -> None:
+        self.updates += 1
+        self.seconds += update.seconds
+        self.data_s += update.data_s
+
+
+@dataclass
+class _Sitting:
+    """When this sitting began to train, for the estimate of its end."""
+
+    step: int
+    began: float = field(default_factory=time.monotonic)
+
+    def eta_s(self, step: int, total_steps: int) -> float | None:
+        made = step - self.step
+        return (time.monotonic() - self.began) / made * (total_steps - step) if made else None
+
+
+class Watch:
+    """Watches one sitting of a training; everything it writes goes through the run's log."""
+
+    def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech, room: Room) -> None:
+        self._log = log
+        self._room = room
+        self._run = run
+        self._training = training
+        self._speech = speech
+        self._checkpoints: Path = log.folder / "checkpoints"
+        self._heldout: list[HeldOut] = []
+        self._batch: HeldOut | None = None
+        self._reference: Reference | None = None
+        self._headline = headline(run)
+        self._tokenizer = ""
+        self._best: float | None = None
+        self._best_step: int | None = None
+        self._saved_step: int | None = None
+        self._measured_step: int | None = None
+        self._pace = _Pace()
+        self._sitting = _Sitting(0)
+        total = training.total_steps
+        self._alarms = Alarms(log.folder, total, _limits(run.objective))
+        log.memory = lambda: system_load.memory(training.device)
+        self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
+
+    def hold_out(self, splits: DataSplits, tokenizer: AnyTokenizer) -> None:
+        """Takes the splits to measure on: the first is `val`, the others keep their names."""
+        self._tokenizer = tokenizer.to_json()
+        length = self._training.architecture.context_length
+        self._reference = Reference(splits.train, tokenizer=tokenizer, context_length=length)
+        for split, pairs in splits.heldout.items():
+            prefix = split if self._heldout else "val"
+            self._heldout.append(
+                HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
+            )
+        if self._run.objective.towers == "both":
+            batch = self._training.first_batch()
+            self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
+
+    def begin(self) -> None:
+        """Goes on from the newest whole checkpoint; without one, measures and keeps the untrained model."""
+        found, complaints = checkpoint.newest(self._checkpoints)
+        for complaint in complaints:
+            self._speech.say(f"{complaint} Going back to {f'step {found.step}' if found else 'the start'}.")
+        if found:
+            checkpoint.restore(found, modules=self._training.modules, optimiser=self._training.optimiser)
+            self._training.step = self._saved_step = found.step
+            self._best, self._best_step = found.training["best"], found.training["best_step"]
+            self._speech.say(f"going on from the checkpoint of step {found.step}")
+        for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
+            self._log.drop_checkpoint(damaged)
+        # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
+        self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
+        # A kill may have come between the last checkpoint and the removal of those that it made needless.
+        self._prune()
+        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
+        self._sitting = _Sitting(self._training.step)
+        self._tell(TRAINING)
+        if not found:
+            self._measure()
+            self.save()
+
+    def saw(self, update: Update) -> None:
+        """Logs an update, and measures and saves where one of these is due.
+
+        Raises:
+            FitError: The update was not made, for its loss or gradient was not finite.
+        """
+        self._pace.add(update)
+        step, watching = self._training.step, self._run.watching
+        if not update.made:
+            self._log_curves(update, step + 1)
+            problem = self._diverged(update)
+            self._ring([Change("nan", str(problem))])
+            raise problem
+        self._ring(self._alarms.saw(update.loss, self._training.method.inv_tau))
+        last = step == self._training.total_steps
+        self._tell(TRAINING)
+        if step % watching.log_every == 0 or last:
+            self._log_curves(update, step)
+        improved = False
+        if last or step % watching.evaluate_every == 0 or step in self._snapshot_steps:
+            improved = self._measure()
+        if improved or (step % watching.checkpoint_every == 0 and not last):
+            self.save()
+
+    def evaluate(self) -> None:
+        """Measures now, for a person asked for it, unless this step is measured; what is the best so far is kept."""
+        if self._measured_step != self._training.step and self._measure():
+            self.save()
+            # The step may have been saved before it was known to be the best.
+            self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
+
+    def save(self) -> None:
+        """Writes a checkpoint of this step, unless it is there, and removes those no longer needed."""
+        step = self._training.step
+        if step == self._saved_step:
+            return
+        state = {
+            "step": step,
+            "best": self._best,
+            "best_step": self._best_step,
+            "optimiser": self._training.optimiser.state_dict(),
+        }
+        self._written(self._log.sync)
+        folder = self._written(
+            lambda: checkpoint.save(
+                self._checkpoints, modules=self._training.modules, training=state, tokenizer=self._tokenizer
+            )
+        )
+        self._log.checkpoint(step, folder, best=step == self._best_step)
+        crashes.point("checkpoint.registered")
+        self._saved_step = step
+        self._prune()
+
+    def _prune(self) -> None:
+        for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
+            crashes.point("checkpoint.pruned")
+            self._log.drop_checkpoint(gone)
+
+    def _written(self, write: Callable[[], _Written]) -> _Written:
+        """Writes what must not be lost; while the disk is full the run is paused."""
+        waited = self._room.waited
+        written = self._room.until_written(write)
+        if self._room.waited > waited:
+            self._sitting = _Sitting(self._training.step)
+        return written
+
+    def _ring(self, changes: list[Change]) -> None:
+        """Writes what is wrong, or no longer, where the person looks: the run's row and its log."""
+        for change in changes:
+            if change.words:
+                self._log.alert(change.kind, change.words, self._training.step)
+                self._speech.say(f"alert ({WORDS[change.kind].lower()}): {change.words}")
+            else:
+                self._log.all_clear(change.kind)
+                self._speech.say(f"all clear: {WORDS[change.kind].lower()} no more")
+
+    def rest(self, wishes: Wishes) -> None:
+        """Pauses, alive and with the model in memory, until the wish to pause is gone."""
+        self._log.status("paused")
+        self._speech.say(f"paused after step {self._training.step}")
+        # It has saved before it paused.
+        while (wish := wishes.now()) in ("pause", "save", "evaluate"):
+            if wish == "evaluate":
+                self.evaluate()
+            self._tell("paused")
+            time.sleep(REST_S)
+        self._sitting = _Sitting(self._training.step)
+        if wish != "stop":
+            self._log.status("running")
+            self._speech.say("going on")
+
+    def _tell(self, phase: str) -> None:
+        step, total = self._training.step, self._training.total_steps
+        self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._sitting.eta_s(step, total))
+
+    def _log_curves(self, update: Update, step: int) -> None:
+        pace, self._pace = self._pace, _Pace()
+        pairs = pace.updates * self._run.optimiser.batch_size
+        values = {
+            "train/loss": update.loss,
+            "train/learning_rate": update.learning_rate,
+            "train/gradient_norm": update.gradient_norm,
+            "train/pairs_per_s": pairs / pace.seconds,
+            "train/data_wait": pace.data_s / pace.seconds,
+        }
+        if self._training.method.inv_tau is not None:
+            values["train/inv_tau"] = self._training.method.inv_tau
+        values |= system_load.load(self._training.device)
+        self._written(lambda: self._log.scalars(step, values))
+
+    def _diverged(self, update: Update) -> FitError:
+        what = "The loss" if not math.isfinite(update.loss) else "The gradient"
+        kept = "No checkpoint was made yet"
+        if self._saved_step is not None:
+            kept = f"The checkpoint of step {self._saved_step} is still good"
+        rate = self._run.optimiser.learning_rate
+        return FitError(
+            f"{what} became {update.loss if what == 'The loss' else update.gradient_norm} in the update after step "
+            f"{self._training.step}. {kept}; duplicate the run with a lower learning rate ({rate / 3:.0e}, say) or a "
+            "longer warm-up."
+        )
+
+    def _measure(self) -> bool:
+        """Evaluates each held-out split, keeps a snapshot where one is due; whether the headline metric improved."""
+        step, alive = self._training.step, functools.partial(self._tell, EVALUATING)
+        alive()
+        found: dict[str, float] = {}
+        alone = self._run.objective.towers != "both"
+        # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
+        neighbours = alone or step == self._training.total_steps
+        stored = (
+            self._reference.embed(self._training.towers, self._training.device, alive=alive) if neighbours else None
+        )
+        keeps = step in self._snapshot_steps and self._run.watching.features
+        for heldout in self._heldout:
+            embedded = heldout.embed(self._training.towers, self._training.device, features=keeps, alive=alive)
+            size = self._run.optimiser.batch_size
+            numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
+            by_words = isinstance(self._training.method, BagOfWords)
+            if isinstance(self._training.method, BagOfWords):
+                scores = word_logits(
+                    self._training.towers, self._training.method, heldout.pairs.images, self._training.device
+                )
+                numbers |= word_numbers(scores, self._training.method.words, heldout.classes, heldout.labels)
+            near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
+            logged = numbers | near if alone else numbers
+            found |= {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
+            if heldout is self._heldout[0]:
+                rows = {"image": embedded.image, "text": embedded.text}
+                self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
+            both = embedded.image is not None and embedded.text is not None
+            asked = questions.of_training(heldout, batch_size=size, both=both, by_words=by_words)
+            if self._reference is not None:
+                asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
+            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
+            if step in self._snapshot_steps:
+                self._snapshot(heldout, embedded)
+        if self._batch is not None and step in self._snapshot_steps:
+            self._snapshot(self._batch, self._batch.embed(self._training.towers, self._training.device, alive=alive))
+        self._written(lambda: self._log.scalars(step, found))
+        self._measured_step = step
+        line = _alone_line if alone else _line
+        self._speech.say(line(step, self._training.total_steps, found))
+        return self._judge(found.get(self._headline, math.nan))
+
+    def _judge(self, value: float) -> bool:
+        improved = math.isfinite(value) and (self._best is None or value > self._best)
+        if improved:
+            self._best, self._best_step = value, self._training.step
+        if self._best is not None:
+            self._log.headline(value, self._best)
+        return improved
+
+    def _snapshot(self, heldout: HeldOut, embedded: Embedded) -> None:
+        pairs, step = heldout.pairs, self._training.step
+        folder = self._log.folder / "snapshots" / snapshot_name(dataset=pairs.name, split=pairs.split, step=step)
+        write = functools.partial(
+            write_snapshot,
+            folder,
+            image=embedded.image,
+            text=embedded.text,
+            items=heldout.items(),
+            step=step,
+            dataset=pairs.name,
+            split=pairs.split,
+            model=self._log.run.name,
+            fingerprint=pairs.fingerprint,
+            features=embedded.features,
+        )
+        need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
+        self._written(lambda: self._whole_snapshot(folder, need, write))
+        width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
+        self._log.snapshot(step, pairs.name, pairs.split, folder, len(pairs), width)
+
+    def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
+        with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
+            # Not its parents: a run's folder that is gone must not come back as an empty one.
+            make_folder(folder.parent)
+            write()
+
+
+def _limits(objective: config.Objective) -> tuple[float, float] | None:
+    """Between which a learned inverse temperature is clamped."""
+    most = getattr(objective, "inv_tau_max", None)
+    learned = getattr(objective, "learn_inv_tau", True)
+    return (1.0, most) if most is not None and learned else None
+
+
+def _line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
+    """The evaluation as a person reads it in the log."""
+    line = (
+        f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}  image to text "
+        f"R@1 {numbers['val/image_to_text_R@1']:.3f} R@5 {numbers['val/image_to_text_R@5']:.3f}  text to image "
+        f"R@1 {numbers['val/text_to_image_R@1']:.3f}"
+    )
+    others = [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
+    return line + "".join(f"  {name.partition('/')[0]} R@1 {numbers[name]:.3f}" for name in others)
+
+
+def _alone_line(step: int, total_steps: int, numbers: dict[str, float]) -> str:
+    """The evaluation of a model with one tower as a person reads it in the log."""
+    names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
+    words = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
+    return f"step {step:>{len(str(total_steps))}} of {total_steps}  {words}"

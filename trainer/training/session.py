@@ -1,0 +1,199 @@
+"""What a sitting trains: towers, method and optimiser over one training split, an update at a time."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor, nn
+
+from trainer import config, device, methods, models, pretrained
+from trainer.data import Pairs
+from trainer.data.augment import random_crops
+from trainer.data.order import steps_per_epoch
+from trainer.data.pairs import BATCH
+from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.sentences import CaptionTokens
+from trainer.data.stream import BatchStream
+from trainer.data.streamed import StreamedImages
+from trainer.errors import Problem
+from trainer.training import optimizer
+
+
+class FitError(Problem):
+    """Training cannot go on; the message says why and what to change."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update was like.
+
+    Attributes:
+        loss: Of the batch, before the update.
+        gradient_norm: Before clipping.
+        learning_rate: Used by the update.
+        data_s: Seconds until the batch lay ready on the device.
+        seconds: Of the whole update.
+    """
+
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+    data_s: float
+    seconds: float
+
+    @property
+    def made(self) -> bool:
+        """Whether loss and gradient were finite, so that the weights have changed."""
+        return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
+
+
+class Training:
+    """Everything that changes from step to step. Batch `step` is a function of (seed, step) alone.
+
+    Attributes:
+        towers: The model.
+        method: How a batch becomes a loss.
+        optimiser: AdamW over both.
+        step: Updates made.
+        total_steps: Updates in the whole run.
+        micro_batch: Pairs embedded at a time; 0: all at once.
+        architecture: What the towers were built from.
+    """
+
+    def __init__(
+        self,
+        run: config.Run,
+        pairs: Pairs,
+        tokenizer: AnyTokenizer,
+        where: torch.device,
+        *,
+        found: pretrained.Found | None = None,
+        built_from: models.Architecture | None = None,
+    ) -> None:
+        """Builds everything.
+
+        Args:
+            run: The configuration.
+            pairs: The training split.
+            tokenizer: The run's own.
+            where: The device.
+            found: A published model to begin with.
+            built_from: Sizes of the towers where neither the configuration nor `found` tells them.
+        """
+        torch.manual_seed(run.seed)
+        self.architecture = built_from or (found.blueprint if found else run.model)
+        towers = models.build(self.architecture, vocabulary=tokenizer.size, towers=run.objective.towers)
+        if found is not None:
+            pretrained.start_from(found, towers)
+        towers.freeze(getattr(run.model, "freeze", "none"))
+        self.towers = towers.to(where, memory_format=device.memory_format(where))
+        material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
+        self.method = methods.build(run.objective, material).to(where)
+        if found is not None:
+            self.method.adopt(inv_tau=found.learned.inv_tau, bias=found.learned.bias)
+        self.optimiser = optimizer.adamw(nn.ModuleDict(self.modules), run.optimiser)
+        self.device = where
+        self.step = 0
+        epochs = run.optimiser.epochs
+        # A model that is only opened and measured needs no whole batch.
+        self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimiser.batch_size) if epochs else 0
+        self.total_steps = self._per_epoch * epochs
+        self.micro_batch = run.optimiser.micro_batch
+        self._run = run
+        self._pairs = pairs
+        sample = getattr(self.method, "samples_sentences", False)
+        captions = pairs.captions if self.method.reads_texts and epochs else []
+        length = self.architecture.context_length
+        self._texts = CaptionTokens(captions, tokenizer, length, seed=run.seed, sample=sample)
+        self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
+        streamed = isinstance(pairs.images, StreamedImages) and self.method.reads_images
+        self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
+
+    def news(self) -> list[str]:
+        """Sentences about pictures that were found to be unreadable since this was last asked."""
+        if self._stream is None or not self._stream.news:
+            return []
+        news, self._stream.news = self._stream.news, []
+        return news
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """What a checkpoint keeps, by the prefix of its weights."""
+        return {"towers": self.towers, "method": self.method}
+
+    def update(self) -> Update:
+        """Makes the next update; one whose loss or gradient is no finite number is not made."""
+        began = time.perf_counter()
+        choice = self._run.optimiser
+        rate = optimizer.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
+        optimizer.set_learning_rate(self.optimiser, rate)
+        batch = self._batch()
+        data_s = time.perf_counter() - began
+
+        self.towers.train()
+        self.method.train()
+        self.optimiser.zero_grad(set_to_none=True)
+        autocast = functools.partial(device.autocast, self.device)
+        loss = methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=self.micro_batch)
+        parameters = (p for group in self.optimiser.param_groups for p in group["params"])
+        norm = optimizer.clip_gradients(parameters, choice.clip_norm)
+        # One wait for the device a step: a NaN must not reach the weights.
+        loss_value, norm_value = torch.stack((loss.float(), norm.float())).tolist()
+        if math.isfinite(loss_value) and math.isfinite(norm_value):
+            self.optimiser.step()
+            self.method.after_step()
+            self.step += 1
+            self.method.follow(self.towers, self.step / self.total_steps)
+        return Update(loss_value, norm_value, rate, data_s, time.perf_counter() - began)
+
+    def first_batch(self) -> Pairs:
+        """The pairs of the first step, their images whole: what a batch of this training is like.
+
+        Of a model that is only measured, and of fewer pairs than a batch has, all of them.
+        """
+        if not self._per_epoch and len(self._pairs) < self._run.optimiser.batch_size:
+            return self._pairs.part(np.arange(len(self._pairs)), split=BATCH)
+        drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, 0)
+        return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
+
+    def _batch(self) -> methods.Batch:
+        epoch, place = divmod(self.step, self._per_epoch)
+        if place == 0:
+            self.method.begin_epoch(epoch)
+        if self._order[0] != epoch:
+            drawn = self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch)
+            self._order = (epoch, list(drawn))
+        # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
+        rows = np.sort(self._order[1][place])
+        images = other = None
+        if self.method.reads_images:
+            rows, pixels = (rows, self._pairs.images[rows]) if self._stream is None else self._stream.batch(self.step)
+            images, other = self._views(pixels, rows, epoch)
+        tokens = self._texts.of(rows, epoch).to(self.device) if self.method.reads_texts else None
+        return methods.Batch(images, tokens, torch.from_numpy(rows).to(self.device), other, self.step)
+
+    def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
+        """Rows of every batch from a step on, sorted."""
+        while step < self.total_steps:
+            epoch, place = divmod(step, self._per_epoch)
+            drawn = list(self.method.order(len(self._pairs), self._run.optimiser.batch_size, self._run.seed, epoch))
+            yield from map(np.sort, drawn[place:])
+            step += self._per_epoch - place
+
+    def _views(
+        self, pixels: UInt8[np.ndarray, "n s s 3"], rows: Int[np.ndarray, " n"], epoch: int
+    ) -> tuple[Tensor, Tensor | None]:
+        images = torch.from_numpy(pixels).to(self.device)
+        seed, layout = self._run.seed, device.memory_format(self.device)
+        if self.method.views == 1:
+            crops = random_crops(images, rows, seed, epoch, self._run.optimiser.crop_scale)
+            return crops.contiguous(memory_format=layout), None
+        first, second = (self.method.augmented(images, rows, epoch=epoch, view=view) for view in (0, 1))
+        return first.contiguous(memory_format=layout), second.contiguous(memory_format=layout)

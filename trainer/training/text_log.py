@@ -1,0 +1,50 @@
+"""Lines for people: on the terminal and in the run's `log.txt`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from trainer.untrusted import confined
+
+_KEPT: Final = 1_000
+"""Lines that wait for room on the disk, at most."""
+
+
+class Speech:
+    """Says each line once to whoever looks: to standard output, and to the log file where that is not the same."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._unwritten: list[str] = []
+
+    def say(self, line: str) -> None:
+        """One line, with the time of day."""
+        stamped = f"{time.strftime('%H:%M:%S')}  {line}"
+        # A full disk, or a terminal that is gone, is no reason to end a training. What is printed to a file stays in
+        # its buffer, and is written with the next line that can be.
+        with contextlib.suppress(OSError):
+            print(stamped, flush=True)
+        self.write(stamped)
+
+    def write(self, text: str) -> None:
+        """For the log file only; nothing where standard output is that file already. Kept while the disk is full."""
+        if self._output_is_the_file():
+            return
+        self._unwritten = [*self._unwritten[-_KEPT:], text.rstrip("\n") + "\n"]
+        with contextlib.suppress(OSError), confined.open_file(self._file.parent, self._file.name, "ab") as file:
+            while self._unwritten:
+                line = self._unwritten[0].encode()
+                if file.write(line) != len(line):
+                    return
+                self._unwritten.pop(0)
+
+    def _output_is_the_file(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(sys.stdout.fileno()), self._file.stat())
+        except (OSError, ValueError, AttributeError):
+            return False

@@ -1,0 +1,216 @@
+"""Foreign tables read in a helper process with little memory and time: a hostile one costs itself, no more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from trainer.errors import Problem
+from trainer.untrusted import safe_subprocess
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MEMORY: Final = 400 * 2**20
+"""Bytes that reading may take, beyond what the libraries that read take themselves (about 80 MiB)."""
+
+CPU_S: Final = 2.0
+"""Seconds of processor time for one batch of rows."""
+
+UNENFORCED: Final = "CONTRASTIVE_EXPLORER_WATCHED"
+"""Environment variable; when it is set, helpers are watched as where the system does not limit them."""
+
+ENFORCED = sys.platform == "linux" and not os.environ.get(UNENFORCED)
+"""Whether the system itself keeps the helper to its limits; elsewhere it is looked at every `LOOKS_EVERY_S`."""
+
+LOOKS_EVERY_S: Final = 0.05
+
+REFUSED: Final = 3
+"""Exit status of a helper that tells why, in a line of JSON."""
+
+WHOLE: Final = b"."
+"""Follows the stream of a file that was read to its end."""
+
+_FEW_THREADS: Final = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""Every heap and every stack counts to the limit, used or not."""
+
+
+class Unreadable(Problem):
+    """A table that is not read; the message is the reason, a sentence."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a table: what its reader says of it, and its rows, to be read before the next part."""
+
+    facts: dict[str, Any]
+    rows: Iterator[pa.RecordBatch]
+
+
+@dataclass
+class _Helper:
+    """A process that reads, and why it was ended."""
+
+    process: subprocess.Popen[bytes]
+    memory: int
+    cpu_s: float
+    verdict: str = ""
+    spent_s: float = 0.0
+    """Processor time at the last batch."""
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+def read(
+    reader: str, files: Sequence[Path], options: dict[str, Any], *, memory: int = MEMORY, cpu_s: float = CPU_S
+) -> Iterator[Part]:
+    """What a reader makes of each file, in order, while it is being read in another process.
+
+    Args:
+        reader: Module and function, `trainer.untrusted.bounded.parquet:parts`; called there with the path and the
+            options, it returns facts, a schema and batches of that schema.
+        files: What is read.
+        options: Plain values.
+        memory: Bytes beyond those of the libraries.
+        cpu_s: Seconds of processor time for one batch.
+
+    Raises:
+        Unreadable: The reader refuses a file, or reading it takes more than the limits.
+    """
+    import pyarrow as pa
+
+    job = {"reader": reader, "files": [os.fspath(file.absolute()) for file in files], "options": options}
+    with tempfile.TemporaryFile() as words:
+        helper = _start(job, words, memory, cpu_s)
+        try:
+            for file in files:
+                try:
+                    stream = pa.ipc.open_stream(helper.process.stdout)
+                    facts = json.loads((stream.schema.metadata or {}).get(b"facts", b"{}"))
+                    yield Part(facts, _batches(stream, helper, words, file))
+                except (pa.ArrowException, OSError) as error:
+                    raise Unreadable(_why(helper, words, file)) from error
+        finally:
+            helper.over.set()
+            helper.process.kill()
+            helper.process.wait()
+            for pipe in (helper.process.stdin, helper.process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _batches(
+    stream: pa.RecordBatchStreamReader, helper: _Helper, words: IO[bytes], file: Path
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    try:
+        for batch in stream:
+            helper.spent_s = _gauged(helper.process.pid)[0] if not ENFORCED else 0.0
+            yield batch
+        # A stream that was cut off between two batches looks like one that has ended.
+        if helper.process.stdout is None or helper.process.stdout.read(1) != WHOLE:
+            raise Unreadable(_why(helper, words, file))
+    except (pa.ArrowException, OSError) as error:
+        raise Unreadable(_why(helper, words, file)) from error
+
+
+def _start(job: dict[str, Any], words: IO[bytes], memory: int, cpu_s: float) -> _Helper:
+    command = safe_subprocess.python("-m", "trainer.untrusted.bounded.child", str(memory), str(cpu_s))
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=words,
+        env=safe_subprocess.environment(_FEW_THREADS),
+        cwd=safe_subprocess.NEUTRAL,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended: so does what it writes
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()
+    helper = _Helper(process, memory, cpu_s)
+    if not ENFORCED:
+        threading.Thread(target=_watch, args=(helper,), name=f"watch-{process.pid}", daemon=True).start()
+    return helper
+
+
+def _watch(helper: _Helper) -> None:
+    """Ends a helper that takes more than its limits, where the system does not; in a thread of its own."""
+    libraries = 160 * 2**20
+    while not helper.over.wait(LOOKS_EVERY_S) and helper.process.poll() is None:
+        spent_s, memory = _gauged(helper.process.pid)
+        if memory > helper.memory + libraries:
+            helper.verdict = _too_large(helper.memory)
+        elif spent_s - helper.spent_s > helper.cpu_s + 1.0:  # which the libraries may take to load
+            helper.verdict = _too_long(helper.cpu_s)
+        if helper.verdict:
+            helper.process.kill()
+            return
+
+
+def _gauged(pid: int) -> tuple[float, int]:
+    """Seconds of processor time and bytes of memory that a process has."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return times.user + times.system, process.memory_info().rss
+    except psutil.Error:
+        return 0.0, 0
+
+
+def _why(helper: _Helper, words: IO[bytes], file: Path) -> str:
+    """Why the helper ended before the file did."""
+    try:
+        code = helper.process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        return f"{file.name} cannot be read: the process that reads tables sends something else."
+    if helper.verdict:
+        return f"{file.name} {helper.verdict}"
+    words.seek(0)
+    last = words.read().decode(errors="replace").strip().rpartition("\n")[2]
+    if code == REFUSED:
+        with contextlib.suppress(ValueError):
+            told = json.loads(last)
+            return _too_large_file(file, helper) if told.get("starved") else str(told["reason"])
+    if hasattr(signal, "SIGPROF") and code in (-signal.SIGPROF, -signal.SIGXCPU):
+        return f"{file.name} {_too_long(helper.cpu_s)}"
+    if code in (-getattr(signal, "SIGABRT", 6), -getattr(signal, "SIGKILL", 9)):
+        return _too_large_file(file, helper)
+    by = f" by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f": {last}" if last else ""
+    return f"{file.name} cannot be read: reading it ended the process that reads tables{by}. It is damaged."
+
+
+def _too_large_file(file: Path, helper: _Helper) -> str:
+    return f"{file.name} {_too_large(helper.memory)}"
+
+
+def _too_large(memory: int) -> str:
+    return (
+        f"unfolds to more than the {memory / 2**20:.0f} MiB of memory that its reading may take: a few of its values, "
+        "or rows held together, are very large. Write it again with smaller row groups and without such values."
+    )
+
+
+def _too_long(cpu_s: float) -> str:
+    return (
+        f"takes more than {cpu_s:.2g} seconds of processor time for a few rows, as no table of pairs does. Write it "
+        "again."
+    )

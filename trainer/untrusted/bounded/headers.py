@@ -1,0 +1,147 @@
+"""What the header of a `.npy` or `.safetensors` file claims, compared with the file before it is mapped or read."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+
+_MOST_NPY: Final = 10_000
+"""Bytes of the header of a `.npy`: numpy itself parses no longer one."""
+_MOST_AXES: Final = 32
+_NUMBERS: Final = "biuf"
+_MOST_SAFETENSORS: Final = 16 * 2**20
+"""Bytes of the header of a `.safetensors`. The format allows 100 MB; 20,000 tensors need 6."""
+_MOST_BYTES: Final = 2**63 - 1
+_BYTES: Final = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3"), 1),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 2),
+    **dict.fromkeys(("U32", "I32", "F32"), 4),
+    **dict.fromkeys(("U64", "I64", "F64"), 8),
+}
+"""Bytes of a number of each type of a `.safetensors`."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Shape and type of the array in a `.npy`."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def check_npy(path: Path, kinds: str = _NUMBERS) -> Header:
+    """What a `.npy` holds, if it holds exactly that; only its header is read.
+
+    Args:
+        path: The file.
+        kinds: The kinds of type that are taken, as `numpy.dtype.kind` names them.
+
+    Raises:
+        Unreadable: It is no `.npy`, its header claims what cannot be, or more or less than the file has.
+        OSError: It is missing, or no ordinary file.
+    """
+    with untrusted_files.open_ordinary(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        header, start = _npy_header(path, file, size)
+    if header.dtype.kind not in kinds or header.dtype.itemsize == 0:
+        raise Unreadable(f"{path.name} holds values of type {header.dtype}, where numbers are expected.")
+    if len(header.shape) > _MOST_AXES or not all(type(length) is int and length >= 0 for length in header.shape):
+        raise Unreadable(f"{path.name} has a header with the shape {_short(header.shape)}, which no array has.")
+    _check_length(path, start + math.prod(header.shape) * header.dtype.itemsize, size)
+    return header
+
+
+def _npy_header(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
+    try:
+        version = np.lib.format.read_magic(file)
+        width = 2 if version == (1, 0) else 4
+        length = int.from_bytes(file.read(width), "little")
+        start = file.tell() + length
+        if version not in ((1, 0), (2, 0)) or length > _MOST_NPY or start > size:
+            raise Unreadable(
+                f"{path.name} has {size:,} bytes and a header of {length:,} of version {version[0]}.{version[1]}, "
+                "which no array of numbers has."
+            )
+        file.seek(-width, io.SEEK_CUR)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = reader(file)
+    except Unreadable:
+        raise
+    except Exception as error:  # whatever an evil header makes its reader raise
+        raise Unreadable(f"{path.name} has a header that is not of an array: {_short(error)}.") from error
+    return Header(shape, dtype), start
+
+
+def check_safetensors(path: Path, *, most: int) -> None:
+    """Passes if the header of a `.safetensors` describes exactly the bytes that follow it; reads only the header.
+
+    Args:
+        path: The file.
+        most: Tensors that it may have.
+
+    Raises:
+        Unreadable: It does not.
+        OSError: The file is missing, or no ordinary file.
+    """
+    with untrusted_files.open_ordinary(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(_MOST_SAFETENSORS, size - 8):
+            raise Unreadable(f"{path.name} has {size:,} bytes and claims a header of {length:,}, which cannot be.")
+        words = file.read(length)
+    try:
+        header = json.loads(words)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{path.name} has a header that is no JSON: {_short(error)}.") from error
+    if not isinstance(header, dict):
+        raise Unreadable(f"{path.name} has a header that names no tensors.")
+    tensors = {name: about for name, about in header.items() if name != "__metadata__"}
+    if len(tensors) > most:
+        raise Unreadable(f"{path.name} has {len(tensors):,} tensors: no model has so many, it is not opened.")
+    end = 0
+    for first, last in sorted(_span(path, name, about) for name, about in tensors.items()):
+        if first != end:
+            raise Unreadable(
+                f"{path.name} has a header whose tensors overlap or leave a gap at byte {min(first, end):,}."
+            )
+        end = last
+    _check_length(path, 8 + length + end, size)
+
+
+def _span(path: Path, name: str, about: Any) -> tuple[int, int]:
+    """Where the bytes of a tensor begin and end."""
+    try:
+        kind, shape, (first, last) = about["dtype"], about["shape"], about["data_offsets"]
+        whole = [*shape, first, last]
+        sound = isinstance(shape, list) and all(type(one) is int and 0 <= one <= _MOST_BYTES for one in whole)
+        needed = math.prod(shape) * _BYTES[kind] if sound and len(shape) <= _MOST_AXES else -1
+    except (TypeError, ValueError, KeyError) as error:
+        raise Unreadable(f"{path.name} has a header that does not describe its tensor {_short(name)}.") from error
+    if needed != last - first:
+        raise Unreadable(
+            f"{path.name} has a header whose tensor {_short(name)}, {_short(kind)} {_short(shape)}, does not fill "
+            f"the bytes {_short(first)} to {_short(last)} that it names."
+        )
+    return first, last
+
+
+def _check_length(path: Path, claimed: int, size: int) -> None:
+    if claimed != size:
+        told = f"{claimed:,}" if claimed <= _MOST_BYTES else "more than any file has"
+        raise Unreadable(f"{path.name} has {size:,} bytes, but its header claims {told}.")
+
+
+def _short(words: object) -> str:
+    """As much of what a file says as fits a sentence."""
+    return untrusted_files.spelled(str(words).rstrip(".")[:80])

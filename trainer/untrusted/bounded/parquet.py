@@ -1,0 +1,264 @@
+"""Reads the words and numbers of a Parquet file of pairs; runs in the helper process, where a bomb costs nobody else.
+
+A file of 2 kB can stand for gigabytes: a value is stored once for all rows that repeat it, and compressed. So values
+stay where they are stored once until it is known how long they are, long ones are cut, and rows are handed on a few
+megabytes at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as types
+
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+
+_ROWS: Final = 10_000
+"""Rows that are handed on together at most."""
+_BATCH_BYTES: Final = 16 * 2**20
+"""The same in bytes, and of what is read at a time as far as the file tells the truth."""
+_FEW_ROWS: Final = 1_000_000
+"""Rows that are read whatever the size of their file."""
+_MOST_COLUMNS: Final = 1_000
+_MOST_FOOTER: Final = 64 * 2**20
+_TIMES: Final = 64
+"""How many times its size the words of a table may have, beyond 256 MiB: no text is compressed so well."""
+_FREE: Final = 256 * 2**20
+
+Answer = tuple[dict[str, Any], pa.Schema, Iterator[pa.RecordBatch]]
+
+
+def parts(path: Path, options: dict[str, Any]) -> Answer:
+    """The plain columns of a file of pairs.
+
+    With them come `names`: all columns, `inside`: whether images lie in the table, `classes`: column -> what its
+    numbers are called.
+
+    Args:
+        path: The file.
+        options: `image`, `caption` and `label`: the columns of pairs; `most`: characters of a value, one more of which
+            are kept of a longer one.
+
+    Raises:
+        Unreadable: It claims what cannot be.
+    """
+    untrusted_files.check_ordinary(path)
+    check_footer(path)
+    opened = pq.ParquetFile(path)
+    schema = opened.schema_arrow
+    _check_rows(path, opened.metadata.num_rows)
+    facts: dict[str, Any] = {"names": schema.names, "inside": False, "classes": {}}
+    image, caption, most = options["image"], options["caption"], int(options["most"])
+    if not {image, caption} <= set(schema.names):
+        return facts, pa.schema([]), iter(())
+    facts["classes"] = {
+        column: names for column in (caption, options.get("label")) if (names := _names(schema, column))
+    }
+    facts["inside"] = not _is_words(schema.field(image).type)
+    plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == caption)]
+    columns = [name for name in plain if not (facts["inside"] and name == image)]
+    stored_once = [name for name in columns if _is_words(schema.field(name).type)]
+    claimed = _claimed(opened.metadata, set(columns))
+    _check_bytes(path, claimed)
+    rows = max(1, min(_ROWS, _BATCH_BYTES * max(opened.metadata.num_rows, 1) // max(claimed, 1)))
+    again = pq.ParquetFile(path, read_dictionary=stored_once, buffer_size=1 << 20, pre_buffer=False)
+    wanted = pa.schema([pa.field(name, _sent(schema.field(name).type)) for name in columns])
+    batches = again.iter_batches(rows, columns=columns, use_threads=False)
+    return facts, wanted, _bounded(path, batches, wanted, most)
+
+
+def head(path: Path, options: dict[str, Any]) -> Answer:
+    """The first rows of the columns of words.
+
+    Args:
+        path: The file.
+        options: `rows`: how many at most; `most` as in `parts`.
+
+    Raises:
+        Unreadable: It claims what cannot be.
+    """
+    untrusted_files.check_ordinary(path)
+    check_footer(path)
+    schema = pq.read_schema(path)
+    columns = [name for name in schema.names if _is_words(schema.field(name).type)]
+    wanted = pa.schema([pa.field(name, pa.large_string()) for name in columns])
+    opened = pq.ParquetFile(path, read_dictionary=columns, buffer_size=1 << 20, pre_buffer=False)
+    first = itertools.islice(opened.iter_batches(options["rows"], columns=columns, use_threads=False), 1)
+    return {"names": schema.names}, wanted, _bounded(path, first, wanted, int(options["most"]))
+
+
+def whole(path: Path, *, rows: int) -> pa.Table:
+    """All columns of a table that this program wrote itself, or says it did; read in this process.
+
+    Args:
+        path: The file.
+        rows: How many it must have.
+
+    Raises:
+        Unreadable: It has others, or claims what cannot be.
+    """
+    untrusted_files.check_ordinary(path)
+    check_footer(path)
+    about = pq.ParquetFile(path)
+    if about.metadata.num_rows != rows or about.metadata.num_columns > _MOST_COLUMNS:
+        raise Unreadable(
+            f"{path.name} claims {about.metadata.num_rows:,} rows and {about.metadata.num_columns:,} columns, "
+            f"where {rows:,} rows and at most {_MOST_COLUMNS:,} columns are expected."
+        )
+    _check_rows(path, rows)
+    names = about.schema_arrow.names
+    claimed = _claimed(about.metadata, set(names))
+    _check_bytes(path, claimed)
+    words = [field.name for field in about.schema_arrow if _is_words(field.type)]
+    most = _FREE + _TIMES * path.stat().st_size
+    if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
+        # memory_map off: a mapped file cannot be replaced on Windows.
+        return pq.read_table(path, memory_map=False, partitioning=None)
+    table = pq.read_table(path, memory_map=False, partitioning=None, read_dictionary=words)
+    if sum(int(_lengths(chunk).sum()) for name in words for chunk in table.column(name).chunks) > most:
+        raise Unreadable(
+            f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
+            "repeat themselves."
+        )
+    return table.cast(about.schema_arrow)
+
+
+def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> int:
+    """Bytes of the longest value that is stored once for many rows: the first row of a group brings all of those."""
+    opened, longest = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False), 0
+    for group in range(about.num_row_groups if words else 0):
+        for batch in opened.iter_batches(1, row_groups=[group], columns=words, use_threads=False):
+            lengths = (pc.max(pc.binary_length(column.dictionary)).as_py() or 0 for column in batch.columns)
+            longest = max(longest, *lengths)
+            break
+    return longest
+
+
+def check_footer(path: Path) -> None:
+    """Passes if the description at the end of a Parquet file is of a usual length; reads eight bytes.
+
+    Raises:
+        Unreadable: It is longer.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 8))
+        length = int.from_bytes(file.read(4), "little")
+    if length > _MOST_FOOTER and path.stat().st_size > _MOST_FOOTER:
+        raise Unreadable(
+            f"{path.name} has {length:,} bytes that describe it, more than a table of pairs. Write it again."
+        )
+
+
+def _names(schema: pa.Schema, column: str | None) -> list[str]:
+    """What the hub's data sets call the numbers of a column of classes; empty for another column."""
+    try:
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        return list(map(str, features.get(column, {}).get("names", ())))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return []
+
+
+def _check_rows(path: Path, rows: int) -> None:
+    """A few kilobytes can stand for billions of equal rows; no two pairs are equal."""
+    size = path.stat().st_size
+    if rows > max(_FEW_ROWS, size):
+        raise Unreadable(
+            f"{path.name} has {size:,} bytes and claims {rows:,} rows, more than one a byte: rows that "
+            "repeat themselves are no pairs. Write it again without them."
+        )
+
+
+def _check_bytes(path: Path, claimed: int) -> None:
+    size = path.stat().st_size
+    if claimed > _FREE + _TIMES * size:
+        raise Unreadable(
+            f"{path.name} has {size:,} bytes and its words have {claimed:,} once it is unpacked: no table of pairs is "
+            "compressed so well. Write it again without values that repeat themselves."
+        )
+
+
+def _claimed(about: pq.FileMetaData, columns: set[str]) -> int:
+    """Bytes of these columns once they are decompressed, as the file says."""
+    total = 0
+    for group in range(about.num_row_groups):
+        facts = about.row_group(group)
+        chunks = (facts.column(number) for number in range(facts.num_columns))
+        total += sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.partition(".")[0] in columns)
+    return total
+
+
+def _bounded(path: Path, batches: Iterator[pa.RecordBatch], wanted: pa.Schema, most: int) -> Iterator[pa.RecordBatch]:
+    """The rows with long values cut, in portions of a few megabytes."""
+    left = _FREE + _TIMES * path.stat().st_size
+    for batch in batches:
+        columns = [_cut(column, most) for column in batch.columns]
+        sizes = np.full(batch.num_rows, 8 * max(len(columns), 1), np.int64)
+        for column in columns:
+            if types.is_dictionary(column.type):
+                sizes += _lengths(column)
+        left -= int(sizes.sum())
+        if left < 0:
+            raise Unreadable(
+                f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
+                "repeat themselves, as no pairs do. Write it again without them."
+            )
+        ends = np.cumsum(sizes)
+        start = 0
+        while start < batch.num_rows:
+            before = int(ends[start - 1]) if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, before + _BATCH_BYTES)))
+            arrays = [column.slice(start, end - start).cast(wanted[i].type) for i, column in enumerate(columns)]
+            yield pa.record_batch(arrays, schema=wanted)
+            start = end
+
+
+def _cut(column: pa.Array, most: int) -> pa.Array:
+    """The column with long words cut to one letter more than `most`; of lists of words, the first."""
+    if types.is_list(column.type) or types.is_large_list(column.type):
+        column = _first_of_each(column).dictionary_encode()
+    if not types.is_dictionary(column.type):
+        return column
+    words = column.dictionary
+    long = pc.greater(pc.fill_null(pc.binary_length(words), 0), 4 * most)
+    if pc.any(long).as_py():
+        words = pc.if_else(long, pc.utf8_slice_codeunits(words, 0, most + 1), words)
+    return pa.DictionaryArray.from_arrays(column.indices, words)
+
+
+def _first_of_each(column: pa.Array) -> pa.Array:
+    offsets = np.asarray(column.offsets)
+    empty = (np.diff(offsets) == 0) | np.asarray(column.is_null())
+    return column.values.take(pa.array(offsets[:-1], pa.int64(), mask=empty))
+
+
+def _lengths(column: pa.DictionaryArray) -> np.ndarray:
+    """Bytes of each value."""
+    lengths = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), np.int64)
+    places = np.asarray(pc.fill_null(column.indices, 0), np.int64)
+    return lengths[places] if len(lengths) else np.zeros(len(column), np.int64)
+
+
+def _sent(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if _is_words(kind) or types.is_list(kind) or types.is_large_list(kind) else kind
+
+
+def _is_plain(kind: pa.DataType, caption: bool) -> bool:
+    """Whether a column holds words or numbers; captions may come as lists."""
+    listed = caption and (types.is_list(kind) or types.is_large_list(kind)) and _is_words(kind.value_type)
+    return _is_words(kind) or listed or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _is_words(kind: pa.DataType) -> bool:
+    """Whether values are texts, also those that are kept once in a dictionary (categories)."""
+    if types.is_dictionary(kind):
+        return _is_words(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
