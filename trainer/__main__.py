@@ -27,7 +27,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import trainer.cli
 from trainer.errors import Problem
@@ -43,14 +43,19 @@ RUNS_FIRST: Final = {"analyse": 2, "compare": 1, "evaluate": 1, "independent": 1
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit status: 0 done, 1 the check failed, 2 the person can mend it, 130 ended."""
     modules = _commands()
-    args = _parser(modules).parse_args(_runs_first(sys.argv[1:] if argv is None else argv))
+    words = _runs_first(sys.argv[1:] if argv is None else argv)
+    try:
+        args = _parser(modules, words).parse_args(words)
+    except Problem as problem:
+        print(spelled(f"trainer {' '.join(words[:2])}: {problem}", keep="\n"), file=sys.stderr)
+        return 2
     from trainer.catalog import default_workspace
     from trainer.store import Workspace
 
     args.workspace = Workspace(args.workspace or default_workspace())
     guard_downloads(lambda: args.workspace.refusal)
     try:
-        return _chosen(modules, args).run(args)
+        return _chosen(modules, args, words).run(args)
     except Problem as problem:
         print(spelled(f"trainer {args.command}: {problem}", keep="\n"), file=sys.stderr)
         return 2
@@ -79,21 +84,31 @@ def _commands() -> dict[str, ModuleType]:
 
 
 def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_")
     return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
 
 
-def _kinds(module: ModuleType) -> dict[str, ModuleType]:
-    """Of a command that is a folder: one module a kind."""
-    return _modules_of(module) if hasattr(module, "__path__") else {}
+def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any]:
+    """Of a command that is a folder: one module a kind, and the charts of the registry where it has some.
+
+    Charts load numpy: they are loaded for a command that is asked for, and where one is named, that one alone.
+    """
+    if not hasattr(module, "__path__"):
+        return {}
+    kinds: dict[str, Any] = dict(_modules_of(module))
+    if hasattr(module, "chart_kinds") and list(words[:1]) == [name]:
+        named = words[1] if len(words) > 1 else ""
+        if named not in kinds:
+            kinds |= module.chart_kinds(named or None)
+    return dict(sorted(kinds.items()))
 
 
-def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace) -> ModuleType:
+def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, words: Sequence[str]) -> Any:
     module = modules[args.command]
-    return _kinds(module).get(getattr(args, "kind", ""), module)
+    return _kinds(args.command, module, words).get(getattr(args, "kind", ""), module)
 
 
-def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="trainer",
         usage="trainer COMMAND ... [--workspace DIR] [--json]",
@@ -106,7 +121,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     )
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        if kinds := _kinds(module):
+        if kinds := _kinds(name, module, words):
             choices = command.add_subparsers(dest="kind", required=True, metavar="KIND")
             for kind, part in kinds.items():
                 _add_arguments(choices.add_parser(kind, help=part.HELP, description=part.HELP), part)
@@ -115,7 +130,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_arguments(parser: argparse.ArgumentParser, module: ModuleType) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
     module.add_arguments(parser)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

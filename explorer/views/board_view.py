@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.pictures import Pictures
-from explorer.views.board import BoardPane
+from explorer.render_qt.panel import PanelWidget
 from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Ticket, Working
-from trainer.charts.board import Board
+from trainer.charts.marks import Panel
 from trainer.errors import Problem
 
 
@@ -40,7 +40,7 @@ class BoardView(View):
         for words, question in self.panels.values():
             self.tabs.setTabToolTip(self.tabs.addTab(words), question)
         yield
-        self.panes = BoardPane(self.pictures, self.prefix)
+        self.panes = PanelWidget(self.pictures, self.prefix)
         self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.prefix}-status")
         self.computing = Working(f"{self.prefix}-computing")
         self.warnings = QLabel(wordWrap=True, objectName=f"{self.prefix}-warnings", visible=False)
@@ -64,9 +64,9 @@ class BoardView(View):
         return list(self.panels)[self.tabs.currentIndex()]
 
     @property
-    def board(self) -> Board | None:
+    def board(self) -> Panel | None:
         """What is shown; None before the first answer."""
-        return self.panes.board
+        return self.panes.panel
 
     @property
     def busy(self) -> bool:
@@ -83,7 +83,7 @@ class BoardView(View):
 
     def take(self, answer: Any) -> None:
         """Shows an answer."""
-        self.panes.show_board(answer)
+        self.panes.show_panel(answer)
         self.warnings.setText("\n".join(answer.warnings))
         self.warnings.setVisible(bool(answer.warnings))
 

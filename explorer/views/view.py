@@ -77,7 +77,7 @@ class View(QWidget):
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
     icon: ClassVar[str] = "square"
-    method: ClassVar[str] = ""
+    method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
 
     failed = Signal(str, str)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Signal
 
-from explorer.views.board import BoardPane
-from trainer.charts.board import Board
-from trainer.charts.lab.pieces import Table
+from explorer.render_qt.panel import PanelWidget
+from trainer.charts.marks import Panel, ShadedTable
 
 
 class NoPictures(QObject):
@@ -21,10 +20,10 @@ class NoPictures(QObject):
 def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, width: int, beside: bool) -> None:
     names = tuple(f"a run with a long name {place}" for place in range(3))
     cells = {"values": np.ones((3, 6)), "digits": 1, "top": 1.0}
-    tables = tuple(Table(f"table-{side}", side, names, tuple("abcdef"), **cells) for side in ("left", "right"))
-    pane = BoardPane(NoPictures(), "test")
+    tables = tuple(ShadedTable(f"table-{side}", side, names, tuple("abcdef"), **cells) for side in ("left", "right"))
+    pane = PanelWidget(NoPictures(), "test")
     qtbot.addWidget(pane)
-    pane.show_board(Board("kind", "panel", "Title", (), (tables,)))
+    pane.show_panel(Panel(title="Title", rows=(tables,)))
     pane.resize(width, 500)
     pane.show()
     qtbot.wait(10)

@@ -39,7 +39,7 @@ def go_to(qtbot, view: ExplainingView, panel: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel_shows_the_commands_numbers(qtbot, view: ExplainingView, panel: str, two_runs: tuple[int, int]):
-    from trainer.render_mpl.board import numbers
+    from trainer.charts.spec import numbers_of as numbers
 
     go_to(qtbot, view, panel)
     expected = diagnosis(view.context.workspace, two_runs, Asked(), panel)
@@ -117,7 +117,7 @@ def test_cancelling_ends_the_work(qtbot, view: ExplainingView):
     assert not view.computing.isVisible()
     assert view.status.text().startswith("Cancelled")
     go_to(qtbot, view, "saturation")
-    assert view.board.panel == "saturation"
+    assert view.panel == "saturation"
 
 
 def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monkeypatch):

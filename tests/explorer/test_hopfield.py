@@ -122,7 +122,7 @@ def test_every_panel_shows_the_commands_numbers(qtbot, view: HopfieldView, panel
     assert view.board.head == expected.head
     words = view.command()
     assert words[words.index("--panel") + 1] == panel
-    from trainer.render_mpl.board import numbers
+    from trainer.charts.spec import numbers_of as numbers
 
     assert str(numbers(view.board)) == str(numbers(expected))
 

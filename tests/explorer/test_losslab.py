@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QAbstractSpinBox, QPushButton, QSlider
 
 from explorer import theme
 from explorer.export import file_stem
+from explorer.render_qt.controls import Slide, to_place, to_value
+from explorer.render_qt.xy_plot import read_at, tone_colour
 from explorer.turns import turns
 from explorer.views.losslab import LossLabView
-from explorer.views.losslab.knobs import Slide, to_place, to_value
-from explorer.views.losslab.plot import read_at, tone_colour
 from trainer.charts.lab import PANELS, lab
-from trainer.charts.lab.settings import knobs
+from trainer.charts.settings import settings_of
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_dark_repaints_in_its_own_colours(qtbot, view: LossLabView):
 
 @pytest.mark.parametrize("name", PANELS)
 def test_slider_places_and_values(name: str):
-    for knob in knobs(PANELS[name].settings):
+    for knob in settings_of(PANELS[name].settings):
         if knob.kind in ("number", "whole"):
             assert to_value(knob, 0) == knob.low
             assert to_value(knob, to_place(knob, knob.high)) == knob.high

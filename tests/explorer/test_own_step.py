@@ -191,9 +191,7 @@ def test_hopfield(qtbot: QtBot, show: Callable, sides: Any):
     view = show(HopfieldView)
     for place, panel in enumerate(PANELS):
         view.tabs.setCurrentIndex(place)
-        qtbot.waitUntil(
-            lambda p=panel: not view.busy and view.board is not None and view.board.panel == p, timeout=30_000
-        )
+        qtbot.waitUntil(lambda p=panel: not view.busy and view.board is not None and view.panel == p, timeout=30_000)
         assert [(run.run, run.step) for run in view._reading.patterns] == [*sides]
         titles = str([(piece.key, piece.title, getattr(piece, "columns", "")) for piece in view.board.pieces])
         assert all(f"step {step}" in titles for _, step in sides), f"{panel} names both"
@@ -207,9 +205,7 @@ def test_explaining(qtbot: QtBot, show: Callable, sides: Any):
     view = show(ExplainingView)
     for place, panel in enumerate(view.panels):
         view.tabs.setCurrentIndex(place)
-        qtbot.waitUntil(
-            lambda p=panel: not view.busy and view.board is not None and view.board.panel == p, timeout=30_000
-        )
+        qtbot.waitUntil(lambda p=panel: not view.busy and view.board is not None and view.panel == p, timeout=30_000)
         assert all(f"step {step}," in view.board.head[0] for _, step in sides)
         pieces = str(
             [(piece.title, getattr(piece, "columns", ""), getattr(piece, "curves", "")) for piece in view.board.pieces]

@@ -14,8 +14,9 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from explorer.views.search import SearchView
 from explorer.views.search.view import Asked, K
 from trainer.charts import search as charts_search
-from trainer.charts.hubness import hubness
+from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.search import build_index
+from trainer.charts.spec import Request, Target
 from trainer.messages import BuildIndex, EmbedImages, EmbedTexts, Failure
 from trainer.store import index_files, read_snapshot
 
@@ -125,18 +126,19 @@ def test_hits_select_and_go_to_the_map(qtbot, view: SearchView):
 
 
 def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two_runs: tuple[int, int]):
-    # Which of the two is counted first is not promised.
-    qtbot.waitUntil(lambda: all(view.hubs.cells["R@1", i, True].text() != "–" for i in (0, 1)), timeout=10_000)
+    pane = view.hubs.pane
+    qtbot.waitUntil(lambda: pane.answer is not None and not pane.busy, timeout=90_000)
     for index, run in enumerate(two_runs):
-        found = hubness(view.context.workspace, run)
-        for after, skew, recall in (
-            (False, found.skewness, found.recall),
-            (True, found.skewness_csls, found.recall_csls),
+        found = hubness(view.context.workspace, Target(run), Request(), HubSettings(), lambda share, note: None)
+        card = pane.panel.cards["numbers"]
+        for way, skew, recall in (
+            ("cosine", found.skewness, found.recall),
+            ("CSLS", found.skewness_csls, found.recall_csls),
         ):
-            assert view.hubs.cells["Skewness", index, after].text() == f"{skew:.2f}".replace("-", "−")
-            assert view.hubs.cells["R@5", index, after].text() == f"{recall[5]:.3f}"
-        cosine, csls = view.hubs.plots[index].bars
-        assert (cosine.counts.sum(), csls.counts.sum()) == (48, 48)
+            assert card.text(f"Skewness, {way}", index) == f"{skew:.2f}".replace("-", "−")
+            assert card.text(f"R@5, {way}", index) == f"{recall[5]:.3f}"
+        shares = [y for key, name, _, y, *_ in pane.panel.shown() if key == f"hubs-{index}" and name == "cosine"]
+        assert sum(shares) == pytest.approx(100)
     view._ask(Asked(text="text 7"))
     qtbot.waitUntil(answered(view), timeout=5000)
     view.hubs.csls.click()

@@ -17,7 +17,7 @@ from trainer.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "explorer/README.md", "trainer/README.md")
-COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__))
+COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_")
 
 
 @pytest.mark.parametrize("readme", READMES)

@@ -1,25 +1,51 @@
-"""Whether few items are everybody's neighbours, and what CSLS does about it: recall before and after."""
+"""Whether few items are everybody's neighbors, and what CSLS does about it: recall before and after."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int
 
 from trainer.analysis.hubness import csls_offsets, csls_queries, csls_vectors, k_occurrence, skewness
 from trainer.analysis.retrieval import ranks, recall_at
-from trainer.analysis.standing import Progress
 from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, ChartError
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
-from trainer.charts.shown import Shown, shown
+from trainer.charts.settings import setting
+from trainer.charts.shown import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
-MOST_QUERIES = 20_000
+METHOD: Final = """\
+k-occurrence: how many texts find an image among their first k hits. A few images that are found by nearly \
+everything are hubs, and what is found by nobody cannot be retrieved at all; the skewness of the counts measures it \
+(Radovanović et al., 2010).
+
+CSLS: the cosine minus half the mean cosine of the hit to its 10 nearest captions, which takes hubs down (Conneau et \
+al., 2018).
+
+Texts and images are distinct: equal captions are one question, equal images one answer. Recall is of texts that find \
+an image of their own among the first 1, 5 or 10 of all distinct images."""
+
+MOST_QUERIES: Final = 20_000
 """More distinct texts than this are sampled as questions: each is compared with every distinct image."""
+
+MOST_BARS: Final = 60
+
+
+@dataclass(frozen=True)
+class HubSettings:
+    """What can be set."""
+
+    k: int = setting(
+        10, "Hits per text", "An image is found by a text if it is among its first k hits.", low=1, high=100
+    )
+    csls: bool = setting(True, "CSLS", "Show the counts by CSLS as an outline.", redraws=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +82,7 @@ class Hubness(Shown):
 
 
 def hubness(
-    workspace: Workspace,
-    run: int | str,
-    *,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    k: int = 10,
-    progress: Progress | None = None,
+    workspace: Workspace, target: Target, request: Request, settings: HubSettings, progress: Progress
 ) -> Hubness:
     """k-occurrence of a snapshot's images among the hits of its texts, with and without CSLS.
 
@@ -71,10 +90,8 @@ def hubness(
         ChartError: The run lacks such a snapshot, or it has no texts or no images.
         StoreError: No such run.
     """
-    if k < 1:
-        raise ChartError("The number of hits must be at least 1.")
-    row = workspace.run(run)
-    chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
+    row = workspace.run(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {row.name} embeds only one modality; hubs of a search need images and texts. {BOTH}")
@@ -83,19 +100,19 @@ def hubness(
     if len(drawn) > MOST_QUERIES:
         drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_QUERIES, replace=False))
     image, text = exact(found.images.gallery(snapshot.image)), exact(snapshot.text[drawn])
-    _, offsets = csls_offsets(text, image, k, _part(progress, 0, 2, "scale of every image"))
+    _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
     answers = replace(found.images, question=found.images.question[drawn], rows=np.arange(len(image)))
     counts = [
-        k_occurrence(q, s, k, _part(progress, 2 + place, 1, "who finds whom"))
+        k_occurrence(q, s, settings.k, _part(progress, 2 + place, 1, "who finds whom"))
         for place, (q, s) in enumerate(((text, image), (asks, wide)))
     ]
     places = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
     recalls = [{at: recall_at(place, at) for at in (1, 5, 10)} for place in places]
     return Hubness(
         **shown(row, snapshot),
-        k=min(k, len(image)),
+        k=min(settings.k, len(image)),
         n=len(drawn),
         texts=len(found.texts),
         images=len(image),
@@ -110,7 +127,102 @@ def hubness(
     )
 
 
-def _part(progress: Progress | None, start: int, length: int, words: str) -> Progress | None:
-    if progress is None:
-        return None
+def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
+    """A histogram a run over one axis, and recall before and after CSLS."""
+    names = labels(data.found)
+    top = max(int(max(one.occurrences.max(initial=1), one.occurrences_csls.max(initial=1))) for one in data.found)
+    edges = np.linspace(-0.5, top + 0.5, min(top + 2, MOST_BARS))
+    parts = [_series(one, edges, place, settings) for one, place in zip(data.found, data.places, strict=True)]
+    x = Axis(f"texts that find an image among their first {max(one.k for one in data.found)}", -0.5, top + 0.5)
+    y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,))
+    plots = tuple(
+        XYPlot(f"hubs-{place}", name, x, y, part, note=_asked(one), tone=run_tone(place))
+        for name, one, place, part in zip(names, data.found, data.places, parts, strict=True)
+    )
+    notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
+    return Panel(title="Hubs", rows=(plots, (_table(data, names),)), notes=notes)
+
+
+def _series(one: Hubness, edges: np.ndarray, place: int, settings: HubSettings) -> tuple[Series, ...]:
+    shares = [100 * np.histogram(c, edges)[0] / one.images for c in (one.occurrences, one.occurrences_csls)]
+    cosine = Series("cosine", run_tone(place), edges, shares[0], stepped=True, filled=True, width=1)
+    return (cosine, Series("CSLS", "quiet", edges, shares[1], stepped=True)) if settings.csls else (cosine,)
+
+
+def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
+    lines = []
+    for words, hint, read, digits in (
+        ("Skewness", "Of how often an image is found: large where few images are hubs.", _skewness, 2),
+        ("Greatest hub", "How many texts find the image that is found most often.", _greatest, 0),
+        ("Never found (%)", "Images that no text finds.", _never, 1),
+        *((f"R@{k}", f"Texts that find an image of their own among the first {k}.", _recall(k), 3) for k in (1, 5, 10)),
+    ):
+        for end, way in (("", "cosine"), ("_csls", "CSLS")):
+            lines.append(NumberRow(f"{words}, {way}", hint, tuple(read(one, end) for one in data.found), digits))
+    return NumberTable("numbers", "Text to image", tuple(names), tuple(lines))
+
+
+def _skewness(one: Hubness, end: str) -> float:
+    return getattr(one, f"skewness{end}")
+
+
+def _greatest(one: Hubness, end: str) -> float:
+    return float(getattr(one, f"occurrences{end}").max(initial=0))
+
+
+def _never(one: Hubness, end: str) -> float:
+    return 100 * float((getattr(one, f"occurrences{end}") == 0).mean())
+
+
+def _recall(k: int) -> Any:
+    return lambda one, end: getattr(one, f"recall{end}")[k]
+
+
+def _asked(one: Hubness) -> str:
+    sampled = f" of {one.texts:,}" if one.n < one.texts else ""
+    return f"{one.dataset} {one.split}, {one.n:,}{sampled} distinct texts, {one.images:,} images"
+
+
+def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]]:
+    """Facts, skewness, the greatest hub, images that nobody finds, and recall, each by cosine and by CSLS."""
+    return [_values(one) for one in data.found]
+
+
+def _values(one: Hubness) -> dict[str, Any]:
+    facts = ("run", "name", "objective", "step", "dataset", "split", "k", "n", "texts", "images", "pairs")
+    found: dict[str, Any] = {name: getattr(one, name) for name in facts}
+    for end in ("", "_csls"):
+        counts = getattr(one, f"occurrences{end}")
+        found[f"skewness{end}"] = getattr(one, f"skewness{end}")
+        found[f"greatest_hub{end}"] = int(counts.max(initial=0))
+        found[f"never_found{end}"] = int((counts == 0).sum())
+        found |= {f"recall_at_{k}{end}": share for k, share in getattr(one, f"recall{end}").items()}
+    return found
+
+
+def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """One line an image: how often it is found, by cosine and by CSLS."""
+    header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "occurrence", "occurrence_csls")
+    return header, [
+        (c.run, c.name, c.step, c.dataset, c.split, c.k, c.n, row, a, b)
+        for c in data.found
+        for row, a, b in zip(c.rows.tolist(), c.occurrences.tolist(), c.occurrences_csls.tolist(), strict=True)
+    ]
+
+
+def _part(progress: Progress, start: int, length: int, words: str) -> Progress:
     return lambda share, _note: progress((start + length * share) / 4, words)
+
+
+CHART: Final = Chart(
+    name="hubness",
+    view="search",
+    label="Hubs",
+    question="Which images are found by everything?",
+    method=METHOD,
+    settings=HubSettings,
+    compute=per_run(hubness),
+    draw=draw,
+    values=values,
+    records=records,
+)

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print(json_text(answer) if args.json else "Queued: " + ", ".join(row.name for row in rows))
         return 0
     from trainer.charts.diagnosis import Asked, diagnosis
-    from trainer.render_mpl.board import numbers
+    from trainer.charts.spec import numbers_of as numbers
 
     found = numbers(diagnosis(args.workspace, runs, Asked(ablation=False), "attributes"))
     if args.json:

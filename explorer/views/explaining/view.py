@@ -11,23 +11,23 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
+from explorer.render_qt.controls import Slide
 from explorer.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.explaining.method import METHOD
-from explorer.views.losslab.knobs import Slide
 from explorer.views.view import side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket, Working
 from trainer.charts import SAME
-from trainer.charts.board import Board
 from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis, lacking_independent
-from trainer.charts.lab.settings import Knob
+from trainer.charts.marks import Panel
+from trainer.charts.settings import Setting
 from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure
 from trainer.store import Workspace
 
-SIZE: Final = Knob("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
-NUMBER: Final = Knob("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
+SIZE: Final = Setting("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
+NUMBER: Final = Setting("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
 KNOB_PX: Final = 230
 PROBED: Final = (
     Choice(False, "each run's held-out pairs", "Drawn like the pairs that the run was trained on."),
@@ -48,7 +48,7 @@ LEVELS: Final = (
 class Reading:
     """A board, and of the attributes which runs cannot be probed on independent Scenes yet, at which checkpoint."""
 
-    board: Board
+    board: Panel
     lacking: Sequence[tuple[int, int | None]] = ()
 
 
@@ -70,7 +70,7 @@ class ExplainingView(BoardView):
     def build(self) -> Iterator[None]:
         context = self.context
         self._anchor = 0
-        self.size, self.number = Slide(SIZE, "explaining"), Slide(NUMBER, "explaining")
+        self.size, self.number = Slide(SIZE, "lab-explaining"), Slide(NUMBER, "lab-explaining")
         self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
@@ -153,12 +153,12 @@ class ExplainingView(BoardView):
             words += map(str, tuple(row.id for row in self._ablation())[-1:])
         if asked.dataset:
             words += ["--dataset", asked.dataset, "--split", str(asked.split)]
-        words += ["--panel", board.panel]
-        if board.panel == "attributes" and asked.independent:
+        words += ["--panel", self.panel]
+        if self.panel == "attributes" and asked.independent:
             words += ["--independent"]
-        if board.panel in ("batch", "saturation") and asked.heldout:
+        if self.panel in ("batch", "saturation") and asked.heldout:
             words += ["--held-out"]
-        if board.panel == "batch":
+        if self.panel == "batch":
             words += ["--size", str(asked.size), "--number", str(asked.number), "--anchor", str(asked.anchor)]
         return words
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from explorer.selection import Side
 from explorer.widgets.working import Ticket
-from trainer.charts.board import Board, Grid
 from trainer.charts.hopfield import Asked, Patterns, board, labelled, patterns
-from trainer.charts.lab.pieces import Plot
+from trainer.charts.marks import HeatMap, Panel, XYPlot
 from trainer.errors import Problem
 from trainer.store import Workspace
 
@@ -31,7 +30,7 @@ class Reading:
     asked: Asked
     panel: str
     patterns: tuple[Patterns, ...]
-    board: Board
+    board: Panel
     problems: tuple[str, ...] = ()
 
 
@@ -77,14 +76,14 @@ def read(
     )
 
 
-def moved(kept: Reading, asked: Asked) -> Board:
+def moved(kept: Reading, asked: Asked) -> Panel:
     """The phase diagram with its line at another beta."""
     fresh = {}
     column = _column(asked.beta)
     for piece in kept.board.pieces:
-        if isinstance(piece, Grid):
+        if isinstance(piece, HeatMap):
             fresh[piece.key] = replace(piece, cursor=column)
-        elif isinstance(piece, Plot):
+        elif isinstance(piece, XYPlot):
             fresh[piece.key] = replace(piece, cursor=asked.beta)
     head = (kept.board.head[0], kept.board.head[1].rpartition("beta = ")[0] + f"beta = {asked.beta:g}")
     return replace(kept.board, head=head, rows=tuple(tuple(fresh[p.key] for p in row) for row in kept.board.rows))

@@ -10,22 +10,22 @@ import numpy as np
 from PySide6.QtWidgets import QLabel
 
 from explorer import theme
+from explorer.render_qt.controls import Slide
 from explorer.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.views.hopfield.reading import Reading, read
-from explorer.views.losslab.knobs import Slide
 from explorer.views.view import side_words
 from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.working import Ticket
 from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts import SAME
 from trainer.charts.hopfield import Asked
-from trainer.charts.lab.settings import Knob
+from trainer.charts.settings import Setting
 from trainer.messages import EmbedImages, EmbedTexts, Failure
 
-BETA: Final = Knob("beta", "Beta β", "Inverse temperature of the retrieval.", "number", 8.0, 0.1, 100.0, log=True)
+BETA: Final = Setting("beta", "Beta β", "Inverse temperature of the retrieval.", "number", 8.0, 0.1, 100.0, log=True)
 BETA_PX: Final = 360
 PICKER_PX: Final = 180
 MOST_CLASSES: Final = 200
@@ -59,7 +59,7 @@ class HopfieldView(BoardView):
         self._vectors: dict[int, np.ndarray] = {}
         self._open: list[int] = []
         self._reading: Reading | None = None
-        self.beta = Slide(BETA, "hopfield")
+        self.beta = Slide(BETA, "lab-hopfield")
         self.beta.setFixedWidth(BETA_PX)
         self.stored = Picker(name="hopfield-stored", words="Modality that is stored", width=92)
         self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)

@@ -9,13 +9,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.render_qt.controls import Cells, Choose, Control, Slide
+from explorer.render_qt.shaded_table import ShadedTableCard
+from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.turns import turns
-from explorer.views.losslab.knobs import Cells, Choose, Control, Slide
-from explorer.views.losslab.matrix import Matrix
-from explorer.views.losslab.plot import PlotCard
 from trainer.charts.lab import Panel
 from trainer.charts.lab.pieces import LabChart
-from trainer.charts.lab.settings import Knob, knobs
+from trainer.charts.settings import Setting, settings_of
 
 SIDE_PX = 288
 COLUMNS = 2
@@ -35,8 +35,8 @@ class LabPanel(QWidget):
         self.panel = panel
         self.chart: LabChart | None = None
         self.controls: dict[str, Control] = {}
-        self.cards: dict[str, PlotCard] = {}
-        self.matrices: dict[str, Matrix] = {}
+        self.cards: dict[str, XYPlotCard] = {}
+        self.matrices: dict[str, ShadedTableCard] = {}
         self._facts: list[tuple[QLabel, QLabel]] = []
         self.source = QLabel(wordWrap=True)
         self.source.setTextFormat(Qt.TextFormat.PlainText)
@@ -79,7 +79,7 @@ class LabPanel(QWidget):
         """Makes the next card that is missing; False when all are there. A plot takes 30 ms to make."""
         for place, plot in enumerate(chart.plots):
             if plot.key not in self.cards:
-                card = self.cards[plot.key] = PlotCard(self.panel.name, plot.key)
+                card = self.cards[plot.key] = XYPlotCard(self.panel.name, plot.key)
                 room = _PLACES.get((self.panel.name, plot.key), (*divmod(place, COLUMNS), 1, 1))
                 self.content.addWidget(card, *room)
                 for row in range(room[0], room[0] + room[2]):
@@ -102,33 +102,37 @@ class LabPanel(QWidget):
             return
         control = self.controls[name]
         if isinstance(control, Slide):
-            digits = 0 if control.knob.kind == "whole" else 3
-            value = min(max(round(value, digits), control.knob.low), control.knob.high)
-            control.show_value(int(value) if control.knob.kind == "whole" else value)
+            digits = 0 if control.setting.kind == "whole" else 3
+            value = min(max(round(value, digits), control.setting.low), control.setting.high)
+            control.show_value(int(value) if control.setting.kind == "whole" else value)
             self.changed.emit()
 
     def _build_tables(self, chart: LabChart) -> None:
         for table in chart.tables:
             if table.key not in self.matrices:
-                matrix = self.matrices[table.key] = Matrix(f"lab-{self.panel.name}-{table.key}")
+                matrix = self.matrices[table.key] = ShadedTableCard(f"lab-{self.panel.name}-{table.key}")
                 room = _PLACES.get((self.panel.name, table.key), (self.content.rowCount(), 0, 1, COLUMNS))
                 self.content.addWidget(matrix, *room)
 
-    def new_control(self, knob: Knob) -> Control:
+    def new_control(self, setting: Setting) -> Control:
         """The control of a setting, connected."""
-        control = Choose(knob, self.panel.name) if knob.kind == "choice" else Slide(knob, self.panel.name)
+        control = (
+            Choose(setting, f"lab-{self.panel.name}")
+            if setting.kind == "choice"
+            else Slide(setting, f"lab-{self.panel.name}")
+        )
         return self.keep(control)
 
     def keep(self, control: Control) -> Control:
         """Takes a control in."""
-        self.controls[control.knob.name] = control
+        self.controls[control.setting.name] = control
         control.changed.connect(self.changed)
         return control
 
     def new_cells(self, name: str, *, rows: tuple[str, ...], columns: tuple[str, ...]) -> Control:
         """The editable matrix of a setting, connected."""
-        knob = next(k for k in knobs(self.panel.settings) if k.name == name)
-        return self.keep(Cells(knob, self.panel.name, rows=rows, columns=columns))
+        setting = next(k for k in settings_of(self.panel.settings) if k.name == name)
+        return self.keep(Cells(setting, f"lab-{self.panel.name}", rows=rows, columns=columns))
 
     def _show_facts(self, chart: LabChart) -> None:
         while len(self._facts) < len(chart.facts):
@@ -158,9 +162,9 @@ class LabPanel(QWidget):
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, theme.BETWEEN, 0)
         column.setSpacing(theme.SPACE)
-        for knob in knobs(self.panel.settings):
-            if knob.kind != "cells":
-                column.addWidget(self.new_control(knob))
+        for setting in settings_of(self.panel.settings):
+            if setting.kind != "cells":
+                column.addWidget(self.new_control(setting))
         line = QWidget()
         line.setFixedHeight(theme.SPACE)
         column.addWidget(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.views.losslab.matrix import Matrix
+from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.views.losslab.panel import LabPanel
 from explorer.views.view import hairline
 from trainer.charts.lab import Panel
@@ -28,7 +28,9 @@ class ToyPanel(LabPanel):
         image = self.new_cells("image", rows=names["I"][:3], columns=parts)
         text = self.new_cells("text", rows=names["T"][:3], columns=parts)
         scores = self.new_cells("scores", rows=names["x"], columns=classes)
-        self.matrices = {key: Matrix(f"lab-toy-{key}") for key in ("logits", "to_text", "to_image", "two_classes")}
+        self.matrices = {
+            key: ShadedTableCard(f"lab-toy-{key}") for key in ("logits", "to_text", "to_image", "two_classes")
+        }
         self.formula = QLabel(wordWrap=True, objectName="lab-toy-formula")
         about = QLabel(TEMPERATURE, wordWrap=True)
         theme.set_role(about, "secondary")

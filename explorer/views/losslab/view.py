@@ -19,7 +19,7 @@ from explorer.widgets.open_page import OpenPage
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, Panel
 from trainer.charts.lab.pieces import LabChart
-from trainer.charts.lab.settings import parse, words
+from trainer.charts.settings import parse, words
 
 REMEMBER_MS = 400
 PREPARE_MS = 60

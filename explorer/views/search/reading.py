@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from explorer.widgets.working import Ticket
-from trainer.charts.hubness import Hubness, hubness
 from trainer.charts.search import Hits, Target, search
 from trainer.charts.snapshots import Embedder, choose_snapshot, embedder_of
 from trainer.store import Workspace
@@ -59,15 +58,3 @@ def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits
         csls=where.csls,
         progress=ticket,
     )
-
-
-def read_hubs(
-    workspace: Workspace, run: int, step: int | None, dataset: str | None, split: str | None, ticket: Ticket
-) -> Hubness:
-    """How often each image is found.
-
-    Raises:
-        Cancelled: The person ended it.
-        ChartError: The run has one modality only.
-    """
-    return hubness(workspace, run, step=step, dataset=dataset, split=split, progress=ticket)

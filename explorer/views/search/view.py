@@ -16,17 +16,17 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton,
 from explorer import theme
 from explorer.models.pictures import Pictures
 from explorer.views.changes.reading import split_of
+from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
 from explorer.views.search.method import METHOD
 from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
-from explorer.views.search.reading import Where, embedder, find, read_hubs
+from explorer.views.search.reading import Where, embedder, find
 from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.working import Cancelled, Working
 from explorer.widgets.wrapping_row import WrappingRow
-from trainer.charts.hubness import Hubness
 from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
 from trainer.errors import Problem
@@ -66,7 +66,6 @@ class SearchView(View):
         self._asked = Asked()
         self._open: dict[int, int] = {}
         self._arrays: dict[tuple[int, int | None, Asked], str] = {}
-        self._hubs_key: tuple[object, ...] | None = None
         self._shown: tuple[object, ...] | None = None
         self.pictures = Pictures(context.background, self, edge=128)
         self.field = QLineEdit(
@@ -82,7 +81,7 @@ class SearchView(View):
         yield
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
         yield
-        self.hubs, self.offer = Hubs(), IndexOffer(context.asker)
+        self.hubs, self.offer = Hubs(context, self.pictures), IndexOffer(context.asker)
         self.working = Working("search-working")
         self._waiting: set[int] = set()
         self.note = ElidedLabel()
@@ -129,14 +128,15 @@ class SearchView(View):
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
-            self._shown = self._hubs_key = None
+            self._shown = None
+            self.hubs.pane.forget()
             self.show_no_run("search", NO_RUN)
             self.details_changed.emit()
             return
         self.show_content()
         self.details_changed.emit()
         self.context.asker.warm_up(selection.runs)
-        self._read_hubs()
+        self.hubs.show_hubs(request_of(selection))
         state = (self._asked, selection.now.run_a, selection.now.run_b, selection.step_of(0), selection.step_of(1))
         state = (*state, selection.dataset, self.target, self.hubs.csls.isChecked())
         if state != self._shown:
@@ -285,51 +285,6 @@ class SearchView(View):
         if (number := self._open.pop(index, None)) is not None:
             self.context.asker.cancel(number)
 
-    # -- hubs --------------------------------------------------------------------------------------------------
-
-    def _read_hubs(self) -> None:
-        selection = self.context.selection
-        runs = (selection.run_a, selection.run_b)
-        key = (*runs, selection.step_of(0), selection.step_of(1), selection.dataset)
-        if key == self._hubs_key:
-            return
-        self._hubs_key = key
-        ticket = self.hubs.working.start()
-        self._hubs_open = sum(run is not None for run in runs)
-        for index, run in enumerate(runs):
-            if run is None:
-                self.hubs.show_hubs(index, None, "")
-                self.context.background.forget(self, f"hubs {index}")
-                continue
-            self.hubs.show_hubs(index, None, "Counting who finds whom…")
-            self.context.background.run(
-                self,
-                read_hubs,
-                self.context.workspace,
-                run,
-                selection.step_of(index),
-                *split_of(self.context.workspace, run, selection.dataset),
-                ticket,
-                done=partial(self._show_hubs, index),
-                failed=partial(self._refuse_hubs, index),
-                key=f"hubs {index}",
-            )
-
-    def _show_hubs(self, index: int, found: Hubness) -> None:
-        self.hubs.show_hubs(index, found, "")
-        self._hub_answered()
-
-    def _refuse_hubs(self, index: int, error: Exception) -> None:
-        if not isinstance(error, Problem | Cancelled):
-            self.context.background.failed.emit(error)
-        self.hubs.show_hubs(index, None, str(error) or "You ended the computation.")
-        self._hub_answered()
-
-    def _hub_answered(self) -> None:
-        self._hubs_open -= 1
-        if self._hubs_open <= 0:
-            self.hubs.working.end()
-
     # -- linking -----------------------------------------------------------------------------------------------
 
     def hit_rows(self) -> np.ndarray:
@@ -378,7 +333,8 @@ class SearchView(View):
 
     def _on_snapshots(self, run: int) -> None:
         if self.context.selection.follows(run):
-            self._hubs_key = self._shown = None
+            self._shown = None
+            self.hubs.pane.forget()
             self._refresh_if_seen()
 
     def _connect(self) -> None:
@@ -398,7 +354,6 @@ class SearchView(View):
         self.to_map.clicked.connect(self._go_to_map)
         self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))
         self.hubs.toggled.connect(self._on_csls)
-        self.hubs.working.cancelled.connect(lambda: [self.hubs.show_hubs(i, None, "You ended this.") for i in (0, 1)])
         for panel in self.panels:
             panel.tiles.chosen.connect(self._choose)
             panel.tiles.hovered.connect(self._hover)

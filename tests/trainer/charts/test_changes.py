@@ -17,11 +17,12 @@ from trainer.charts import ChartError
 from trainer.charts import changes as charts_changes
 from trainer.charts.changes import MEASURES, changes, map_values
 from trainer.charts.class_task import ClassTexts
-from trainer.charts.hubness import hubness
+from trainer.charts.hubness import Hubness, HubSettings, hubness
 from trainer.charts.likeness import likeness
 from trainer.charts.mispairs import mispairs
 from trainer.charts.search import search
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
 from trainer.cli import export
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
@@ -162,8 +163,12 @@ def test_likeness_is_pairwise(charted: Workspace):
     assert likeness(charted, [1], steps=1).spaces[0].step == 240
 
 
+def hubs_of(workspace: Workspace, run: int, k: int = 10) -> Hubness:
+    return hubness(workspace, Target(run), Request(), HubSettings(k=k), lambda share, note: None)
+
+
 def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
-    found = hubness(charted, 1, k=5)
+    found = hubs_of(charted, 1, k=5)
     s = snapshot(charted, 1)
     asks = [s.items.caption[:].index(caption) for caption in dict.fromkeys(s.items.caption)]
     image, text = s.image.astype(np.float64), s.text[asks].astype(np.float64)
@@ -233,8 +238,8 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
     assert told["bad_in_both"] == len(mispairs(found).both)
     assert main(["analyse", "hubness", "1", "2", *space]) == 0
     told = json.loads(capsys.readouterr().out)["runs"]
-    assert [run["skewness"] for run in told] == [hubness(charted, run).skewness for run in (1, 2)]
-    assert told[1]["recall_at_5_csls"] == hubness(charted, 2).recall_csls[5]
+    assert [run["skewness"] for run in told] == [hubs_of(charted, run).skewness for run in (1, 2)]
+    assert told[1]["recall_at_5_csls"] == hubs_of(charted, 2).recall_csls[5]
     assert main(["analyse", "likeness", "1", "2", "--steps", "2", *space]) == 0
     told, chart = json.loads(capsys.readouterr().out), likeness(charted, [1, 2], steps=2)
     assert [(s["run"], s["step"]) for s in told["spaces"]] == [(s.run, s.step) for s in chart.spaces]

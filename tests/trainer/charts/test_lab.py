@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, lab
-from trainer.charts.lab.settings import knobs, parse, words
+from trainer.charts.settings import parse, settings_of, words
 from trainer.cli.export import lab as export
 from trainer.render_mpl import lab as figure
 
@@ -54,7 +54,7 @@ def test_bad_settings_are_a_sentence(panel: str, text: str, says: str):
 def test_numbers_are_finite_at_every_end_of_every_setting(panel: str):
     """Where it is not a number on purpose (the merge), nothing is drawn."""
     kind = PANELS[panel].settings
-    for knob in knobs(kind):
+    for knob in settings_of(kind):
         for value in (knob.low, knob.high) if knob.kind in ("number", "whole") else ():
             with np.errstate(over="raise", invalid="raise"):
                 chart = lab(panel, [f"{knob.name}={value}"])

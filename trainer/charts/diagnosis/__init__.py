@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from trainer.charts import ChartError
-from trainer.charts.board import Board
 from trainer.charts.diagnosis.attributes import attributes, lacking_independent
 from trainer.charts.diagnosis.batch import MOST_BATCH, batch, batch_rows
 from trainer.charts.diagnosis.saturation import saturation
 from trainer.charts.diagnosis.shared import Asked, Progress, temperatures
 from trainer.charts.diagnosis.spectrum import spectrum
+from trainer.charts.marks import Panel
 from trainer.charts.snapshots import sides
 from trainer.store import Workspace
 
@@ -30,7 +30,7 @@ def diagnosis(
     panel: str = "spectrum",
     *,
     progress: Progress | None = None,
-) -> Board:
+) -> Panel:
     """A panel for one or two runs, or for one at two steps; `attributes` adds the runs of the ablation.
 
     Raises:

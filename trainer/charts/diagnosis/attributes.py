@@ -13,7 +13,6 @@ from jaxtyping import Float
 from trainer.analysis.probes import Probe, probe
 from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
 from trainer.charts import ChartError, objective_label
-from trainer.charts.board import RUN_TONES, Board, Line, Numbers, Piece
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
@@ -26,7 +25,18 @@ from trainer.charts.diagnosis.shared import (
     sides_of,
     title,
 )
-from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot, Table
+from trainer.charts.marks import (
+    RUN_TONES,
+    Axis,
+    Mark,
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Series,
+    ShadedTable,
+    XYPlot,
+)
 from trainer.charts.shown import told_apart
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
@@ -120,7 +130,7 @@ def lacking_independent(
     return tuple(lacking)
 
 
-def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
+def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Panel:
     """The panel.
 
     Raises:
@@ -148,7 +158,7 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         raise ChartError("There is nothing to probe yet: choose a run, or start the ablation.")
     found = [(i, probed(workspace, run, row, progress)) for i, run, row in chosen]
     names = list(dict.fromkeys(name for _, each in found for name in (*each.images, *each.texts)))
-    pieces: list[tuple[Piece, ...]] = []
+    pieces: list[tuple[Mark, ...]] = []
     # Two runs have a colour; the tables have all of them.
     both = [(i, each) for i, each in found if i < min(len(runs), len(RUN_TONES))]
     if both:
@@ -160,7 +170,7 @@ def attributes(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         pieces.append(shown)
     notes = (_NOTE, _INDEPENDENT if asked.independent else _OWN, _tried(found))
     notes += (f"Without a snapshot of independent Scenes: {', '.join(missing)}.",) if missing else ()
-    return Board("diagnosis", "attributes", title("attributes"), head_of(chosen), tuple(pieces), notes)
+    return Panel(title=title("attributes"), head=head_of(chosen), rows=tuple(pieces), notes=notes)
 
 
 _NOTE: Final = (
@@ -198,7 +208,7 @@ def _independent(workspace: Workspace, run: RunRow, step: int | None) -> Snapsho
     return max(rows, key=lambda row: row.step, default=None)
 
 
-def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Plot:
+def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> XYPlot:
     dots, curves = [], []
     for place, (i, each) in enumerate(found):
         offset = 0.16 * (place - (len(found) - 1) / 2)
@@ -207,9 +217,9 @@ def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Seque
             if value is None:
                 continue
             tone = RUN_TONES[i % 2]
-            dots.append(Dot(each.run.name, tone, at + offset, 100 * value.accuracy, size=9))
+            dots.append(Marker(each.run.name, tone, at + offset, 100 * value.accuracy, size=9))
             x = np.full(2, at + offset)
-            curves.append(Curve("", tone, x, 100 * np.array([value.low, value.high])))
+            curves.append(Series("", tone, x, 100 * np.array([value.low, value.high])))
     first = found[0][1]
     for at, name in enumerate(names):
         value = getattr(first, side).get(name)
@@ -217,15 +227,15 @@ def _attribute_plot(side: str, found: Sequence[tuple[int, Probed]], names: Seque
             for level, dashed in ((value.chance, False), (first.others[name], True)):
                 if level == level:
                     x = np.array([at - 0.35, at + 0.35])
-                    curves.append(Curve("", "quiet", x, np.full(2, 100 * level), dashed=dashed, width=1.5))
+                    curves.append(Series("", "quiet", x, np.full(2, 100 * level), dashed=dashed, width=1.5))
     x, y = Axis("", -0.6, len(names) - 0.4), Axis("read rightly (%)", 0, 104)
     note = "grey: guessing; dashed: from the others"
-    return Plot(
+    return XYPlot(
         f"probes-{side}", f"Probes of the {side}", x, y, tuple(curves), dots=tuple(dots), names=tuple(names), note=note
     )
 
 
-def _attribute_table(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Table:
+def _attribute_table(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> ShadedTable:
     lines = [
         (
             each.run.name,
@@ -241,10 +251,10 @@ def _attribute_table(side: str, found: Sequence[tuple[int, Probed]], names: Sequ
         lines.append((f"from the others, co-occurrence {level:g}", [100 * one.others.get(n, math.nan) for n in names]))
     values = np.array([numbers for _, numbers in lines])
     rows = tuple(name for name, _ in lines)
-    return Table(f"table-{side}", f"Read off the {side} (%)", rows, tuple(names), values, 1, top=100.0)
+    return ShadedTable(f"table-{side}", f"Read off the {side} (%)", rows, tuple(names), values, 1, top=100.0)
 
 
-def _ablation_table(workspace: Workspace, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Numbers:
+def _ablation_table(workspace: Workspace, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> NumberTable:
     columns = ("objective", "co-occ.", "step", "R@1 (%)", "dirs image", "dirs text", "rank image", "rank text")
     lines = []
     for _, each in found:
@@ -267,12 +277,12 @@ def _ablation_table(workspace: Workspace, found: Sequence[tuple[int, Probed]], n
             *(f"{v:,.0f}" if v == v else "–" for v in values),
             *(f"{v:.1f}" if v == v else "–" for v in ranks),
         )
-        lines.append(Line(each.run.name, "", cells))
+        lines.append(NumberRow(each.run.name, "", cells))
     title = "What was trained: recall, effective directions (99 %), effective rank"
-    return Numbers("runs", title, columns, tuple(lines), badges=False)
+    return NumberTable("runs", title, columns, tuple(lines), badges=False)
 
 
-def _effect(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> Table | None:
+def _effect(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]) -> ShadedTable | None:
     """Accuracy with minus without co-occurrence, of each objective that was trained both ways."""
     by: dict[tuple[str, float], Probed] = {
         (each.run.objective, each.cooccurrence): each for _, each in found if each.cooccurrence is not None
@@ -292,7 +302,7 @@ def _effect(side: str, found: Sequence[tuple[int, Probed]], names: Sequence[str]
     title = f"{side.capitalize()}: trained with minus without co-occurrence (points)"
     values = np.array([row for _, row in lines])
     key = "effect" if side == "images" else f"effect-{side}"
-    return Table(key, title, tuple(name for name, _ in lines), tuple(names), values, 1, top=50.0)
+    return ShadedTable(key, title, tuple(name for name, _ in lines), tuple(names), values, 1, top=50.0)
 
 
 def _one_hot(columns: Sequence[np.ndarray]) -> Float[np.ndarray, "n d"]:

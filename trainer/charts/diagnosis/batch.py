@@ -13,7 +13,6 @@ from trainer.analysis import batches
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
-from trainer.charts.board import RUN_TONES, Board, Cell, Grid, Piece, Strip
 from trainer.charts.diagnosis.shared import (
     Asked,
     Progress,
@@ -26,6 +25,7 @@ from trainer.charts.diagnosis.shared import (
     temperatures,
     title,
 )
+from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, Panel, RowImage
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import Snapshot
 
@@ -42,13 +42,13 @@ class BatchFacts:
     anchor: int
 
 
-def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
+def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Panel:
     """The panel."""
     if not 2 <= asked.size <= MOST_BATCH:
         raise ChartError(f"A batch under the glass has 2 to {MOST_BATCH} pairs, not {asked.size}.")
     chosen = choose_each(workspace, runs, asked, choose_batch)
-    lines: list[tuple[Piece, ...]] = []
-    strips: list[tuple[Piece, ...]] = []
+    lines: list[tuple[Mark, ...]] = []
+    strips: list[tuple[Mark, ...]] = []
     notes, facts = [], None
     for i, run, row in chosen:
         snapshot = pairs_of(row, run)
@@ -76,7 +76,7 @@ def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: 
         *notes,
     ]
     head = (*head_of(chosen), f"batch {asked.number} of {asked.size} pairs")
-    return Board("diagnosis", "batch", title("batch"), head, (*lines, *strips), tuple(notes), facts=facts)
+    return Panel(title=title("batch"), head=head, rows=(*lines, *strips), notes=tuple(notes), facts=facts)
 
 
 def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " b"]:
@@ -91,7 +91,7 @@ def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " 
 
 def _grids(
     i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, warm: Temperatures, anchor: int
-) -> tuple[Grid, ...]:
+) -> tuple[HeatMap, ...]:
     names = tuple(f"{row}: {snapshot.items.caption[row]}" for row in rows.tolist())
     parts = (
         ("logits", "Logits", found.logits, float(found.logits.min()), float(found.logits.max()), "logit", False),
@@ -100,7 +100,7 @@ def _grids(
     )
     tick = ((float(anchor), "▸"),)
     return tuple(
-        Grid(
+        HeatMap(
             f"{key}-{i}",
             f"{run.name}: {title}" if key == "logits" else title,
             values,
@@ -120,11 +120,13 @@ def _grids(
     )
 
 
-def _negatives(i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, anchor: int) -> Strip:
+def _negatives(
+    i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, anchor: int
+) -> ImageRow:
     order = np.argsort(-found.infoloob[anchor], kind="stable")[:10]
     own = int(rows[anchor])
     cells = [
-        Cell(
+        RowImage(
             own,
             snapshot.items.path[own],
             snapshot.items.caption[own],
@@ -136,14 +138,14 @@ def _negatives(i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found:
         row = int(rows[j])
         words = f"{_share(found.infonce[anchor, j])} · {_share(found.infoloob[anchor, j])}"
         share = float(found.infoloob[anchor, j])
-        cells.append(Cell(row, snapshot.items.path[row], snapshot.items.caption[row], words, share))
+        cells.append(RowImage(row, snapshot.items.path[row], snapshot.items.caption[row], words, share))
     title = f"{run.name}: what pushes the anchor most"
-    return Strip(f"negatives-{i}", title, RUN_TONES[i % 2], tuple(cells), "weight in InfoNCE · in InfoLOOB")
+    return ImageRow(f"negatives-{i}", title, RUN_TONES[i % 2], tuple(cells), "weight in InfoNCE · in InfoLOOB")
 
 
 def _false_negatives(
     i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, image: np.ndarray, text: np.ndarray
-) -> Strip:
+) -> ImageRow:
     items = snapshot.items
     groups = groups_of([items.caption[row] for row in rows.tolist()])
     likely = batches.likely_false_negatives(found, image, text, groups, least=LEAST_ALIKE)
@@ -152,9 +154,9 @@ def _false_negatives(
         cosines = "" if reason == "same caption" else f" {cosine:.2f}"
         for j, words in ((first, f"{place}a · {reason}{cosines}"), (second, f"{place}b · weight {_share(weight)}")):
             row = int(rows[j])
-            cells.append(Cell(row, items.path[row], items.caption[row], words))
+            cells.append(RowImage(row, items.path[row], items.caption[row], words))
     note = f"{len(likely)} likely" + (", the 6 heaviest shown" if len(likely) > 6 else "")
-    return Strip(f"false-{i}", f"{run.name}: likely false negatives", RUN_TONES[i % 2], tuple(cells), note)
+    return ImageRow(f"false-{i}", f"{run.name}: likely false negatives", RUN_TONES[i % 2], tuple(cells), note)
 
 
 def _share(value: float) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis import batches
-from trainer.charts.board import RUN_TONES, Board, Line, Numbers, Piece
 from trainer.charts.diagnosis.shared import (
     Asked,
     Progress,
@@ -23,12 +22,12 @@ from trainer.charts.diagnosis.shared import (
     temperatures,
     title,
 )
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, Mark, NumberRow, NumberTable, Panel, Series, XYPlot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
 
-def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
+def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Panel:
     """The panel."""
     chosen = choose_each(workspace, runs, asked, choose_batch)
     factors, pulls, steps, lines, notes = [], [], [], [], []
@@ -61,12 +60,12 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
     for i, run, row in courses_of(workspace, chosen):
         size = batch_size(workspace, run, row.n)
         steps.append(_left_over_steps(workspace, i, run, row, size, progress))
-    table = Numbers(
+    table = NumberTable(
         "saturation",
         "Of one update",
         tuple(run.name for _, run, _ in chosen),
         tuple(
-            Line(
+            NumberRow(
                 words,
                 "",
                 tuple(line[words] for line in lines),
@@ -83,8 +82,8 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
         *notes,
     ]
     over = steps_plot("steps-left", "Mean of 1 − p over training", "mean of 1 − p", steps)
-    rows: tuple[tuple[Piece, ...], ...] = ((_factor_plot(factors), over), tuple(pulls), (table,))
-    return Board("diagnosis", "saturation", title("saturation"), head_of(chosen), rows, tuple(notes))
+    rows: tuple[tuple[Mark, ...], ...] = ((_factor_plot(factors), over), tuple(pulls), (table,))
+    return Panel(title=title("saturation"), head=head_of(chosen), rows=rows, notes=tuple(notes))
 
 
 def batch_size(workspace: Workspace, run: RunRow, n: int) -> int:
@@ -114,37 +113,37 @@ def unsaturated(
     return np.concatenate(lefts), np.concatenate(ours), np.concatenate(loobs)
 
 
-def _factor_plot(factors: Sequence[tuple[int, RunRow, np.ndarray]]) -> Plot:
+def _factor_plot(factors: Sequence[tuple[int, RunRow, np.ndarray]]) -> XYPlot:
     edges = np.linspace(-6, 0, 49)
     curves = []
     for i, run, left in factors:
         share = 100 * np.histogram(np.log10(np.clip(left, 1e-6, 1)), edges)[0] / len(left)
-        curves.append(Curve(run.name, RUN_TONES[i % 2], 10.0**edges, share, stepped=True))
+        curves.append(Series(run.name, RUN_TONES[i % 2], 10.0**edges, share, stepped=True))
     top = max(float(c.y.max()) for c in curves)
-    curves.append(Curve("InfoLOOB: always 1", "first", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
+    curves.append(Series("InfoLOOB: always 1", "first", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
     x, y = Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True), Axis("anchors (%)", 0, 1.08 * top)
-    return Plot(
+    return XYPlot(
         "factor", "What saturation leaves of InfoNCE", x, y, tuple(curves), note="smaller ones in the first bar"
     )
 
 
-def _pull_plot(i: int, run: RunRow, ours: np.ndarray, loob: np.ndarray) -> Plot:
+def _pull_plot(i: int, run: RunRow, ours: np.ndarray, loob: np.ndarray) -> XYPlot:
     edges = np.linspace(0, max(float(loob.max()), 0.1) * 1.001, 41)
     tone = RUN_TONES[i % 2]
     shares = [100 * np.histogram(values, edges)[0] / len(values) for values in (ours, loob)]
     curves = (
-        Curve(f"InfoNCE, mean {ours.mean():.3f}", tone, edges, shares[0], stepped=True),
-        Curve(f"InfoLOOB, mean {loob.mean():.3f}", "first", edges, shares[1], stepped=True),
+        Series(f"InfoNCE, mean {ours.mean():.3f}", tone, edges, shares[0], stepped=True),
+        Series(f"InfoLOOB, mean {loob.mean():.3f}", "first", edges, shares[1], stepped=True),
     )
     # The first bar of a saturated run towers over all others: the axis would show nothing else.
     top = max(float(np.sort(s)[-2]) if s.max() > 60 else float(s.max()) for s in shares)
     x, y = Axis("pull on an anchor", 0, float(edges[-1])), Axis("anchors (%)", 0, max(1.1 * top, 5))
-    return Plot(f"pull-{i}", f"Pull of both bounds on {run.name}", x, y, curves)
+    return XYPlot(f"pull-{i}", f"Pull of both bounds on {run.name}", x, y, curves)
 
 
 def _left_over_steps(
     workspace: Workspace, i: int, run: RunRow, row: SnapshotRow, size: int, progress: Progress | None
-) -> Curve:
+) -> Series:
     rows = [s for s in workspace.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
     points = []
     for place, at in enumerate(sorted(rows, key=lambda s: s.step)):
@@ -153,4 +152,4 @@ def _left_over_steps(
         if progress:
             progress((place + 1) / len(rows), f"Saturation of {run.name}")
     steps, values = np.array(points, dtype=float).T
-    return Curve(run.name, RUN_TONES[i % 2], steps, values)
+    return Series(run.name, RUN_TONES[i % 2], steps, values)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot
+from trainer.charts.marks import Axis, Marker, Series, XYPlot
 from trainer.charts.shown import told_apart
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
@@ -80,12 +80,12 @@ def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
     return Temperatures(inv_tau, None if beta is None else float(beta))
 
 
-def steps_plot(key: str, title: str, label: str, curves: Sequence[Curve]) -> Plot:
+def steps_plot(key: str, title: str, label: str, curves: Sequence[Series]) -> XYPlot:
     """Values over training; solid for images, dashed for texts."""
     last = max((float(c.x.max()) for c in curves), default=1.0)
     top = max((float(np.nanmax(c.y)) for c in curves), default=1.0)
-    dots = tuple(Dot("", c.tone, float(x), float(y), size=5) for c in curves for x, y in zip(c.x, c.y, strict=True))
-    return Plot(
+    dots = tuple(Marker("", c.tone, float(x), float(y), size=5) for c in curves for x, y in zip(c.x, c.y, strict=True))
+    return XYPlot(
         key,
         title,
         Axis("step", 0, max(last, 1) * 1.02),

@@ -14,7 +14,6 @@ from trainer.analysis.spectra import (
     share_in_first,
     shares_of,
 )
-from trainer.charts.board import RUN_TONES, Board, Line, Numbers
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
@@ -29,11 +28,11 @@ from trainer.charts.diagnosis.shared import (
     steps_plot,
     title,
 )
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, NumberRow, NumberTable, Panel, Series, XYPlot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 
 
-def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Board:
+def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Panel:
     """The panel."""
     chosen = choose_each(workspace, runs, asked)
     spectra: dict[tuple[int, str], np.ndarray] = {}
@@ -65,32 +64,30 @@ def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progres
         ("Variance in the first 10 (%)", "", lambda e: 100 * share_in_first(e, 10), 1),
         ("Total variance", "1 would be spread all over the sphere.", lambda e: float(e.sum()), 3),
     )
-    written = [Line(w, h, tuple(float(read(e)) for e in ordered), digits) for w, h, read, digits in table]
+    written = [NumberRow(w, h, tuple(float(read(e)) for e in ordered), digits) for w, h, read, digits in table]
     written += [
-        Line("Width d", "Directions there are.", tuple(float(len(e)) for e in ordered), 0),
-        Line("n", "Rows measured; a centred cloud spans n − 1 directions at most.", tuple(map(float, counts)), 0),
+        NumberRow("Width d", "Directions there are.", tuple(float(len(e)) for e in ordered), 0),
+        NumberRow("n", "Rows measured; a centred cloud spans n − 1 directions at most.", tuple(map(float, counts)), 0),
     ]
     notes = (
         "Spectrum of the covariance of the unit rows, their mean taken off. Solid: images; dashed: texts.",
         *sampled_note(chosen, MOST_PAIRS),
     )
     when = "At these steps" if len({row.step for *_, row in chosen}) > 1 else "At this step"
-    numbers = Numbers("spectra", when, columns, tuple(written), badges=False)
-    return Board(
-        "diagnosis",
-        "spectrum",
-        title("spectrum"),
-        head_of(chosen),
-        (tuple(plots), over, (numbers,)),
-        notes,
-        tuple(warnings),
+    numbers = NumberTable("spectra", when, columns, tuple(written), badges=False)
+    return Panel(
+        title=title("spectrum"),
+        head=head_of(chosen),
+        rows=(tuple(plots), over, (numbers,)),
+        notes=notes,
+        warnings=tuple(warnings),
     )
 
 
-def _spectrum_plot(side: str, chosen: Sequence[tuple[int, RunRow, SnapshotRow]], spectra: dict) -> Plot:
+def _spectrum_plot(side: str, chosen: Sequence[tuple[int, RunRow, SnapshotRow]], spectra: dict) -> XYPlot:
     there = [(i, run, spectra[i, side]) for i, run, _ in chosen if (i, side) in spectra]
     curves = tuple(
-        Curve(
+        Series(
             run.name,
             RUN_TONES[i % 2],
             np.arange(1, len(spectrum) + 1, dtype=float),
@@ -100,13 +97,13 @@ def _spectrum_plot(side: str, chosen: Sequence[tuple[int, RunRow, SnapshotRow]],
     )
     d = max(len(spectrum) for *_, spectrum in there)
     x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
-    return Plot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, curves)
+    return XYPlot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, curves)
 
 
 def _over_steps(
     workspace: Workspace, chosen: Sequence[tuple[int, RunRow, SnapshotRow]], progress: Progress | None
-) -> tuple[Plot, ...]:
-    curves: dict[str, list[Curve]] = {"rank": [], "directions": [], "first": []}
+) -> tuple[XYPlot, ...]:
+    curves: dict[str, list[Series]] = {"rank": [], "directions": [], "first": []}
     for i, run, row in courses_of(workspace, chosen):
         rows = [s for s in workspace.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
         for side in ("image", "text"):
@@ -130,7 +127,7 @@ def _over_steps(
                 steps, *values = np.array(points, dtype=float).T
                 for key, series in zip(("rank", "directions", "first"), values[:3], strict=True):
                     name = f"{run.name}, {side}s"
-                    curves[key].append(Curve(name, RUN_TONES[i % 2], steps, series, dashed=side == "text"))
+                    curves[key].append(Series(name, RUN_TONES[i % 2], steps, series, dashed=side == "text"))
     titles = {
         "rank": ("Effective rank", "effective rank"),
         "directions": ("Effective directions (99 %)", "directions"),

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from trainer.charts import ChartError
-from trainer.charts.board import Board
 from trainer.charts.hopfield.batch import batch
 from trainer.charts.hopfield.pair import pair
 from trainer.charts.hopfield.phase import MOST_QUERIES, phase
 from trainer.charts.hopfield.retrieval import retrieval
 from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, head, labelled, patterns
 from trainer.charts.hopfield.spectrum import spectrum
+from trainer.charts.marks import Panel
 from trainer.charts.snapshots import sides
 from trainer.store import Workspace
 
@@ -42,7 +42,7 @@ def hopfield(
     *,
     vectors: Mapping[int, np.ndarray] | None = None,
     progress: Progress | None = None,
-) -> Board:
+) -> Panel:
     """A panel of the lab for one or two runs, or for one at two steps (`asked.step_b`).
 
     `vectors` are the embeddings of what asks instead of a pair, by the place of the run.
@@ -59,7 +59,7 @@ def board(
     *,
     vectors: Mapping[int, np.ndarray] | None = None,
     progress: Progress | None = None,
-) -> Board:
+) -> Panel:
     """A panel of the lab, of patterns that are read already.
 
     Raises:
@@ -77,4 +77,4 @@ def board(
         "spectrum": lambda: spectrum(gathered, asked, progress),
     }
     rows, notes = answers[panel]()
-    return Board("hopfield", panel, f"Hopfield lab: {TITLES[panel]}", head(gathered, asked), rows, notes)
+    return Panel(title=f"Hopfield lab: {TITLES[panel]}", head=head(gathered, asked), rows=rows, notes=notes)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.analysis.hopfield import equal_self_weight_beta, measured_self_weights, self_weight
-from trainer.charts.board import RUN_TONES, Line, Numbers
 from trainer.charts.hopfield.shared import Asked, Patterns, minus
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, NumberRow, NumberTable, Series, XYPlot
 
 
 def batch(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str, ...]]:
@@ -26,16 +25,16 @@ def batch(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str,
         far = np.geomspace(2, 65_536, 121)
         tone = RUN_TONES[run.index % 2]
         curves = (
-            Curve(f"measured, β = {asked.beta:g}", tone, sizes.astype(float), constant, width=2.5),
-            Curve("measured, β by the rule", "first", sizes.astype(float), ruled, width=2.5),
-            Curve(f"formula, β = {asked.beta:g}, cosine 0", "quiet", far, self_weight(far, asked.beta)),
-            Curve(
+            Series(f"measured, β = {asked.beta:g}", tone, sizes.astype(float), constant, width=2.5),
+            Series("measured, β by the rule", "first", sizes.astype(float), ruled, width=2.5),
+            Series(f"formula, β = {asked.beta:g}, cosine 0", "quiet", far, self_weight(far, asked.beta)),
+            Series(
                 f"formula, cosine {minus(cosine, 2)}", "quiet", far, self_weight(far, asked.beta, cosine), dashed=True
             ),
         )
         x, y = Axis("batch size N", 2, 65_536, log=True), Axis("self-weight", 0, 1.04)
         title = f"Self-weight of {run.label}"
-        plots.append(Plot(f"self-{run.index}", title, x, y, curves, note=f"n = {run.n:,} {run.side}, 128 anchors"))
+        plots.append(XYPlot(f"self-{run.index}", title, x, y, curves, note=f"n = {run.n:,} {run.side}, 128 anchors"))
         lines.append((constant[-1], ruled[-1], float(rule[-1]), cosine, float(len(vectors))))
     columns = tuple(run.label for run in gathered)
     words = (
@@ -45,13 +44,13 @@ def batch(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str,
         ("Mean cosine of two patterns", "With all others at cosine c, β acts as β (1 − c).", 3),
         ("n", "Patterns drawn from.", 0),
     )
-    table = tuple(Line(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(words))
+    table = tuple(NumberRow(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(words))
     notes = (
         "Measured: batches drawn from the stored patterns. Formula: e^β / (e^β + N − 1), which holds where the others "
         "lie at cosine 0. The rule keeps the self-weight that β = 8 has at N = 512 there; it is derived here and "
         "assumes cosine 0: where others lie near (in a cone, or in clusters), the measured curve falls below it.",
     )
-    return (tuple(plots), (Numbers("batch", "At the whole snapshot", columns, table),)), notes
+    return (tuple(plots), (NumberTable("batch", "At the whole snapshot", columns, table),)), notes
 
 
 def _mean_cosine(vectors: np.ndarray) -> float:

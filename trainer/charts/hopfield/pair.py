@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.hopfield import four_retrievals, matched_after_retrieval, retrieval_shares, top_shares
-from trainer.charts.board import RUN_TONES, Line, Numbers, Strip
 from trainer.charts.hopfield.shared import KEPT, Asked, Patterns, both_of, cell, minus, percent
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, ImageRow, NumberRow, NumberTable, Series, XYPlot
 
 
 def pair(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str, ...]]:
@@ -33,12 +32,12 @@ def pair(gathered: Sequence[Patterns], asked: Asked) -> tuple[tuple, tuple[str, 
             | {"n stored": float(len(rows))}
         )
         cells.append(_cells_of_pair(run, image, text, rows, row, asked.beta))
-    numbers = Numbers(
+    numbers = NumberTable(
         "pair",
         f"Pair {asked.query}",
         tuple(run.label for run in gathered),
         tuple(
-            Line(
+            NumberRow(
                 name,
                 _HINTS.get(name, ""),
                 tuple(run[name] for run in lines),
@@ -69,7 +68,7 @@ def _pair_digits(name: str) -> int:
 
 def _cells_of_pair(
     run: Patterns, image: np.ndarray, text: np.ndarray, rows: np.ndarray, row: int, beta: float
-) -> list[Strip]:
+) -> list[ImageRow]:
     """What both askers retrieve from images and from texts; a text is shown as the picture it belongs to."""
     strips = []
     ways = (
@@ -86,17 +85,17 @@ def _cells_of_pair(
         )
         note = f"{percent(rest)} in the other {len(rows) - len(places):,}"
         title = f"{run.label} · {name}"
-        strips.append(Strip(f"pair-{run.index}-{name[:3]}", title, RUN_TONES[run.index % 2], cells, note))
+        strips.append(ImageRow(f"pair-{run.index}-{name[:3]}", title, RUN_TONES[run.index % 2], cells, note))
     return strips
 
 
-def _matched(run: Patterns, before: np.ndarray, images: np.ndarray, texts: np.ndarray) -> Plot:
+def _matched(run: Patterns, before: np.ndarray, images: np.ndarray, texts: np.ndarray) -> XYPlot:
     edges = np.linspace(min(map(np.min, (before, images, texts))) - 0.01, 1.0 + 1e-6, 41)
     series = (("before", "quiet", before), ("U_x·U_y", "first", images), ("V_x·V_y", "second", texts))
     curves, top = [], 0.0
     for name, tone, values in series:
         share = 100 * np.histogram(np.clip(values, edges[0], 1.0), edges)[0] / len(values)
         top = max(top, float(share.max()))
-        curves.append(Curve(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
+        curves.append(Series(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
     x, y = Axis("cosine of matched pairs", float(edges[0]), 1.0), Axis("share of pairs (%)", 0, 1.05 * top)
-    return Plot(f"matched-{run.index}", run.label, x, y, tuple(curves), note=f"n = {len(before):,} pairs")
+    return XYPlot(f"matched-{run.index}", run.label, x, y, tuple(curves), note=f"n = {len(before):,} pairs")

@@ -10,9 +10,8 @@ import numpy as np
 
 from trainer.analysis.hopfield import effective_grid
 from trainer.charts import BOTH, ChartError
-from trainer.charts.board import RUN_TONES, Grid
 from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, sample
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, HeatMap, Series, XYPlot
 
 MOST_QUERIES: Final = 96
 
@@ -33,14 +32,16 @@ def phase(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None)
         curve
         for run, median, low, high in curves
         for curve in (
-            Curve(f"{run.label}, median", RUN_TONES[run.index % 2], BETAS, median),
-            Curve("", RUN_TONES[run.index % 2], BETAS, low, dashed=True, width=1),
-            Curve("", RUN_TONES[run.index % 2], BETAS, high, dashed=True, width=1),
+            Series(f"{run.label}, median", RUN_TONES[run.index % 2], BETAS, median),
+            Series("", RUN_TONES[run.index % 2], BETAS, low, dashed=True, width=1),
+            Series("", RUN_TONES[run.index % 2], BETAS, high, dashed=True, width=1),
         )
     )
     most = max(run.n for run in gathered)
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("effective number", 0.9, 1.15 * most, log=True)
-    plot = Plot("medians", "Effective number over beta", x, y, medians, cursor=asked.beta, note="dashed: 10 % and 90 %")
+    plot = XYPlot(
+        "medians", "Effective number over beta", x, y, medians, cursor=asked.beta, note="dashed: 10 % and 90 %"
+    )
     queries = "; ".join(f"{run.label}: {min(run.pairs, MOST_QUERIES):,} of {run.pairs:,} queries" for run in gathered)
     notes = (
         f"One retrieval of each query, ordered by the mean of the logarithm; {queries}, drawn at random.",
@@ -49,14 +50,14 @@ def phase(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None)
     return (tuple(grids), (plot,)), notes
 
 
-def _grid(run: Patterns, asked: Asked, values: np.ndarray, rows: np.ndarray) -> Grid:
+def _grid(run: Patterns, asked: Asked, values: np.ndarray, rows: np.ndarray) -> HeatMap:
     ticks = tuple(
         (float(np.interp(math.log(beta), np.log(BETAS), np.arange(len(BETAS)))), f"{beta:g}")
         for beta in (0.1, 1, 10, 100)
     )
     cursor = float(np.interp(math.log(asked.beta), np.log(BETAS), np.arange(len(BETAS))))
     captions = tuple(f"pair {row}: {run.items.caption[row]}" for row in rows.tolist())
-    return Grid(
+    return HeatMap(
         f"phase-{run.index}",
         run.label,
         values,

@@ -17,9 +17,8 @@ from trainer.analysis.hopfield import (
     top_shares,
     updates,
 )
-from trainer.charts.board import RUN_TONES, Line, Numbers, Strip
 from trainer.charts.hopfield.shared import KEPT, Asked, Patterns, Progress, cell, percent
-from trainer.charts.lab.pieces import Axis, Curve, Dot, Plot
+from trainer.charts.marks import RUN_TONES, Axis, ImageRow, Marker, NumberRow, NumberTable, Points, Series, XYPlot
 
 NOTE_KIND: Final = (
     "Fixed point: where repeated updates end. Single pattern: it averages at most 1.5 patterns; global average: more "
@@ -76,14 +75,15 @@ _LINES: Final = (
 )
 
 
-def _numbers(key: str, title: str, gathered: Sequence[Patterns], facts: Sequence[dict]) -> Numbers:
+def _numbers(key: str, title: str, gathered: Sequence[Patterns], facts: Sequence[dict]) -> NumberTable:
     lines = tuple(
-        Line(words, hint, tuple(run[words] for run in facts), digits, strong) for words, hint, digits, strong in _LINES
+        NumberRow(words, hint, tuple(run[words] for run in facts), digits, strong)
+        for words, hint, digits, strong in _LINES
     )
-    return Numbers(key, title, tuple(run.label for run in gathered), lines)
+    return NumberTable(key, title, tuple(run.label for run in gathered), lines)
 
 
-def _strip(run: Patterns, asked: Asked, shares: np.ndarray, path: Trail, *, external: bool) -> Strip:
+def _strip(run: Patterns, asked: Asked, shares: np.ndarray, path: Trail, *, external: bool) -> ImageRow:
     places, tops, rest = top_shares(shares, KEPT)
     cells = tuple(
         cell(run, int(run.rows[place]), float(share), strong=run.rows[place] == asked.query and not external)
@@ -95,16 +95,16 @@ def _strip(run: Patterns, asked: Asked, shares: np.ndarray, path: Trail, *, exte
         "a metastable", "a metastable state"
     )
     note += f" · {percent(rest)} in the other {left:,}" if left else ""
-    return Strip(f"top-{run.index}", f"{run.name} · step {run.step:,}", RUN_TONES[run.index % 2], cells, note)
+    return ImageRow(f"top-{run.index}", f"{run.name} · step {run.step:,}", RUN_TONES[run.index % 2], cells, note)
 
 
-def _energy(gathered: Sequence[Patterns], paths: Sequence[Trail]) -> Plot:
+def _energy(gathered: Sequence[Patterns], paths: Sequence[Trail]) -> XYPlot:
     curves = [
-        Curve(run.label, RUN_TONES[run.index % 2], np.arange(len(path.energies), dtype=float), path.energies)
+        Series(run.label, RUN_TONES[run.index % 2], np.arange(len(path.energies), dtype=float), path.energies)
         for run, path in zip(gathered, paths, strict=True)
     ]
     dots = tuple(
-        Dot("", RUN_TONES[run.index % 2], float(step), float(value), size=6)
+        Marker("", RUN_TONES[run.index % 2], float(step), float(value), size=6)
         for run, path in zip(gathered, paths, strict=True)
         for step, value in enumerate(path.energies)
     )
@@ -113,25 +113,25 @@ def _energy(gathered: Sequence[Patterns], paths: Sequence[Trail]) -> Plot:
     pad = max(0.06 * (high - low), 0.002)
     most = max(len(p.energies) for p in paths) - 1
     x = Axis("update", -0.3, max(most, 1) + 0.3)
-    return Plot("energy", "Energy", x, Axis("energy", low - pad, high + pad), tuple(curves), dots=dots)
+    return XYPlot("energy", "Energy", x, Axis("energy", low - pad, high + pad), tuple(curves), dots=dots)
 
 
-def _map(run: Patterns, path: Trail, state: np.ndarray) -> Plot:
+def _map(run: Patterns, path: Trail, state: np.ndarray) -> XYPlot:
     trail = run.place(path.states)
     everything = np.concatenate([run.points, trail])
     low, high = everything.min(0), everything.max(0)
     pad = 0.06 * np.maximum(high - low, 1e-3)
     tone = RUN_TONES[run.index % 2]
     dots = (
-        Dot("query", "second", *map(float, trail[0]), size=13, mark="diamond"),
-        Dot("fixed point", tone, *map(float, trail[-1]), size=13, mark="ring"),
+        Marker("query", "second", *map(float, trail[0]), size=13, mark="diamond"),
+        Marker("fixed point", tone, *map(float, trail[-1]), size=13, mark="ring"),
     )
-    curve = Curve("path", tone, trail[:, 0], trail[:, 1])
+    curve = Series("path", tone, trail[:, 0], trail[:, 1])
     of = "of images and texts, as on the Map" if run.plane == "map" else f"of the stored {run.side}"
     shares = f"PCA {of}, {100 * float(run.shares.sum()):.0f} % of the variance"
     drawn = f"{len(run.points):,} of {run.n:,} drawn" if len(run.points) < run.n else f"n = {run.n:,}"
     x, y = (Axis("", float(low[i] - pad[i]), float(high[i] + pad[i])) for i in (0, 1))
-    return Plot(
+    return XYPlot(
         f"map-{run.index}",
         f"Path of {run.label}",
         x,
@@ -139,5 +139,5 @@ def _map(run: Patterns, path: Trail, state: np.ndarray) -> Plot:
         (curve,),
         dots=dots,
         note=f"{shares}, {drawn}",
-        cloud=run.points,
+        points=(Points("", "quiet", run.points),),
     )

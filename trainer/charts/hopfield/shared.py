@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.board import Cell
+from trainer.charts.marks import RowImage
 from trainer.charts.shown import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
@@ -166,9 +166,9 @@ def patterns(workspace: Workspace, run: int | str, asked: Asked, index: int = 0)
     )
 
 
-def cell(run: Patterns, row: int, share: float, *, strong: bool) -> Cell:
+def cell(run: Patterns, row: int, share: float, *, strong: bool) -> RowImage:
     """A stored pattern's picture with its share."""
-    return Cell(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
+    return RowImage(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
 
 
 def percent(share: float) -> str:

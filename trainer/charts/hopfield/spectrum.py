@@ -14,9 +14,8 @@ from trainer.analysis.spectra import (
     share_in_first,
     shares_of,
 )
-from trainer.charts.board import RUN_TONES, Line, Numbers
 from trainer.charts.hopfield.shared import Asked, Patterns, Progress, both_of
-from trainer.charts.lab.pieces import Axis, Curve, Plot
+from trainer.charts.marks import RUN_TONES, Axis, NumberRow, NumberTable, Series, XYPlot
 
 
 def spectrum(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None) -> tuple[tuple, tuple[str, ...]]:
@@ -33,7 +32,7 @@ def spectrum(gathered: Sequence[Patterns], asked: Asked, progress: Progress | No
         tone = RUN_TONES[run.index % 2]
         d = len(before)
         series = [
-            Curve(name, t, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(spectrum), 1e-9), dashed=dashed)
+            Series(name, t, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(spectrum), 1e-9), dashed=dashed)
             for name, t, spectrum, dashed in (
                 (names[0], "quiet", before, False),
                 (names[1], tone, after, False),
@@ -42,7 +41,7 @@ def spectrum(gathered: Sequence[Patterns], asked: Asked, progress: Progress | No
         ]
         x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
         note = f"n = {len(rows):,} pairs" + (f" of {run.pairs:,}, sampled" if len(rows) < run.pairs else "")
-        plots.append(Plot(f"spectrum-{run.index}", run.label, x, y, tuple(series), note=note))
+        plots.append(XYPlot(f"spectrum-{run.index}", run.label, x, y, tuple(series), note=note))
         facts += [
             (run, name, spectrum) for name, spectrum in zip(("before", "after", "across"), (before, after, across))
         ]
@@ -59,11 +58,11 @@ def spectrum(gathered: Sequence[Patterns], asked: Asked, progress: Progress | No
             4,
         ),
     )
-    table = tuple(Line(w, h, tuple(float(read(e)) for _, _, e in facts), digits) for w, h, read, digits in lines)
+    table = tuple(NumberRow(w, h, tuple(float(read(e)) for _, _, e in facts), digits) for w, h, read, digits in lines)
     notes = (
         "before: the stored embeddings; after: what each retrieves from them with this beta (U_x or V_y); across: what "
         "its partner of the other modality retrieves (U_y or V_x). One retrieval averages, so it narrows the spectrum "
         "of given embeddings; the paper's claim is that training with it enriches the embeddings themselves: compare "
         "the runs' spectra 'before'.",
     )
-    return (tuple(plots), (Numbers("spectra", "Spectra", columns, table, badges=False),)), notes
+    return (tuple(plots), (NumberTable("spectra", "Spectra", columns, table, badges=False),)), notes

@@ -13,8 +13,8 @@ from trainer.charts.lab.margins import Margins, margins
 from trainer.charts.lab.pieces import LabChart
 from trainer.charts.lab.retrieval import Retrieval, retrieval
 from trainer.charts.lab.saturation import Saturation, saturation
-from trainer.charts.lab.settings import parse
 from trainer.charts.lab.toy import Toy, toy
+from trainer.charts.settings import parse
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from trainer.analysis.margins import (
     margin_unmatched,
     triplet,
 )
-from trainer.charts.lab.pieces import Axis, Curve, Fact, LabChart, Plot, Tone
-from trainer.charts.lab.settings import knob
+from trainer.charts.lab.pieces import Fact, LabChart
+from trainer.charts.marks import Axis, Series, Tone, XYPlot
+from trainer.charts.settings import setting
 
 SOURCE: Final = (
     "Hadsell et al., 2006, equation 4 (contrastive); Schroff et al., FaceNet, 2015, equation 3 (triplet); "
@@ -45,18 +46,18 @@ _TONES: Final[dict[str, Tone]] = {
 class Margins:
     """The margins of three losses, and the sphere that negatives are drawn from."""
 
-    contrastive: float = knob(1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0)
-    triplet: float = knob(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
-    distances: Literal["squared", "plain"] = knob(
+    contrastive: float = setting(1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0)
+    triplet: float = setting(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
+    distances: Literal["squared", "plain"] = setting(
         "squared", "Triplet distances", "FaceNet squares them; many libraries do not."
     )
-    beta: float = knob(1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9)
-    alpha: float = knob(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
-    positive: float = knob(
+    beta: float = setting(1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9)
+    alpha: float = setting(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
+    positive: float = setting(
         0.9, "Distance of the positive", "Of the triplet's other pair, and where semi-hard begins.", low=0.0, high=2.0
     )
-    dimension: int = knob(8, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
-    negatives: int = knob(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
+    dimension: int = setting(8, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
+    negatives: int = setting(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
 
 
 def margins(settings: Margins) -> LabChart:
@@ -74,49 +75,49 @@ def margins(settings: Margins) -> LabChart:
     return LabChart("margins", "Margins", SOURCE, settings, plots=plots, facts=(*means, admissible))
 
 
-def _matched(settings: Margins) -> Plot:
+def _matched(settings: Margins) -> XYPlot:
     far = settings.positive
     curves = (
-        Curve("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE)),
-        Curve("triplet", "fourth", DISTANCE, triplet(DISTANCE, far, settings.triplet, squared=_squared(settings))),
-        Curve("margin", "first", DISTANCE, margin_matched(DISTANCE, settings.beta, settings.alpha)),
+        Series("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE)),
+        Series("triplet", "fourth", DISTANCE, triplet(DISTANCE, far, settings.triplet, squared=_squared(settings))),
+        Series("margin", "first", DISTANCE, margin_matched(DISTANCE, settings.beta, settings.alpha)),
     )
     note = f"triplet with its negative at {far:.2f}"
     x = Axis("distance of a matched pair", 0, 2)
-    return Plot("matched", "Matched pairs: pulled together", x, _loss(), curves, note=note)
+    return XYPlot("matched", "Matched pairs: pulled together", x, _loss(), curves, note=note)
 
 
-def _unmatched(settings: Margins) -> Plot:
+def _unmatched(settings: Margins) -> XYPlot:
     near = settings.positive
     curves = (
-        Curve("contrastive", "second", DISTANCE, contrastive_unmatched(DISTANCE, settings.contrastive)),
-        Curve("triplet", "fourth", DISTANCE, triplet(near, DISTANCE, settings.triplet, squared=_squared(settings))),
-        Curve("margin", "first", DISTANCE, margin_unmatched(DISTANCE, settings.beta, settings.alpha)),
+        Series("contrastive", "second", DISTANCE, contrastive_unmatched(DISTANCE, settings.contrastive)),
+        Series("triplet", "fourth", DISTANCE, triplet(near, DISTANCE, settings.triplet, squared=_squared(settings))),
+        Series("margin", "first", DISTANCE, margin_unmatched(DISTANCE, settings.beta, settings.alpha)),
     )
     note = f"triplet with its positive at {near:.2f}"
     x = Axis("distance of an unmatched pair", 0, 2)
-    return Plot("unmatched", "Unmatched pairs: pushed apart", x, _loss(), curves, note=note)
+    return XYPlot("unmatched", "Unmatched pairs: pushed apart", x, _loss(), curves, note=note)
 
 
-def _density(settings: Margins) -> Plot:
+def _density(settings: Margins) -> XYPlot:
     curves = tuple(
-        Curve(f"n = {n}", tone, DISTANCE, np.exp(log_density(DISTANCE, n)), dashed=tone == "quiet")
+        Series(f"n = {n}", tone, DISTANCE, np.exp(log_density(DISTANCE, n)), dashed=tone == "quiet")
         for n, tone in ((settings.dimension, "first"), (128, "quiet"))
     )
     curves = curves[: 1 if settings.dimension == 128 else 2]
     highest = max(float(curve.y[:-2].max()) for curve in curves)
     x, y = Axis("distance of two random points", 0, 2), Axis("density q(d)", 0, 1.08 * highest)
-    return Plot("density", "Distances on the sphere", x, y, curves, cursor=float(np.sqrt(2)), note="√2 dashed")
+    return XYPlot("density", "Distances on the sphere", x, y, curves, cursor=float(np.sqrt(2)), note="√2 dashed")
 
 
-def _drawn(settings: Margins, drawn: dict[str, np.ndarray]) -> Plot:
+def _drawn(settings: Margins, drawn: dict[str, np.ndarray]) -> XYPlot:
     width = BINS[1] - BINS[0]
     shares = {name: np.histogram(drawn[name], BINS)[0] / (ANCHORS * width) for name in SAMPLERS}
-    curves = tuple(Curve(name, _TONES[name], BINS, shares[name], stepped=True) for name in SAMPLERS)
+    curves = tuple(Series(name, _TONES[name], BINS, shares[name], stepped=True) for name in SAMPLERS)
     highest = max(float(curve.y.max()) for curve in curves)
     note = f"{ANCHORS:,} anchors, {settings.negatives} uniform negatives each, seed {SEED}"
     x, y = Axis("distance of the negative drawn", 0, 2), Axis("density", 0, 1.08 * highest)
-    return Plot("drawn", "What each sampler draws", x, y, curves, cursor=settings.positive, note=note)
+    return XYPlot("drawn", "What each sampler draws", x, y, curves, cursor=settings.positive, note=note)
 
 
 def _loss() -> Axis:

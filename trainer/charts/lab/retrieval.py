@@ -18,8 +18,9 @@ from trainer.analysis.hopfield import (
     self_weight,
 )
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.charts.lab.pieces import Axis, Curve, Dot, Fact, LabChart, Plot, Table
-from trainer.charts.lab.settings import knob
+from trainer.charts.lab.pieces import Fact, LabChart
+from trainer.charts.marks import Axis, Bars, Marker, Series, ShadedTable, XYPlot
+from trainer.charts.settings import setting
 
 SOURCE: Final = (
     "Ramsauer et al., Hopfield Networks is All You Need, 2020, equation 3; Fürst et al., CLOOB, 2022, retrievals "
@@ -37,11 +38,11 @@ _CIRCLE: Final = np.linspace(0, 2 * math.pi, 181)
 class Retrieval:
     """Beta, a query among stored patterns, and a batch."""
 
-    beta: float = knob(8.0, "Beta β", "Inverse temperature of the retrieval.", low=0.1, high=200.0, log=True)
-    angle: float = knob(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
-    seed: int = knob(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
-    n: int = knob(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
-    cosine: float = knob(
+    beta: float = setting(8.0, "Beta β", "Inverse temperature of the retrieval.", low=0.1, high=200.0, log=True)
+    angle: float = setting(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
+    seed: int = setting(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
+    n: int = setting(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
+    cosine: float = setting(
         0.0,
         "Cosine of the others",
         "How near the other patterns of the batch lie; near 0.5 early on.",
@@ -69,55 +70,57 @@ def retrieval(settings: Retrieval) -> LabChart:
     return LabChart("retrieval", "Retrieval", SOURCE, settings, plots=plots, tables=(_golden(settings),), facts=facts)
 
 
-def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: float) -> Plot:
+def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: float) -> XYPlot:
     mean = shares @ stored
     retrieved = hopfield_retrieval(state[None], stored, beta)[0]
-    ring = Curve("", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
-    ray = Curve("", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
+    ring = Series("", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
+    ray = Series("", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
     dots = [
-        Dot("stored", "quiet", *map(float, x), size=8 + 22 * float(share), label=str(i))
+        Marker("stored", "quiet", *map(float, x), size=8 + 22 * float(share), label=str(i))
         for i, (x, share) in enumerate(zip(stored, shares, strict=True), start=1)
     ]
     dots += [
-        Dot("weighted mean", "fourth", *map(float, mean), size=7),
-        Dot("retrieved", "first", *map(float, retrieved), size=14, mark="ring"),
+        Marker("weighted mean", "fourth", *map(float, mean), size=7),
+        Marker("retrieved", "first", *map(float, retrieved), size=14, mark="ring"),
     ]
-    dots += [Dot("query", "second", *map(float, state), size=14, mark="diamond")]
+    dots += [Marker("query", "second", *map(float, state), size=14, mark="diamond")]
     x = Axis("", -1.4, 1.4)
-    return Plot("circle", "Stored patterns and query", x, x, (ring, ray), dots=tuple(dots), equal=True)
+    return XYPlot("circle", "Stored patterns and query", x, x, (ring, ray), dots=tuple(dots), equal=True)
 
 
-def _shares(shares: np.ndarray) -> Plot:
+def _shares(shares: np.ndarray) -> XYPlot:
     names = tuple(str(i) for i in range(1, len(shares) + 1))
     x, y = Axis("stored pattern", -0.5, len(shares) - 0.5), Axis("share", 0, 1)
-    return Plot("shares", "What the query retrieves", x, y, bars=tuple(map(float, shares)), names=names)
+    return XYPlot(
+        "shares", "What the query retrieves", x, y, bars=(Bars("", "first", tuple(map(float, shares))),), names=names
+    )
 
 
-def _number(stored: np.ndarray, state: np.ndarray, settings: Retrieval) -> Plot:
-    curve = Curve("exp(H)", "first", BETAS, effective_numbers(state, stored, BETAS))
+def _number(stored: np.ndarray, state: np.ndarray, settings: Retrieval) -> XYPlot:
+    curve = Series("exp(H)", "first", BETAS, effective_numbers(state, stored, BETAS))
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("patterns", 0.8, PATTERNS + 0.4)
-    return Plot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
+    return XYPlot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
 
 
-def _self_weights(settings: Retrieval) -> Plot:
+def _self_weights(settings: Retrieval) -> XYPlot:
     c = settings.cosine
     curves = [
-        Curve(f"β = {beta:g}", tone, SIZES, self_weight(SIZES, beta, c))
+        Series(f"β = {beta:g}", tone, SIZES, self_weight(SIZES, beta, c))
         for beta, tone in ((8.0, "second"), (14.3, "fourth"))
     ]
     if settings.beta not in (8.0, 14.3):
-        curves.append(Curve(f"β = {settings.beta:g}", "first", SIZES, self_weight(SIZES, settings.beta, c)))
+        curves.append(Series(f"β = {settings.beta:g}", "first", SIZES, self_weight(SIZES, settings.beta, c)))
     rule = self_weight(SIZES, np.maximum(equal_self_weight_beta(SIZES), 0), c)
-    curves.append(Curve("β by the rule", "quiet", SIZES, rule, dashed=True))
+    curves.append(Series("β by the rule", "quiet", SIZES, rule, dashed=True))
     x, y = Axis("batch size N", SIZES[0], SIZES[-1], log=True), Axis("self-weight", 0, 1.04)
     title = "Self-weight against batch size"
-    return Plot("self_weight", title, x, y, tuple(curves), cursor=float(settings.n), note=f"others at cosine {c:g}")
+    return XYPlot("self_weight", title, x, y, tuple(curves), cursor=float(settings.n), note=f"others at cosine {c:g}")
 
 
-def _golden(settings: Retrieval) -> Table:
+def _golden(settings: Retrieval) -> ShadedTable:
     sizes = np.array(GOLDEN_SIZES)
     lines = {"β = 8": 8.0, "β = 14.3": 14.3, f"β = {settings.beta:g}": settings.beta}
     lines["rule"] = equal_self_weight_beta(sizes)
     values = np.array([self_weight(sizes, beta, settings.cosine) for beta in lines.values()])
     columns = tuple(f"{size:,}" for size in GOLDEN_SIZES)
-    return Table("golden", "Self-weight by batch size", tuple(lines), columns, values, 3)
+    return ShadedTable("golden", "Self-weight by batch size", tuple(lines), columns, values, 3)

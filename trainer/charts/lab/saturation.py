@@ -19,8 +19,9 @@ from trainer.analysis.saturation import (
     merged_pull,
     spread_cosines,
 )
-from trainer.charts.lab.pieces import Axis, Curve, Fact, LabChart, Plot, Region
-from trainer.charts.lab.settings import knob
+from trainer.charts.lab.pieces import Fact, LabChart
+from trainer.charts.marks import Axis, Region, Series, XYPlot
+from trainer.charts.settings import setting
 
 SOURCE: Final = (
     "Fürst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, gradients of both losses: "
@@ -37,22 +38,22 @@ MOST_CURVE: Final = 513
 class Saturation:
     """One anchor, its match and its negatives."""
 
-    match: float = knob(0.6, "Cosine of the match", "Where the dashed line stands.", low=-1.0, high=1.0)
-    n: int = knob(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
-    tau: float = knob(
+    match: float = setting(0.6, "Cosine of the match", "Where the dashed line stands.", low=-1.0, high=1.0)
+    n: int = setting(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
+    tau: float = setting(
         0.07, "Temperature τ", "Of the objective. CLOOB: 0.033; CLIP starts at 0.07.", low=0.01, high=1.0, log=True
     )
-    negatives: float = knob(
+    negatives: float = setting(
         0.0,
         "Cosine of the negatives",
         "Their mean. 0.4 and more: all embeddings in a narrow cone.",
         low=-0.5,
         high=0.95,
     )
-    spread: float = knob(
+    spread: float = setting(
         0.3, "Spread of the negatives", "They lie evenly this far to both sides of their mean.", low=0.0, high=1.0
     )
-    beta: float = knob(
+    beta: float = setting(
         0.15, "Hardness β (DHN-NCE)", "0 weighs all negatives alike. MedCLIP-SAM: 0.15.", low=0.0, high=2.0
     )
 
@@ -80,33 +81,33 @@ def saturation(settings: Saturation) -> LabChart:
     return LabChart("saturation", "Saturation", SOURCE, settings, plots=plots, facts=facts)
 
 
-def _pulls(settings: Saturation, unmatched: np.ndarray) -> Plot:
+def _pulls(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     inv_tau = 1 / settings.tau
     curves = (
-        Curve("InfoLOOB", "first", MATCHED, info_loob_pull(MATCHED, inv_tau)),
-        Curve("InfoNCE", "second", MATCHED, info_nce_pull(MATCHED, unmatched, inv_tau)),
+        Series("InfoLOOB", "first", MATCHED, info_loob_pull(MATCHED, inv_tau)),
+        Series("InfoNCE", "second", MATCHED, info_nce_pull(MATCHED, unmatched, inv_tau)),
     )
     y = Axis("|∂L / ∂cosine|", 0, 1.12 * inv_tau)
-    return Plot("pulls", "Pull on the match", _cosine(), y, curves, cursor=settings.match)
+    return XYPlot("pulls", "Pull on the match", _cosine(), y, curves, cursor=settings.match)
 
 
-def _factor(settings: Saturation, unmatched: np.ndarray) -> Plot:
+def _factor(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     values = match_factor(MATCHED, unmatched, 1 / settings.tau)
-    curve = Curve("1 − p", "second", MATCHED, values)
+    curve = Series("1 − p", "second", MATCHED, values)
     y = Axis("1 − p", LEAST_FACTOR, 2, log=True)
     title = "What InfoNCE keeps of the gradient: 1 − p"
-    return Plot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
+    return XYPlot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
 
 
-def _weights(settings: Saturation, unmatched: np.ndarray) -> Plot:
+def _weights(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     inv_tau, beta = 1 / settings.tau, settings.beta
     shown = np.unique(np.linspace(0, len(unmatched) - 1, MOST_CURVE).round().astype(int))
     x = unmatched[shown]
     push = dhn_push(unmatched, inv_tau, beta)[shown]
     curves = (
-        Curve("weight", "first", x, dhn_weights(unmatched, inv_tau, beta)[shown]),
-        Curve("push, weights constant", "fourth", x, dhn_push(unmatched, inv_tau, beta, detach_weights=True)[shown]),
-        Curve("push", "second", x, push),
+        Series("weight", "first", x, dhn_weights(unmatched, inv_tau, beta)[shown]),
+        Series("push, weights constant", "fourth", x, dhn_push(unmatched, inv_tau, beta, detach_weights=True)[shown]),
+        Series("push", "second", x, push),
     )
     low = float(push.min())
     highest = max(float(curve.y.max()) for curve in curves)
@@ -114,7 +115,7 @@ def _weights(settings: Saturation, unmatched: np.ndarray) -> Plot:
     regions = (Region("attracted", float(attracted[0]), float(attracted[-1])),) if len(attracted) > 1 else ()
     room = 0.08 * max(highest - min(low, 0), 1)
     note = f"{100 * (dhn_push(unmatched, inv_tau, beta) < 0).mean():.0f} % of negatives attracted"
-    return Plot(
+    return XYPlot(
         "weights",
         "DHN-NCE: weight of a negative",
         Axis("cosine of the negative (hardness)", float(unmatched[0]) - 0.02, float(unmatched[-1]) + 0.02),
@@ -125,7 +126,7 @@ def _weights(settings: Saturation, unmatched: np.ndarray) -> Plot:
     )
 
 
-def _merge(settings: Saturation, unmatched: np.ndarray) -> Plot:
+def _merge(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     inv_tau, beta = 1 / settings.tau, settings.beta
     right = dhn_loss(MATCHED, unmatched, inv_tau, beta)
     end = merge_ends(unmatched, inv_tau, beta)
@@ -133,14 +134,14 @@ def _merge(settings: Saturation, unmatched: np.ndarray) -> Plot:
     x = np.unique(np.append(MATCHED[end > MATCHED], [min(end, 1) - 10.0**-k for k in range(2, 12)]))
     x = x[(x >= -1) & (x < end)]
     curves = (
-        Curve("−S + ln b (DHN-NCE)", "first", MATCHED, right),
-        Curve("ln (b − a), W_ii = −1", "bad", x, merged_loss(x, unmatched, inv_tau, beta)),
+        Series("−S + ln b (DHN-NCE)", "first", MATCHED, right),
+        Series("ln (b − a), W_ii = −1", "bad", x, merged_loss(x, unmatched, inv_tau, beta)),
     )
     regions = (Region("NaN: never implement", max(end, -1.0), 1.0),) if end < 1 else ()
     low, high = float(right[-1]), float(right[0])
     y = Axis("loss of the anchor", low - 0.05 * (high - low), high + 0.05 * (high - low))
     title = "Why not merge the match into the sum"
-    return Plot("merge", title, _cosine(), y, curves, regions, cursor=settings.match)
+    return XYPlot("merge", title, _cosine(), y, curves, regions, cursor=settings.match)
 
 
 def _cosine() -> Axis:

@@ -8,8 +8,9 @@ from typing import Final, Literal
 import numpy as np
 
 from trainer.analysis.toy_batch import log_softmax, toy_batch
-from trainer.charts.lab.pieces import Fact, LabChart, Table
-from trainer.charts.lab.settings import cells, knob
+from trainer.charts.lab.pieces import Fact, LabChart
+from trainer.charts.marks import ShadedTable
+from trainer.charts.settings import cells, setting
 
 SOURCE: Final = (
     "Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021, figure 3 "
@@ -21,10 +22,10 @@ SOURCE: Final = (
 class Toy:
     """What can be set: vectors, similarity, temperature."""
 
-    similarity: Literal["dot", "cosine"] = knob(
+    similarity: Literal["dot", "cosine"] = setting(
         "dot", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
     )
-    temperature: float = knob(
+    temperature: float = setting(
         1.0,
         "Temperature τ",
         "Divides every similarity: below 1 it sharpens, above 1 it flattens. CLIP ends near 0.01.",
@@ -55,8 +56,8 @@ def toy(settings: Toy) -> LabChart:
     shares = np.exp(log_softmax(np.reshape(settings.scores, (4, 2)) / settings.temperature, axis=1))
     tables = (
         *_inputs(settings, images, texts),
-        Table("logits", f"Logits {sign} / τ", images, texts, batch.logits, 4, top=top, marked=diagonal),
-        Table(
+        ShadedTable("logits", f"Logits {sign} / τ", images, texts, batch.logits, 4, top=top, marked=diagonal),
+        ShadedTable(
             "to_text",
             "Softmax of rows: image → text",
             images,
@@ -66,7 +67,7 @@ def toy(settings: Toy) -> LabChart:
             right=("−ln p", batch.image_losses),
             marked=diagonal,
         ),
-        Table(
+        ShadedTable(
             "to_image",
             "Softmax of columns: text → image",
             images,
@@ -76,7 +77,7 @@ def toy(settings: Toy) -> LabChart:
             below=("−ln p", batch.text_losses),
             marked=diagonal,
         ),
-        Table(
+        ShadedTable(
             "two_classes",
             "Softmax of the scores over τ",
             tuple(f"{a:g}, {b:g}" for a, b in np.reshape(settings.scores, (4, 2))),
@@ -94,12 +95,12 @@ def toy(settings: Toy) -> LabChart:
     return LabChart("toy", "Toy batch", SOURCE, settings, tables=tables, facts=facts)
 
 
-def _inputs(settings: Toy, images: tuple[str, ...], texts: tuple[str, ...]) -> tuple[Table, ...]:
+def _inputs(settings: Toy, images: tuple[str, ...], texts: tuple[str, ...]) -> tuple[ShadedTable, ...]:
     """The vectors as typed, for the figure and the CSV; the window has them in boxes."""
     parts = ("1", "2", "3")
     return (
-        Table("image", "Image vectors I", images, parts, np.reshape(settings.image, (3, 3)), 3, top=0),
-        Table("text", "Text vectors T", texts, parts, np.reshape(settings.text, (3, 3)), 3, top=0),
+        ShadedTable("image", "Image vectors I", images, parts, np.reshape(settings.image, (3, 3)), 3, top=0),
+        ShadedTable("text", "Text vectors T", texts, parts, np.reshape(settings.text, (3, 3)), 3, top=0),
     )
 
 

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints every table of the panel, a line a number; with `--json` one object a column."""
     from trainer.charts.hopfield import hopfield
-    from trainer.render_mpl.board import numbers
+    from trainer.charts.spec import numbers_of as numbers
     from trainer.render_mpl.files import json_text
 
     board = hopfield(args.workspace, args.runs, asked_of(args), args.panel, vectors=vectors_of(args), progress=tell)

@@ -74,13 +74,18 @@ def write(
 ) -> str:
     """Writes the panel; returns the command that does the same."""
     from trainer.charts.hopfield import hopfield
-    from trainer.render_mpl import board as figure
-    from trainer.render_mpl.files import write_figure
+    from trainer.charts.panel_rows import HEADER, panel_rows
+    from trainer.render_mpl import panel as figure
+    from trainer.render_mpl.files import Rows, write_figure
 
     board = hopfield(workspace, runs, asked, panel, vectors=vectors, progress=tell)
     line = command_line("hopfield", runs, files, options(asked, panel))
     write_figure(
-        files, figure=lambda: figure.draw(board), rows=lambda: figure.rows(board), command=line, title=board.title
+        files,
+        figure=lambda: figure.draw(board),
+        rows=lambda: Rows(HEADER, panel_rows(board, panel)),
+        command=line,
+        title=board.title,
     )
     return line
 

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 def write(panel: str, settings: Sequence[str], files: Sequence[Path]) -> str:
     """Writes a panel of the Loss lab; returns the command that does the same."""
     from trainer.charts.lab import lab as collect
-    from trainer.charts.lab.settings import words
+    from trainer.charts.settings import words
     from trainer.render_mpl import lab as figure
     from trainer.render_mpl.files import write_figure
 

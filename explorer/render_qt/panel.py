@@ -1,7 +1,11 @@
-"""A board of `trainer.charts.board` on the screen: a card for each piece, redrawn in place as settings change."""
+"""A panel of `trainer.charts.marks` on the screen: a card for each mark, redrawn in place as settings change."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
@@ -18,28 +22,29 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pictures import Pictures
+from explorer.render_qt.shaded_table import ShadedTableCard
+from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.turns import turns
-from explorer.views.losslab.matrix import Matrix
-from explorer.views.losslab.plot import PlotCard
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.pickers import Badge
 from explorer.widgets.picture_row import PictureRow, Shown
-from trainer.charts.board import Board, Grid, Numbers, Piece, Strip
-from trainer.charts.lab.pieces import Plot, Table
+from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
+from trainer.charts.panel_rows import cells_of
 
 PLOT_PX = 210
 PREPARE_MS = 1_500
 """After the view was built: the others are there by then."""
 PREPARED = 4
+MOST_BESIDE = 3
 COLUMN_PX = 92
 NARROW_COLUMN_PX = 68
 MOST_WIDE_COLUMNS = 5
 """Tables of measures with more columns than this have narrow ones."""
 
 
-class BoardPane(QScrollArea):
-    """Shows a board; pieces that do not fit beside each other stand one under the other, and the whole scrolls.
+class PanelWidget(QScrollArea):
+    """Shows a panel; marks that do not fit beside each other stand one under the other, and the whole scrolls.
 
     Signals:
         row_chosen: Key of a heat map, and what its clicked row stands for.
@@ -52,52 +57,58 @@ class BoardPane(QScrollArea):
     plot_dragged = Signal(str, float, float)
 
     def __init__(self, pictures: Pictures, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, widgetResizable=True, objectName=f"{name}-board")
+        super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
         self._name, self._pictures = name, pictures
-        self.board: Board | None = None
-        self._filling: Board | None = None
+        self.panel: Panel | None = None
+        self._filling: Panel | None = None
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
-        self._spare: list[_PlotPiece] = []
+        self._spare: list[_PlotCard] = []
         QTimer.singleShot(PREPARE_MS, self, self._prepare)
         self.notes = QLabel()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
-    def show_board(self, board: Board) -> None:
-        """Shows the board; cards that are there already only get new data.
+    def show_panel(self, panel: Panel) -> None:
+        """Shows the panel; cards that are there already only get new data.
 
-        Seen boards are filled over several turns of the event loop where one is too short; nothing moves meanwhile.
+        A visible panel is filled over several turns of the event loop where one is too short; nothing moves meanwhile.
         """
-        self._filling = board
+        self._filling = panel
         self.setUpdatesEnabled(False)
-        shape = tuple(tuple((type(piece), piece.key) for piece in row) for row in board.rows)
+        shape = tuple(tuple((type(mark), mark.key) for mark in row) for row in panel.rows)
         if shape != self._shape:
             self._shape = shape
-            self._rebuild(board)
-        self._fill(board, list(board.pieces))
+            self._rebuild(panel)
+        self._fill(panel, list(panel.pieces))
 
     @property
     def filling(self) -> bool:
-        """Whether a board is about to be shown."""
+        """Whether a panel is about to be shown."""
         return self._filling is not None
 
-    def _fill(self, board: Board, pieces: list[Piece]) -> None:
-        if board is not self._filling:
+    def _fill(self, panel: Panel, marks: list[Mark]) -> None:
+        if panel is not self._filling:
             return
-        while pieces:
+        while marks:
             if self.isVisible() and turns().is_full:
-                turns().later(self, lambda: self._fill(board, pieces))
+                turns().later(self, lambda: self._fill(panel, marks))
                 return
-            piece = pieces.pop(0)
-            self.cards[piece.key].show_piece(piece)
-        self.board, self._filling = board, None
-        self.notes.setText("\n".join(board.notes))
+            mark = marks.pop(0)
+            self.cards[mark.key].show_mark(mark)
+        self.panel, self._filling = panel, None
+        self.notes.setText("\n".join(panel.notes))
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
         turns().later(self, self._thaw)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """What the cards show, read back from their Qt items: key of the mark, series, x, y, low, high."""
+        for key, card in self.cards.items():
+            for values in card.shown():
+                yield (key, *values, *(None,) * (5 - len(values)))
 
     def _thaw(self) -> None:
         if not self.filling:
@@ -125,9 +136,9 @@ class BoardPane(QScrollArea):
         self.notes.setWordWrap(True)
         return self.notes
 
-    def _rebuild(self, board: Board) -> None:
+    def _rebuild(self, panel: Panel) -> None:
         for card in self.cards.values():
-            if isinstance(card, _PlotPiece):
+            if isinstance(card, _PlotCard):
                 self._keep(card)
         self.cards, self._lines = {}, []
         inside = QWidget()
@@ -135,57 +146,64 @@ class BoardPane(QScrollArea):
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, theme.INSIDE, 0)
         column.setSpacing(theme.BETWEEN)
-        for row in board.rows:
+        for row in _in_lines(panel):
             line = QHBoxLayout()
             line.setSpacing(theme.AROUND)
             self._lines.append(line)
             grows = False
-            for piece in row:
-                card = self.cards[piece.key] = self._card(piece)
-                grows |= isinstance(piece, Plot | Grid)
-                line.addWidget(card, 0 if isinstance(piece, Numbers) and len(row) > 1 else 1)
+            for mark in row:
+                card = self.cards[mark.key] = self._card(mark)
+                grows |= isinstance(mark, XYPlot | HeatMap)
+                line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
-            for piece in row:
-                self.cards[piece.key].show()
+            for mark in row:
+                self.cards[mark.key].show()
         column.addWidget(self._new_notes())
         column.addStretch(0)
         self.setWidget(inside)
 
     def _prepare(self) -> None:
-        """Makes plots beforehand, one a turn of the event loop: those of the first board at once would be felt."""
+        """Makes plots beforehand, one a turn of the event loop: those of the first panel all at once would be felt."""
         if len(self._spare) + len(self.cards) < PREPARED:
             self._keep(self._new_plot())
             turns().later(self, self._prepare, unseen=True)
 
-    def _new_plot(self) -> _PlotPiece:
-        card = _PlotPiece(self._name, "")
+    def _new_plot(self) -> _PlotCard:
+        card = _PlotCard(self._name, "")
         card.dragged.connect(self.plot_dragged)
+        card.plot.id_chosen.connect(self.pair_chosen)
         return card
 
-    def _keep(self, card: _PlotPiece) -> None:
+    def _keep(self, card: _PlotCard) -> None:
         card.hide()
         card.setParent(self)
         self._spare.append(card)
 
-    def _card(self, piece: Piece) -> QWidget:
-        name = f"{self._name}-{piece.key}"
-        if isinstance(piece, Plot):
+    def _card(self, mark: Mark) -> QWidget:
+        name = f"{self._name}-{mark.key}"
+        if isinstance(mark, XYPlot):
             card: QWidget = self._spare.pop() if self._spare else self._new_plot()
-            card.name(self._name, piece.key)
-        elif isinstance(piece, Table):
-            card = _TablePiece(name)
-        elif isinstance(piece, Grid):
-            card = GridCard(name)
-            card.chosen.connect(lambda row, key=piece.key: self.row_chosen.emit(key, row))
-        elif isinstance(piece, Strip):
-            card = StripCard(name, self._pictures)
+            card.name(self._name, mark.key)
+        elif isinstance(mark, ShadedTable):
+            card = _TableCard(name)
+        elif isinstance(mark, HeatMap):
+            card = HeatMapCard(name)
+            card.chosen.connect(lambda row, key=mark.key: self.row_chosen.emit(key, row))
+        elif isinstance(mark, ImageRow):
+            card = ImageRowCard(name, self._pictures)
             card.chosen.connect(self.pair_chosen)
         else:
-            card = NumbersCard(name)
+            card = NumberTableCard(name)
         return card
 
 
-class _PlotPiece(PlotCard):
+def _in_lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
+    """The rows of the panel, long ones in several lines: many runs do not fit next to each other."""
+    for row in panel.rows:
+        yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
+
+
+class _PlotCard(XYPlotCard):
     dragged = Signal(str, float, float)
 
     def __init__(self, panel: str, key: str) -> None:
@@ -196,22 +214,30 @@ class _PlotPiece(PlotCard):
         self.setMinimumHeight(PLOT_PX)
 
     def name(self, panel: str, key: str) -> None:
-        """Stands for this piece from now on."""
+        """Stands for this mark from now on."""
         self._key = key
         self.setObjectName(f"{panel}-{key}")
 
-    def show_piece(self, piece: Plot) -> None:
+    def show_mark(self, mark: XYPlot) -> None:
         """Shows the plot."""
-        self.show_plot(piece)
+        self.show_plot(mark)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """The points of the items in the plot."""
+        return self.plot.shown()
 
 
-class _TablePiece(Matrix):
-    def show_piece(self, piece: Table) -> None:
+class _TableCard(ShadedTableCard):
+    def show_mark(self, mark: ShadedTable) -> None:
         """Shows the table."""
-        self.show_table(piece)
+        self.show_table(mark)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """Row, column and value of every cell."""
+        return iter(()) if self.table is None else cells_of(self.table)
 
 
-class GridCard(QWidget):
+class HeatMapCard(QWidget):
     """A heat map under its title; beside the title stands what is under the pointer.
 
     Signals:
@@ -222,7 +248,7 @@ class GridCard(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
-        self.grid: Grid | None = None
+        self.grid: HeatMap | None = None
         self.title, self.note = _title(), ElidedLabel()
         theme.set_role(self.note, "small")
         self.map = GridMap()
@@ -240,26 +266,34 @@ class GridCard(QWidget):
         self.map.pointed.connect(self._tell)
         self.map.chosen.connect(self._choose)
 
-    def show_piece(self, piece: Grid) -> None:
+    def show_mark(self, mark: HeatMap) -> None:
         """Shows the heat map."""
-        self.grid = piece
-        self.title.setText(piece.title)
-        self.map.setAccessibleName(f"{piece.title}: {piece.unit}")
-        marked = round(piece.y_ticks[0][0]) if piece.y_ticks else -1
+        self.grid = mark
+        self.title.setText(mark.title)
+        self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
+        marked = round(mark.y_ticks[0][0]) if mark.y_ticks else -1
         self.map.show_heat(
             Heat(
-                piece.values,
-                piece.low,
-                piece.high,
-                piece.log,
-                piece.x_label,
-                piece.y_label,
-                piece.x_ticks,
-                piece.cursor,
+                mark.values,
+                mark.low,
+                mark.high,
+                mark.log,
+                mark.x_label,
+                mark.y_label,
+                mark.x_ticks,
+                mark.cursor,
                 marked,
             )
         )
         self._tell(-1, -1)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """Row, column and value of every cell that is drawn."""
+        grid = self.grid
+        if grid is not None and self.map.heat is not None:
+            for (row, column), value in np.ndenumerate(self.map.heat.values):
+                where = grid.columns[column] if grid.columns else column
+                yield grid.rows[row] if grid.rows else str(row), where, float(value)
 
     def _tell(self, row: int, column: int) -> None:
         grid = self.grid
@@ -276,7 +310,7 @@ class GridCard(QWidget):
             self.chosen.emit(self.grid.row_ids[row])
 
 
-class StripCard(QWidget):
+class ImageRowCard(QWidget):
     """Pictures under a title.
 
     Signals:
@@ -287,7 +321,7 @@ class StripCard(QWidget):
 
     def __init__(self, name: str, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
-        self.strip: Strip | None = None
+        self.strip: ImageRow | None = None
         self.title, self.note = _title(), ElidedLabel()
         theme.set_role(self.note, "small")
         self._swatch = QLabel()
@@ -308,28 +342,35 @@ class StripCard(QWidget):
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
 
-    def show_piece(self, piece: Strip) -> None:
+    def show_mark(self, mark: ImageRow) -> None:
         """Shows the pictures."""
-        self.strip = piece
-        self.title.setText(piece.title)
-        self.note.setText(piece.note)
+        self.strip = mark
+        self.title.setText(mark.title)
+        self.note.setText(mark.note)
         for badge, tone in zip(self.badges, ("run_a", "run_b"), strict=True):
-            badge.setVisible(piece.tone == tone)
-        self.row.setAccessibleName(piece.title)
-        self.row.setVisible(bool(piece.cells))
-        self.row.show_pictures([Shown(c.path, c.words, c.caption, c.share, c.strong) for c in piece.cells], piece.tone)
+            badge.setVisible(mark.tone == tone)
+        self.row.setAccessibleName(mark.title)
+        self.row.setVisible(bool(mark.cells))
+        self.row.show_pictures([Shown(c.path, c.words, c.caption, c.share, c.strong) for c in mark.cells], mark.tone)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """The caption, words and share of every image."""
+        if self.strip is not None:
+            for cell in self.strip.cells:
+                share = None if cell.share != cell.share else cell.share
+                yield f"pair {cell.row}: {cell.caption}", cell.words, share
 
     def _choose(self, place: int) -> None:
         if self.strip is not None:
             self.chosen.emit(self.strip.cells[place].row)
 
 
-class NumbersCard(QFrame):
+class NumberTableCard(QFrame):
     """Measures in rows, a column of aligned figures for each run."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
-        self.numbers: Numbers | None = None
+        self.numbers: NumberTable | None = None
         self.title = _title()
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(theme.BETWEEN)
@@ -345,38 +386,44 @@ class NumbersCard(QFrame):
         column.addLayout(self._grid)
         column.addStretch()
 
-    def show_piece(self, piece: Numbers) -> None:
+    def show_mark(self, mark: NumberTable) -> None:
         """Shows the numbers."""
-        self.numbers = piece
-        self.title.setText(piece.title)
-        shape = (len(piece.columns), piece.badges, tuple((line.words, line.strong) for line in piece.lines))
+        self.numbers = mark
+        self.title.setText(mark.title)
+        shape = (len(mark.columns), mark.badges, tuple((line.words, line.strong) for line in mark.lines))
         if shape != self._shape:
             self._shape = shape
-            self._build(piece)
-        both = piece.badges and len(piece.columns) == 2
-        for label, words, letter in zip(self._heads, piece.columns, "AB" if both else piece.columns, strict=True):
+            self._build(mark)
+        both = mark.badges and len(mark.columns) == 2
+        for label, words, letter in zip(self._heads, mark.columns, "AB" if both else mark.columns, strict=True):
             # Names that begin alike are cut to the same few letters.
             label.setText(f"{letter} · {words}" if both else words)
             label.setToolTip(words)
         for (row, column), label in self._cells.items():
-            label.setText(piece.lines[row].text(column))
-        self.setAccessibleName(piece.title)
+            label.setText(mark.lines[row].text(column))
+        self.setAccessibleName(mark.title)
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """Column, words and the text of every cell."""
+        if self.numbers is not None:
+            for (row, column), label in self._cells.items():
+                yield self.numbers.columns[column], self.numbers.lines[row].words, label.text()
 
     def text(self, words: str, column: int = 0) -> str:
         """What stands beside these words."""
         row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
         return self._cells[row, column].text()
 
-    def _build(self, piece: Numbers) -> None:
+    def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().deleteLater()
         self._cells, self._heads = {}, []
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        many = len(piece.columns) > MOST_WIDE_COLUMNS
+        many = len(mark.columns) > MOST_WIDE_COLUMNS
         self._grid.setHorizontalSpacing(theme.INSIDE if many else theme.BETWEEN)
-        for column in range(len(piece.columns)):
-            head = ElidedLabel() if piece.badges else _label("small")
-            if not piece.badges:
+        for column in range(len(mark.columns)):
+            head = ElidedLabel() if mark.badges else _label("small")
+            if not mark.badges:
                 head.setWordWrap(True)
             theme.set_role(head, "small")
             head.setAlignment(right)
@@ -384,13 +431,13 @@ class NumbersCard(QFrame):
             self._grid.setColumnMinimumWidth(column + 1, NARROW_COLUMN_PX if many else COLUMN_PX)
             self._heads.append(head)
             self._grid.addWidget(head, 0, column + 1)
-        self._grid.setColumnStretch(len(piece.columns) + 1, 1)
-        for row, line in enumerate(piece.lines):
+        self._grid.setColumnStretch(len(mark.columns) + 1, 1)
+        for row, line in enumerate(mark.lines):
             name = _label("secondary")
             name.setText(line.words)
             name.setToolTip(line.hint)
             self._grid.addWidget(name, row + 1, 0)
-            for column in range(len(piece.columns)):
+            for column in range(len(mark.columns)):
                 cell = _label("strong" if line.strong else "")
                 cell.setAlignment(right)
                 cell.setToolTip(line.hint)

@@ -8,9 +8,9 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.views.losslab.plot import tone_colour
+from explorer.render_qt.xy_plot import tone_colour
 from explorer.widgets.elided_label import ElidedLabel
-from trainer.charts.lab.pieces import Table
+from trainer.charts.marks import ShadedTable
 
 CELL_PX = 30
 MOST_CELL_PX = 128
@@ -20,12 +20,12 @@ PALEST, DEEPEST = 0.06, 0.5
 """Opacity of the ground of a cell: the number on it must stay readable in both themes."""
 
 
-class Matrix(QWidget):
+class ShadedTableCard(QWidget):
     """The table's cells with headings, an extra column and row where it has them, and frames round marked cells."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
-        self.table: Table | None = None
+        self.table: ShadedTable | None = None
         self.title = ElidedLabel()
         theme.set_role(self.title, "strong")
         self.cells = _Cells(self)
@@ -37,7 +37,7 @@ class Matrix(QWidget):
         column.addStretch()
         theme.theme().changed.connect(self.cells.update)
 
-    def show_table(self, table: Table) -> None:
+    def show_table(self, table: ShadedTable) -> None:
         """Shows the table."""
         self.table = table
         self.title.setText(table.title)
@@ -48,10 +48,10 @@ class Matrix(QWidget):
 
 
 class _Cells(QWidget):
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: ShadedTableCard) -> None:
         super().__init__(matrix)
         self._matrix = matrix
-        self._heads: tuple[Table | None, float] = (None, 0.0)
+        self._heads: tuple[ShadedTable | None, float] = (None, 0.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -144,7 +144,7 @@ class _Cells(QWidget):
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), words)
 
 
-def _in_words(table: Table) -> str:
+def _in_words(table: ShadedTable) -> str:
     rows = [
         f"{name}: {', '.join(f'{value:.{table.digits}f}' for value in values)}"
         for name, values in zip(table.rows, table.values.tolist(), strict=True)

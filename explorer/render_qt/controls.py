@@ -1,0 +1,330 @@
+"""The controls of a panel, made from its settings: sliders with a box, choices side by side, editable cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QCheckBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.widgets.number_box import NumberBox
+from explorer.widgets.wrapping_row import WrappingRow
+from trainer.charts.settings import Setting, problem, settings_of
+
+STEPS = 400
+BOX_PX = 92
+SLIDE_PX = 300
+CELL_PX = 84
+
+
+class Control(QWidget):
+    """One setting on the screen.
+
+    Signals:
+        changed: The person chose another value that the setting takes.
+    """
+
+    changed = Signal()
+
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"{panel}-{setting.name}-control")
+        self.setting = setting
+        self.value: Any = setting.default
+
+    def show_value(self, value: Any) -> None:
+        """Shows a value without telling that it changed."""
+        raise NotImplementedError
+
+    def _heading(self) -> QLabel:
+        label = QLabel(self.setting.label, toolTip=self.setting.help)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        return label
+
+
+class Slide(Control):
+    """A number: a slider to play with, and a box to type it exactly."""
+
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(setting, panel, parent)
+        self.slider = _Slider(Qt.Orientation.Horizontal, objectName=f"{panel}-{setting.name}")
+        self.slider.setAccessibleName(setting.label)
+        self.slider.setToolTip(setting.help)
+        self.slider.setRange(0, _steps(setting))
+        self.slider.setPageStep(max(1, _steps(setting) // 20))
+        self.box = NumberBox(whole=setting.kind == "whole", low=setting.low, high=setting.high)
+        self.box.setObjectName(f"{panel}-{setting.name}-box")
+        self.box.setAccessibleName(f"{setting.label}, number")
+        self.box.setFixedWidth(BOX_PX)
+        self.box.setKeyboardTracking(True)
+        head = QHBoxLayout()
+        head.addWidget(self._heading(), 1)
+        head.addWidget(self.box)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addLayout(head)
+        column.addWidget(self.slider)
+        self.show_value(setting.default)
+        self.slider.valueChanged.connect(self._slid)
+        self.box.edited.connect(self._typed)
+
+    def show_value(self, value: float) -> None:
+        self.value = value
+        with QSignalBlocker(self.slider), QSignalBlocker(self.box):
+            self.slider.setValue(to_place(self.setting, value))
+            self.box.set_value(value)
+        _mark(self.box, "")
+
+    def _slid(self, place: int) -> None:
+        self.value = to_value(self.setting, place)
+        with QSignalBlocker(self.box):
+            self.box.set_value(self.value)
+        _mark(self.box, "")
+        self.changed.emit()
+
+    def _typed(self) -> None:
+        typed = self.box.value()
+        wrong = problem(self.setting, typed)
+        _mark(self.box, wrong)
+        if wrong or typed == self.value:
+            return
+        self.value = typed
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(to_place(self.setting, typed))
+        self.changed.emit()
+
+
+class Choose(Control):
+    """A choice between a few words, side by side."""
+
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(setting, panel, parent)
+        self.buttons = {option: QPushButton(option.capitalize()) for option in setting.options}
+        group = QButtonGroup(self)
+        row = QHBoxLayout()
+        row.setSpacing(theme.SPACE)
+        for option, button in self.buttons.items():
+            button.setObjectName(f"{panel}-{setting.name}-{option}")
+            button.setAccessibleName(f"{setting.label}: {option}")
+            button.setToolTip(setting.help)
+            button.setCheckable(True)
+            group.addButton(button)
+            row.addWidget(button, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self._heading())
+        column.addLayout(row)
+        self.show_value(setting.default)
+        group.buttonToggled.connect(lambda _button, on: self._toggled() if on else None)
+
+    def show_value(self, value: str) -> None:
+        self.value = value
+        with QSignalBlocker(self):
+            self.buttons[value].setChecked(True)
+
+    def _toggled(self) -> None:
+        self.value = next(option for option, button in self.buttons.items() if button.isChecked())
+        self.changed.emit()
+
+
+class Check(Control):
+    """A yes or no."""
+
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(setting, panel, parent)
+        self.box = QCheckBox(setting.label, objectName=f"{panel}-{setting.name}", toolTip=setting.help)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.box)
+        self.show_value(setting.default)
+        self.box.toggled.connect(self._toggled)
+
+    def show_value(self, value: bool) -> None:
+        self.value = value
+        with QSignalBlocker(self.box):
+            self.box.setChecked(value)
+
+    def _toggled(self, on: bool) -> None:
+        self.value = on
+        self.changed.emit()
+
+
+class Cells(Control):
+    """A small matrix to type in; a cell that is no number is marked, and the last good one counts."""
+
+    def __init__(self, setting: Setting, panel: str, *, rows: tuple[str, ...], columns: tuple[str, ...]) -> None:
+        super().__init__(setting, panel)
+        heading = self._heading()
+        theme.set_role(heading, "strong")
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(theme.SPACE)
+        grid.setVerticalSpacing(0)
+        for place, name in enumerate(columns):
+            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignHCenter), 0, place + 1)
+        for place, name in enumerate(rows):
+            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignLeft), place + 1, 0)
+        self.boxes: list[NumberBox] = []
+        for place in range(len(setting.default)):
+            row, column = divmod(place, setting.columns)
+            box = NumberBox(whole=False, low=setting.low, high=setting.high)
+            box.setObjectName(f"{panel}-{setting.name}-{row}-{column}")
+            box.setAccessibleName(f"{setting.label}, {rows[row]}, {columns[column]}")
+            box.setMinimumWidth(52)
+            box.setMaximumWidth(CELL_PX)
+            grid.addWidget(box, row + 1, column + 1)
+            self.boxes.append(box)
+        grid.setColumnStretch(setting.columns + 1, 1)
+        column_layout = QVBoxLayout(self)
+        column_layout.setContentsMargins(0, 0, 0, 0)
+        column_layout.setSpacing(theme.SPACE)
+        column_layout.addWidget(heading)
+        column_layout.addLayout(grid)
+        column_layout.addStretch()
+        self.show_value(setting.default)
+        for box in self.boxes:
+            box.edited.connect(self._typed)
+
+    def show_value(self, value: tuple[float, ...]) -> None:
+        self.value = value
+        for box, number in zip(self.boxes, value, strict=True):
+            with QSignalBlocker(box):
+                box.set_value(number)
+            _mark(box, "")
+
+    def _typed(self) -> None:
+        numbers = []
+        for box, last in zip(self.boxes, self.value, strict=True):
+            typed = box.value()
+            fits = isinstance(typed, int | float) and self.setting.low <= typed <= self.setting.high
+            _mark(
+                box,
+                "" if fits else f"A number from {self.setting.low:g} to {self.setting.high:g}; {last:g} still counts.",
+            )
+            numbers.append(float(typed) if fits else last)
+        if tuple(numbers) != self.value:
+            self.value = tuple(numbers)
+            self.changed.emit()
+
+
+class Controls(QWidget):
+    """The controls of a chart's settings in a row that wraps; settings without a control keep their value.
+
+    Signals:
+        changed: The person chose another value.
+    """
+
+    changed = Signal()
+
+    def __init__(self, kind: type, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{name}-controls")
+        self._kind = kind
+        self._settings = kind()
+        self.controls = {one.name: control for one in settings_of(kind) if (control := control_of(one, name))}
+        row = WrappingRow()
+        for control in self.controls.values():
+            row.add(control, gap=theme.AROUND)
+            control.changed.connect(self.changed)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(row)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no setting has a control."""
+        return not self.controls
+
+    @property
+    def settings(self) -> Any:
+        """What the controls say now."""
+        values = {name: control.value for name, control in self.controls.items()}
+        return dataclasses.replace(self._settings, **values)
+
+    def show_settings(self, settings: Any) -> None:
+        """Puts the controls to these values, without a signal for each."""
+        self._settings = settings
+        for name, control in self.controls.items():
+            control.show_value(getattr(settings, name))
+
+
+def control_of(setting: Setting, name: str) -> Control | None:
+    """The control of a setting in a row; None for settings that a view sets by other means."""
+    if not setting.control or setting.kind in ("cells", "rows", "text"):
+        return None
+    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check}
+    control = kinds.get(setting.kind, Slide)(setting, name)
+    if setting.kind not in kinds:
+        control.setFixedWidth(SLIDE_PX)
+    return control
+
+
+class _Slider(QSlider):
+    """A slider that scrolling past does not move."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+def to_value(setting: Setting, place: int) -> float | int:
+    """The number at a place of the slider, with as many digits as one step needs."""
+    share = place / _steps(setting)
+    if place in (0, _steps(setting)):
+        # Three digits would fall short of 65,536.
+        return setting.high if place else setting.low
+    if setting.log:
+        value = float(f"{setting.low * (setting.high / setting.low) ** share:.3g}")
+    else:
+        value = round(setting.low + (setting.high - setting.low) * share, _digits(setting))
+    value = min(max(value, setting.low), setting.high)
+    return round(value) if setting.kind == "whole" else value
+
+
+def to_place(setting: Setting, value: float) -> int:
+    """The place of the slider nearest to a number."""
+    if setting.log:
+        share = math.log(value / setting.low) / math.log(setting.high / setting.low)
+    else:
+        share = (value - setting.low) / (setting.high - setting.low)
+    return round(share * _steps(setting))
+
+
+def _steps(setting: Setting) -> int:
+    if setting.kind == "whole" and not setting.log:
+        return min(STEPS * 3, int(setting.high - setting.low))
+    return STEPS if setting.log else round((setting.high - setting.low) * 10 ** _digits(setting))
+
+
+def _digits(setting: Setting) -> int:
+    """Decimals of a step: about 100 to 400 steps from end to end."""
+    return 0 if setting.kind == "whole" else max(0, 2 - math.floor(math.log10((setting.high - setting.low) / 0.99)))
+
+
+def _mark(box: NumberBox, wrong: str) -> None:
+    if (box.property("invalid") or False) != bool(wrong):
+        box.setProperty("invalid", bool(wrong))
+        box.style().unpolish(box)
+        box.style().polish(box)
+    box.setToolTip(wrong)
+
+
+def _small(words: str, side: Qt.AlignmentFlag) -> QLabel:
+    label = QLabel(words)
+    label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+    theme.set_role(label, "small")
+    return label

@@ -1,0 +1,195 @@
+"""A view whose tabs are charts of the registry: controls from their settings, progress, Cancel, notes, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout
+
+from explorer import theme
+from explorer.models.pictures import Pictures
+from explorer.render_qt.controls import Controls
+from explorer.views.chart_pane import ChartPane, request_of
+from explorer.views.view import View
+from explorer.widgets.elided_label import ElidedLabel
+from trainer.charts import ChartError
+from trainer.charts.registry import charts_of
+from trainer.charts.settings import parse, words
+from trainer.charts.spec import Chart, Request
+
+REMEMBER_MS = 400
+
+
+class ChartView(View):
+    """Shows the charts of one view, a tab each.
+
+    Attributes:
+        name: Of the view: its charts are those of the registry for it, and its widgets and settings are named so.
+    """
+
+    name: ClassVar[str]
+
+    def build(self) -> Iterator[None]:
+        self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}
+        self.pictures = Pictures(self.context.background, self, edge=128)
+        self.tabs = QTabBar(objectName=f"{self.name}-tabs", accessibleName=f"Charts of {self.title}")
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        for chart in self.charts.values():
+            self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
+        self.tabs.setVisible(len(self.charts) > 1)
+        self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.name}-status")
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.status, "small")
+        theme.set_role(self.tab_question, "secondary")
+        yield
+        self.pane = ChartPane(self.context, self.name, self.pictures)
+        self.tools = QVBoxLayout()
+        self.tools.setSpacing(theme.INSIDE)
+        self.controls: dict[str, Controls] = {}
+        self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
+        yield
+        self._lay_out()
+        yield
+        remembered = self.context.settings.value(f"{self.name}/chart", "")
+        self.tabs.setCurrentIndex(list(self.charts).index(remembered) if remembered in self.charts else 0)
+        self._connect()
+
+    @property
+    def chart(self) -> Chart[Any, Any]:
+        """The chart of the open tab."""
+        return list(self.charts.values())[self.tabs.currentIndex()]
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is on its way."""
+        return self.pane.busy
+
+    def open_chart(self, name: str) -> None:
+        """Opens the tab of this chart."""
+        self.tabs.setCurrentIndex(list(self.charts).index(name))
+
+    def settings_now(self) -> Any:
+        """The open chart's settings as its controls say; a view sets further ones here."""
+        return self.controls_of(self.chart).settings
+
+    def request_now(self) -> Request:
+        """Which snapshots are asked about."""
+        return request_of(self.context.selection) if self.chart.needs != "none" else Request()
+
+    def works_without_runs(self) -> bool:
+        """Whether there is something to show although no run is chosen."""
+        return self.chart.needs == "none"
+
+    def command(self) -> list[str] | None:
+        return None if self.is_empty else self.pane.command()
+
+    def actions_for_palette(self) -> list[QAction]:
+        actions = []
+        for name, chart in self.charts.items():
+            action = QAction(f"{self.title}: {chart.label}", self, objectName=f"{self.name}-action-{name}")
+            action.triggered.connect(lambda _=False, n=name: self.open_chart(n))
+            actions.append(action)
+        reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset")
+        reset.triggered.connect(self.reset)
+        return [*actions, reset]
+
+    def refresh(self) -> None:
+        self._show_controls()
+        if not self.context.selection.runs and not self.works_without_runs():
+            self.pane.stop()
+            self.pane.forget()
+            self.show_no_run(self.icon, "Choose a run in the bar above; a second one is shown next to it.")
+            return
+        self.show_content()
+        self.tab_question.setText(self.chart.question)
+        self.method = self.chart.method or type(self).method
+        self.pane.ask(self.chart, self.request_now(), self.settings_now())
+
+    def ask_again(self) -> None:
+        """Computes again: the store may answer otherwise now."""
+        self.pane.forget()
+        self.refresh_if_seen()
+
+    def refresh_if_seen(self) -> None:
+        """Refreshes unless the view is hidden."""
+        if self.isVisible():
+            self.refresh()
+
+    def refuse(self, text: str) -> None:
+        """Says why there is nothing to see."""
+        self.show_empty("triangle-alert", "This cannot be shown", text)
+
+    def reset(self) -> None:
+        """Puts every setting of the open chart back to its default."""
+        controls = self.controls_of(self.chart)
+        controls.show_settings(self.chart.settings())
+        controls.changed.emit()
+
+    def controls_of(self, chart: Chart[Any, Any]) -> Controls:
+        """The controls of a chart; made when first asked for, with the settings remembered."""
+        if chart.name not in self.controls:
+            self.controls[chart.name] = made = Controls(chart.settings, chart.name)
+            made.show_settings(self._remembered(chart))
+            made.changed.connect(self._on_settings)
+            self.tools.addWidget(made)
+        return self.controls[chart.name]
+
+    def show_tools(self) -> None:
+        """Shows the view's own controls of the open chart."""
+
+    def _show_controls(self) -> None:
+        shown = self.controls_of(self.chart)
+        for controls in self.controls.values():
+            controls.setVisible(controls is shown and not controls.is_empty)
+        self.show_tools()
+
+    def _remembered(self, chart: Chart[Any, Any]) -> Any:
+        texts = self.context.settings.value(f"{chart.name}/settings", [])
+        try:
+            return parse(chart.settings, texts)
+        except (ChartError, TypeError, AttributeError):
+            # Another version's settings, or a file that somebody edited: as good as none.
+            return chart.settings()
+
+    def _remember(self) -> None:
+        for name, controls in self.controls.items():
+            self.context.settings.set(f"{name}/settings", words(controls.settings))
+
+    def _on_settings(self) -> None:
+        self._remembering.start()
+        self.refresh_if_seen()
+
+    def _on_tab(self) -> None:
+        self.context.settings.set(f"{self.name}/chart", self.chart.name)
+        self.status.setText("")
+        self.refresh_if_seen()
+
+    def _on_snapshot(self, run: int) -> None:
+        if self.context.selection.follows(run):
+            self.ask_again()
+
+    def _connect(self) -> None:
+        selection = self.context.selection
+        for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
+            signal.connect(self.refresh_if_seen)
+        self.context.jobs.snapshots_changed.connect(self._on_snapshot)
+        self.tabs.currentChanged.connect(lambda _place: self._on_tab())
+        self._remembering.timeout.connect(self._remember)
+        self.pane.refused.connect(self.refuse)
+        self.pane.answered.connect(lambda: self.status.setText(""))
+        words = "Cancelled. Change a setting, or open the tab again, to go on."
+        self.pane.cancelled.connect(lambda: self.status.setText(words))
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.BETWEEN)
+        bar.addWidget(self.tabs)
+        bar.addWidget(self.tab_question, 1)
+        bar.addWidget(self.status)
+        self.body.addLayout(bar)
+        self.body.addLayout(self.tools)
+        self.body.addWidget(self.pane, 1)

@@ -1,0 +1,130 @@
+"""Every chart of the registry is complete, and another one comes from a single file."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from explorer.views import VIEWS
+from trainer.__main__ import main
+from trainer.charts import ChartError, registry
+from trainer.charts.settings import checked, options, parse, settings_of, words
+from trainer.charts.spec import Request, Target, request_words, targets_of
+from trainer.untrusted.safe_subprocess import python
+
+PLUGIN = """
+from dataclasses import dataclass
+
+from trainer.charts.marks import NumberRow, NumberTable, Panel
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart
+
+
+@dataclass(frozen=True)
+class Settings:
+    factor: float = setting(2.0, "Factor", "Multiplies the number of runs.", low=0.0, high=10.0)
+
+
+def compute(workspace, request, settings, progress):
+    return settings.factor * len(workspace.runs())
+
+
+def draw(data, settings):
+    row = NumberRow("Product", "Factor times the number of runs.", (data,), 1)
+    return Panel(title="Product", rows=((NumberTable("product", "Product", ("all",), (row,), badges=False),),))
+
+
+CHART = Chart(name="run-product", view="geometry", label="Product", question="How many runs are there, times a factor?",
+              settings=Settings, needs="none", compute=compute, draw=draw)
+"""
+
+
+@pytest.mark.parametrize("name", [name for group in registry.BUILT_IN.values() for name in group])
+def test_a_chart_is_complete(name: str):
+    chart = registry.load(name)
+    view = next(view for view, group in registry.BUILT_IN.items() if name in group)
+    assert (chart.name, chart.view) == (name, view)
+    assert view in {place.name for place in VIEWS}
+    assert chart.label
+    assert chart.question.endswith("?")
+    module = importlib.import_module(f"trainer.charts.{name.replace('-', '_')}")
+    assert module.CHART is chart
+    for one in settings_of(chart.settings):
+        assert one.label
+        assert one.help.endswith(".")
+    default = checked(chart.settings())
+    assert options(default) == []
+    assert parse(chart.settings, words(default)) == default
+
+
+def test_names_are_given_once():
+    assert len({*registry.names()}) == len(registry.names())
+
+
+def test_a_chart_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(ChartError, match="hubness"):
+        registry.load("no-such-chart")
+
+
+def test_steps_go_with_their_runs():
+    assert targets_of(["1", "2"]) == (Target("1"), Target("2"))
+    assert targets_of(["1", "2"], [24]) == (Target("1", 24), Target("2", 24))
+    assert targets_of(["1", "2"], [24, None]) == (Target("1", 24), Target("2", None))
+    assert targets_of(["1"], [24, 36]) == (Target("1", 24), Target("1", 36))
+    with pytest.raises(ChartError, match="2 steps for 3 runs"):
+        targets_of(["1", "2", "3"], [24, 36])
+
+
+@pytest.mark.parametrize("steps", [(None, None), (24, 24), (24, None), (None, 36)])
+@pytest.mark.parametrize("runs", [("1", "2"), ("1", "1")])
+def test_a_request_is_written_so_that_it_is_read_back(runs, steps):
+    targets = tuple(Target(run, step) for run, step in zip(runs, steps, strict=True))
+    said = request_words(Request(targets, "scenes", "renderings"))
+    assert said[-4:] == ["--dataset", "scenes", "--split", "renderings"]
+    named = said[1 : said.index("--step") if "--step" in said else -4]
+    at = said[said.index("--step") + 1 : -4] if "--step" in said else []
+    back = targets_of(named, [None if step == "last" else int(step) for step in at])
+    same_shown_twice = runs[0] == runs[1] and steps[0] == steps[1]
+    assert back == (targets[:1] if same_shown_twice and steps[0] is None else targets)
+
+
+def test_another_chart_is_one_file(tmp_path: Path):
+    """Its export, its numbers and its help come from a plug-in file that no other file knows of."""
+    (tmp_path / "run_product.py").write_text(PLUGIN)
+    env = os.environ | {registry.FILE: str(tmp_path / "run_product.py")}
+    out = tmp_path / "product.csv"
+
+    def trainer(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [*python("-m", "trainer"), *words, "--workspace", str(tmp_path / "workspace")]
+        return subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+
+    assert trainer("export", "run-product", "--factor", "3", "--out", str(out)).returncode == 0
+    assert [row["y"] for row in csv.DictReader(out.open())] == ["0.0"]
+    told = trainer("analyse", "run-product", "--factor", "3", "--json")
+    assert json.loads(told.stdout) == {
+        "analysis": "run-product",
+        "runs": [{"table": "Product", "column": "all", "Product": 0.0}],
+    }
+    wrong = trainer("export", "run-product", "--factor", "11", "--out", str(out))
+    assert wrong.returncode == 2
+    assert "Factor must be from 0 to 10" in wrong.stderr
+
+
+def test_a_file_without_a_chart_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise RuntimeError('no')")
+    monkeypatch.setenv(registry.FILE, str(broken))
+    registry._others.cache_clear()
+    registry._load_other.cache_clear()
+    try:
+        assert main(["export", "broken", "--out", str(tmp_path / "x.csv")]) == 2
+        assert "Could not load the chart broken" in capsys.readouterr().err
+    finally:
+        registry._others.cache_clear()
+        registry._load_other.cache_clear()

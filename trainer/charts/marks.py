@@ -1,0 +1,326 @@
+"""What a chart consists of: a panel of marks in rows. The window and the files draw the same panel.
+
+No Qt and no matplotlib here: `explorer.render_qt` and the matplotlib renderer are given these frozen values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Tone = Literal["run_a", "run_b", "first", "second", "third", "fourth", "fifth", "sixth", "quiet", "bad"]
+"""What colors a series: blue and orange are runs A and B and nothing else; `bad` is what must not be done."""
+
+RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
+
+
+def run_tone(place: int) -> Tone:
+    """The tone of the run in this place; 0 is A. The ninth begins again."""
+    return RUN_TONES[place % len(RUN_TONES)]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range that is fixed by the chart, so that a slider moves the curve and not the axis."""
+
+    label: str
+    low: float
+    high: float
+    log: bool = False
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Powers of ten and their words, at most seven; for logarithmic axes."""
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        step = -(-(last - first + 1) // 7)
+        powers = range(last, first - 1, -step)
+        plain = first >= -3 and last <= 5
+        return [(10.0**power, f"{10.0**power:,g}" if plain else _raised(power)) for power in sorted(powers)]
+
+
+def axis_over(label: str, values: Iterable[Any], *, include: Iterable[float] = (), margin: float = 0.05) -> Axis:
+    """A linear axis that spans all finite values (arrays or numbers) and `include`, with a margin at both ends.
+
+    An end at an included value gets no margin: an axis of counts that includes 0 starts at 0.
+    """
+    fixed = [float(value) for value in include]
+    parts = [np.asarray(value, dtype=np.float64).ravel() for value in values]
+    every = np.concatenate([*parts, np.asarray(fixed, dtype=np.float64)]) if parts or fixed else np.zeros(0)
+    every = every[np.isfinite(every)]
+    if not len(every):
+        return Axis(label, 0.0, 1.0)
+    low, high = float(every.min()), float(every.max())
+    room = margin * ((high - low) or abs(high) or 1.0)
+    return Axis(label, low if low in fixed else low - room, high if high in fixed and high > low else high + room)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line over x. A series without a name is in no legend.
+
+    Attributes:
+        stepped: `x` are the edges of bins, one more than `y`.
+        filled: A stepped series is drawn as filled bars.
+        low, high: Ends of a shaded band around the line; None for none.
+        marked: Every point is marked.
+    """
+
+    name: str
+    tone: Tone
+    x: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " m"]
+    dashed: bool = False
+    stepped: bool = False
+    width: float = 2.0
+    filled: bool = False
+    low: Float[np.ndarray, " m"] | None = None
+    high: Float[np.ndarray, " m"] | None = None
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Marker:
+    """One marked point.
+
+    Attributes:
+        size: Its diameter in pixels.
+        low, high: Ends of a vertical error bar; NaN for none.
+    """
+
+    name: str
+    tone: Tone
+    x: float
+    y: float
+    size: float = 8.0
+    mark: Literal["disc", "diamond", "ring"] = "disc"
+    label: str = ""
+    low: float = math.nan
+    high: float = math.nan
+
+
+@dataclass(frozen=True)
+class Points:
+    """Many small points; `ids` say what a click on one means to the view, such as a pair; may be empty."""
+
+    name: str
+    tone: Tone
+    xy: Float[np.ndarray, "n 2"]
+    ids: Int[np.ndarray, " n"] | None = None
+    size: float = 4.0
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One bar for each category of the plot; several `Bars` stand next to each other.
+
+    Attributes:
+        low, high: Ends of the error bars; empty for none.
+    """
+
+    name: str
+    tone: Tone
+    heights: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Region:
+    """A range of x that is shaded and named."""
+
+    name: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class XYPlot:
+    """Series, points, markers and bars over fixed axes.
+
+    Attributes:
+        cursor: Where a dashed line stands on x; NaN for none. Usually the value of a slider.
+        names: The categories on x, at 0, 1, 2 ...; empty for a numeric axis.
+        equal: Both axes have one scale.
+        note: A quiet remark next to the title.
+        tone: Of the badge of a plot that is about one run alone; None for none.
+    """
+
+    key: str
+    title: str
+    x: Axis
+    y: Axis
+    curves: tuple[Series, ...] = ()
+    regions: tuple[Region, ...] = ()
+    dots: tuple[Marker, ...] = ()
+    cursor: float = math.nan
+    bars: tuple[Bars, ...] = ()
+    names: tuple[str, ...] = ()
+    equal: bool = False
+    note: str = ""
+    points: tuple[Points, ...] = ()
+    tone: Tone | None = None
+
+
+def categories(label: str, names: tuple[str, ...]) -> Axis:
+    """The x axis of a plot of these categories."""
+    return Axis(label, -0.6, max(len(names), 1) - 0.4)
+
+
+@dataclass(frozen=True)
+class ShadedTable:
+    """A matrix of numbers, its cells shaded by value.
+
+    Attributes:
+        right: Heading and numbers of an extra column, unshaded.
+        below: Heading and numbers of an extra row, unshaded.
+        marked: Cells in a frame: the matched ones.
+        top: The value of the deepest shade; the cells are not shaded where it is 0.
+    """
+
+    key: str
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Float[np.ndarray, "rows columns"]
+    digits: int
+    top: float = 1.0
+    right: tuple[str, Float[np.ndarray, " rows"]] | None = None
+    below: tuple[str, Float[np.ndarray, " columns"]] | None = None
+    marked: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A heat map.
+
+    Attributes:
+        values: Row 0 is drawn on top.
+        x_ticks, y_ticks: Place (column or row) and words.
+        low, high: Ends of the color scale; `log`: it moves in equal factors.
+        unit: What a cell is, in words: `effective number`.
+        cursor: Column in which a dashed line stands; NaN for none.
+        rows: What each row stands for, shown under the pointer; may be empty.
+        columns: The same of the columns.
+        row_ids: What a click on a row means to the view, such as a pair; may be empty.
+    """
+
+    key: str
+    title: str
+    values: Float[np.ndarray, "rows columns"]
+    x_label: str
+    y_label: str
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    low: float
+    high: float
+    unit: str
+    log: bool = False
+    cursor: float = float("nan")
+    note: str = ""
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    row_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowImage:
+    """One image with its caption.
+
+    Attributes:
+        row: Of the snapshot.
+        words: Over the image.
+        share: 0 to 1, drawn as a bar; NaN for none.
+        strong: The query's own pair, or the matched one.
+    """
+
+    row: int
+    path: str
+    caption: str
+    words: str
+    share: float = float("nan")
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class ImageRow:
+    """Images in a row; `note` says what is not shown."""
+
+    key: str
+    title: str
+    tone: Tone
+    cells: tuple[RowImage, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NumberRow:
+    """One row of a `NumberTable`: words, what they mean, one value a column (NaN: none), and how it is written."""
+
+    words: str
+    hint: str
+    values: tuple[float | str, ...]
+    digits: int = 3
+    strong: bool = False
+
+    def text(self, place: int) -> str:
+        """The value of a column as people read it, with a true minus sign; a dash where there is none."""
+        value = self.values[place]
+        if isinstance(value, str):
+            return value
+        if value != value:
+            return "–"
+        small = 0 < abs(value) < 0.5 * 10**-self.digits
+        return (f"{value:.1e}" if small else f"{value:,.{self.digits}f}").replace("-", "−")
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """Measures in rows, a column for each run (or each thing compared); `badges`: the columns are the runs in order."""
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[NumberRow, ...]
+    badges: bool = True
+    note: str = ""
+
+
+Mark = XYPlot | ShadedTable | HeatMap | ImageRow | NumberTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Everything a chart shows.
+
+    Attributes:
+        title: Over an exported figure.
+        head: Quiet lines under the title: runs, steps, n, settings.
+        rows: The marks, row by row.
+        notes: What must be known to read it; shown under the panel.
+        warnings: What is wrong with the embeddings, a sentence each.
+        facts: What a view that reacts to clicks needs to know; nothing of it is drawn.
+    """
+
+    title: str
+    rows: tuple[tuple[Mark, ...], ...]
+    head: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: Any = None
+
+    @property
+    def pieces(self) -> tuple[Mark, ...]:
+        """All marks, in order."""
+        return tuple(mark for row in self.rows for mark in row)
+
+    def piece(self, key: str) -> Any:
+        """The mark of this key."""
+        return next(mark for mark in self.pieces if mark.key == key)
+
+
+def _raised(power: int) -> str:
+    return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")) if power else "1"

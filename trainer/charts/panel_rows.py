@@ -1,0 +1,76 @@
+"""The numbers of a panel, one a row: what a CSV holds, and what the window shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from trainer.charts.marks import Bars, HeatMap, ImageRow, Mark, Panel, Series, ShadedTable, XYPlot
+
+HEADER: Final = ("chart", "part", "series", "x", "y", "low", "high")
+
+
+def panel_rows(panel: Panel, name: str) -> Iterator[tuple[Any, ...]]:
+    """Every number of the panel of the chart `name`: the mark, the series, where, how much, and its interval."""
+    for mark in panel.pieces:
+        for values in values_of(mark):
+            yield (name, mark.key, *values, *(None,) * (len(HEADER) - 2 - len(values)))
+
+
+def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
+    """The numbers of a mark: series, x, y, and the ends of its interval where it has one."""
+    if isinstance(mark, XYPlot):
+        yield from _plot_values(mark)
+    elif isinstance(mark, ShadedTable):
+        yield from cells_of(mark)
+    elif isinstance(mark, HeatMap):
+        for (row, column), value in np.ndenumerate(mark.values):
+            where = mark.columns[column] if mark.columns else column
+            yield mark.rows[row] if mark.rows else str(row), where, float(value)
+    elif isinstance(mark, ImageRow):
+        for cell in mark.cells:
+            yield f"pair {cell.row}: {cell.caption}", cell.words, None if cell.share != cell.share else cell.share
+    else:
+        for line in mark.lines:
+            yield from ((column, line.words, value) for column, value in zip(mark.columns, line.values, strict=True))
+
+
+def _plot_values(plot: XYPlot) -> Iterator[tuple[Any, ...]]:
+    for curve in plot.curves:
+        if curve.low is None or curve.high is None:
+            yield from ((curve.name, x, y) for x, y in points(curve))
+        else:
+            ends = zip(points(curve), curve.low.tolist(), curve.high.tolist(), strict=True)
+            yield from ((curve.name, x, y, low, high) for (x, y), low, high in ends)
+    for cloud in plot.points:
+        yield from ((cloud.name, float(x), float(y)) for x, y in cloud.xy)
+    for bars in plot.bars:
+        yield from _bar_values(plot, bars)
+    for dot in plot.dots:
+        if dot.name or dot.label:
+            at = plot.names[round(dot.x)] if plot.names else dot.x
+            ends = () if dot.low != dot.low else (dot.low, dot.high)
+            yield (" ".join(filter(None, (dot.name, dot.label))), at, dot.y, *ends)
+
+
+def _bar_values(plot: XYPlot, bars: Bars) -> Iterator[tuple[Any, ...]]:
+    for place, (name, height) in enumerate(zip(plot.names, bars.heights, strict=True)):
+        yield (bars.name, name, height, *((bars.low[place], bars.high[place]) if bars.low else ()))
+
+
+def points(curve: Series) -> Iterator[tuple[float, float]]:
+    """Every point of a curve; the middles of the bins of a stepped one."""
+    x = (curve.x[1:] + curve.x[:-1]) / 2 if curve.stepped else curve.x
+    return zip(x.tolist(), curve.y.tolist(), strict=True)
+
+
+def cells_of(table: ShadedTable) -> Iterator[tuple[str, str, float]]:
+    """Names of row and column, and the number, of every cell."""
+    for name, values in zip(table.rows, table.values.tolist(), strict=True):
+        yield from ((name, column, value) for column, value in zip(table.columns, values, strict=True))
+    if table.right:
+        yield from ((name, table.right[0], float(v)) for name, v in zip(table.rows, table.right[1], strict=True))
+    if table.below:
+        yield from ((table.below[0], name, float(v)) for name, v in zip(table.columns, table.below[1], strict=True))

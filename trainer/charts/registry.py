@@ -1,0 +1,91 @@
+"""Every chart there is, by the view whose tab it is. A new one is a file in this folder and its name here.
+
+The file of the chart `two-words` is `two_words.py`, and the chart is its `CHART`. Charts of other packages come by the
+entry-point group `contrastive_explorer.charts`, or from a file that the environment variable names; nothing that lies
+in a workspace is ever loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.charts import ChartError
+from trainer.charts.spec import Chart
+
+GROUP: Final = "contrastive_explorer.charts"
+FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
+"""Environment variable: Python files with a `CHART` each, separated as in PATH."""
+
+BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
+    "search": ("hubness",),
+}
+"""View -> its charts, in the order of the tabs."""
+
+
+def names() -> tuple[str, ...]:
+    """All charts, those of other packages last."""
+    return (*(name for group in BUILT_IN.values() for name in group), *_others())
+
+
+def charts_of(view: str) -> tuple[Chart[Any, Any], ...]:
+    """The charts of a view, in the order of the tabs."""
+    others = tuple(load(name) for name in _others())
+    return (*(load(name) for name in BUILT_IN.get(view, ())), *(chart for chart in others if chart.view == view))
+
+
+def load(name: str) -> Chart[Any, Any]:
+    """The chart of this name.
+
+    Raises:
+        ChartError: There is none, or the file of another package does not hold what it should.
+    """
+    if name in _others():
+        return _load_other(name)
+    if not any(name in group for group in BUILT_IN.values()):
+        raise ChartError(f"There is no chart {name!r}. Choose one of {', '.join(names())}.")
+    return _chart_in(importlib.import_module(f"trainer.charts.{name.replace('-', '_')}"), name)
+
+
+def _chart_in(module: Any, where: str) -> Chart[Any, Any]:
+    chart = getattr(module, "CHART", None)
+    if not isinstance(chart, Chart):
+        raise ChartError(f"{where} does not define CHART, a trainer.charts.spec.Chart.")
+    return chart
+
+
+@cache
+def _others() -> dict[str, EntryPoint | Path]:
+    """Name -> where it comes from; the name of a file is that of its chart."""
+    found: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
+    for text in filter(None, os.environ.get(FILE, "").split(os.pathsep)):
+        path = Path(text)
+        found[path.stem.replace("_", "-")] = path
+    return found
+
+
+@cache
+def _load_other(name: str) -> Chart[Any, Any]:
+    source = _others()[name]
+    try:
+        if isinstance(source, Path):
+            spec = importlib.util.spec_from_file_location(f"contrastive_explorer_chart_{source.stem}", source)
+            if spec is None or spec.loader is None:
+                raise ImportError("not a Python file")
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            chart = _chart_in(module, str(source))
+        else:
+            chart = source.load()
+    except ChartError:
+        raise
+    except Exception as error:  # whatever the code of another package raises
+        raise ChartError(f"Could not load the chart {name} ({source}): {error}. Repair or remove it.") from error
+    if not isinstance(chart, Chart) or chart.name != name:
+        raise ChartError(f"{source} does not define a chart called {name!r}. Correct its name.")
+    return chart

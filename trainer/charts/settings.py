@@ -1,0 +1,267 @@
+"""What a person may set on a chart: the fields of one frozen dataclass, read by controls, command line and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from trainer.charts import ChartError
+
+S = TypeVar("S")
+
+Kind = Literal["number", "whole", "choice", "flag", "text", "cells", "rows"]
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """For a chart that has none."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: how it is shown and which values it takes (bounds included).
+
+    Attributes:
+        kind: A float, an int, one of `options`, a yes or no, a text, a matrix of floats row by row, or row numbers.
+        log: Its slider moves in equal factors instead of equal steps.
+        columns: Of the matrix.
+        control: Whether a view shows a control for it; others are set by the view itself, by a click for example.
+        redraws: Whether only the drawing depends on it: nothing is computed again.
+    """
+
+    name: str
+    label: str
+    help: str
+    kind: Kind
+    default: Any
+    low: float = -math.inf
+    high: float = math.inf
+    log: bool = False
+    options: tuple[str, ...] = ()
+    columns: int = 0
+    control: bool = True
+    redraws: bool = False
+
+
+def setting(
+    default: Any,
+    label: str,
+    help: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    log: bool = False,
+    control: bool = True,
+    redraws: bool = False,
+) -> Any:
+    """A field of a chart's settings; its type decides the kind: float, int, bool, str, a Literal, tuple[int, ...]."""
+    facts = {"label": label, "help": help, "range": (low, high, log), "control": control, "redraws": redraws}
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def cells(default: tuple[float, ...], label: str, help: str, *, columns: int) -> Any:
+    """A small matrix, row by row."""
+    return dataclasses.field(
+        default=default,
+        metadata={"label": label, "help": help, "range": (-100.0, 100.0, False), "columns": columns},
+    )
+
+
+def settings_of(kind: type) -> tuple[Setting, ...]:
+    """The settings of a chart, in the order they are shown."""
+    hints = get_type_hints(kind)
+    return tuple(_setting_of(field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def words(settings: Any) -> list[str]:
+    """The settings as `name=value`: `tau=0.07`, `image=0.8,0.2,0.1`; `parse` gives them back exactly."""
+    return [f"{field.name}={_written(getattr(settings, field.name))}" for field in dataclasses.fields(settings)]
+
+
+def parse(kind: type[S], texts: Sequence[str]) -> S:
+    """The settings with those of `name=value` put in.
+
+    Raises:
+        ChartError: An unknown name, or a value that it does not take.
+    """
+    known = {one.name: one for one in settings_of(kind)}
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if name not in known or not equals:
+            there = ", ".join(known) or "none"
+            raise ChartError(f"{text!r} is not a setting of this chart: write NAME=VALUE, NAME one of {there}.")
+        values[name] = _read(known[name], value)
+    return kind(**values)
+
+
+def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
+    """One option for each setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
+    for one in settings_of(kind):
+        told = (
+            one.help.rstrip(".")
+            if one.kind in ("flag", "rows")
+            else f"{one.help.rstrip('.')} ({_written(one.default)})"
+        )
+        told = told.replace("%", "%%")
+        if one.kind == "flag":
+            parser.add_argument(option(one), action=argparse.BooleanOptionalAction, default=one.default, help=told)
+        elif one.kind == "rows":
+            parser.add_argument(option(one), nargs="*", type=int, default=[], metavar="N", help=told)
+        elif one.kind == "choice":
+            parser.add_argument(option(one), choices=one.options, default=one.default, help=told)
+        else:
+            meta = {"whole": "N", "text": "TEXT", "cells": "X,X"}.get(one.kind, "X")
+            parser.add_argument(option(one), default=one.default, type=_reader(one), metavar=meta, help=told)
+
+
+def from_options(kind: type[S], args: argparse.Namespace) -> S:
+    """The settings that the command line names.
+
+    Raises:
+        ChartError: A value that its setting does not take.
+    """
+    values = {}
+    for one in settings_of(kind):
+        value = getattr(args, one.name)
+        values[one.name] = tuple(value) if one.kind == "rows" else value
+    return checked(kind(**values))
+
+
+def checked(settings: S) -> S:
+    """The same settings, if every value is one that its setting takes.
+
+    Raises:
+        ChartError: One is not; names it, and what it takes.
+    """
+    for one in settings_of(type(settings)):
+        if wrong := problem(one, getattr(settings, one.name)):
+            raise ChartError(wrong)
+    return settings
+
+
+def options(settings: Any) -> list[str]:
+    """The settings as words of a command line; those at their defaults are left out."""
+    words: list[str] = []
+    for one in settings_of(type(settings)):
+        value = getattr(settings, one.name)
+        if value == one.default:
+            continue
+        if one.kind == "flag":
+            words.append(option(one) if value else f"--no-{option(one)[2:]}")
+        elif one.kind == "rows":
+            words += [option(one), *(str(row) for row in value)]
+        else:
+            words += [option(one), _written(value)]
+    # A value that begins with a dash is taken for an option by argparse unless it is joined to its name.
+    return _joined(words)
+
+
+def option(one: Setting) -> str:
+    """The option of a setting: `--held-out`."""
+    return "--" + one.name.replace("_", "-")
+
+
+def problem(one: Setting, value: Any) -> str:
+    """Why the setting does not take this value, as a sentence; empty if it does."""
+    if one.kind in ("flag", "text", "rows"):
+        return ""
+    if one.kind == "choice":
+        return "" if value in one.options else f"{one.label}: choose one of {', '.join(one.options)}, not {value}."
+    numbers = value if one.kind == "cells" else (value,)
+    if len(numbers) != (len(one.default) if one.kind == "cells" else 1):
+        return f"{one.label} needs {len(one.default)} numbers, row by row, not {len(numbers)}."
+    for number in numbers:
+        if not isinstance(number, int | float) or not one.low <= number <= one.high:
+            return f"{one.label} must be {_range(one)}, not {number}."
+    return ""
+
+
+def _range(one: Setting) -> str:
+    if math.isinf(one.high):
+        return f"at least {one.low:,g}" if math.isfinite(one.low) else "a number"
+    return f"from {one.low:,g} to {one.high:,g}"
+
+
+def _setting_of(field: dataclasses.Field[Any], hint: Any) -> Setting:
+    facts = field.metadata
+    low, high, log = facts["range"]
+    kind, extra = _kind(hint, facts)
+    return Setting(
+        field.name,
+        facts["label"],
+        facts["help"],
+        kind,
+        field.default,
+        low,
+        high,
+        log,
+        control=facts.get("control", True),
+        redraws=facts.get("redraws", False),
+        **extra,
+    )
+
+
+def _kind(hint: Any, facts: Any) -> tuple[Kind, dict[str, Any]]:
+    if get_origin(hint) is Literal:
+        return "choice", {"options": get_args(hint)}
+    if get_origin(hint) is tuple:
+        return ("cells", {"columns": facts["columns"]}) if "columns" in facts else ("rows", {})
+    plain: dict[Any, Kind] = {bool: "flag", int: "whole", str: "text"}
+    return plain.get(hint, "number"), {}
+
+
+def _read(one: Setting, text: str) -> Any:
+    try:
+        value = _value(one, text)
+    except ValueError:
+        raise ChartError(f"{one.label} must be {_wanted(one)}, not {text!r}.") from None
+    if wrong := problem(one, value):
+        raise ChartError(wrong)
+    return value
+
+
+def _value(one: Setting, text: str) -> Any:
+    if one.kind == "cells":
+        return tuple(float(cell) for cell in text.split(","))
+    if one.kind == "rows":
+        return tuple(int(row) for row in text.split(",") if row)
+    if one.kind == "flag":
+        return {"True": True, "False": False}.get(text, text == "true")
+    if one.kind in ("choice", "text"):
+        return text
+    return int(text) if one.kind == "whole" else float(text)
+
+
+def _reader(one: Setting) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return _read(one, text)
+        except ChartError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _wanted(one: Setting) -> str:
+    return {"whole": "a whole number", "cells": "numbers between commas"}.get(one.kind, "a number")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_written, value))
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for word in words:
+        if word.startswith("-") and not word.startswith("--") and found:
+            found[-1] = f"{found[-1]}={word}"
+        else:
+            found.append(word)
+    return found

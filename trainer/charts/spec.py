@@ -1,0 +1,191 @@
+"""What a chart is: one value that the window, `trainer export`, `trainer analyse` and the tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from trainer.charts import ChartError
+from trainer.charts.marks import NumberTable, Panel, ShadedTable
+from trainer.charts.settings import NoSettings, settings_of
+from trainer.errors import Problem as UserError
+from trainer.store import Workspace
+
+S = TypeVar("S")
+D = TypeVar("D")
+
+Progress = Callable[[float, str], None]
+
+Needs = Literal["none", "one_run", "runs", "two_runs"]
+"""`none`: settings alone. `one_run`, `runs`: one snapshot, or one or more. `two_runs`: at least two snapshots."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A run at a step: one of the snapshots that a chart shows. `step` None is its last."""
+
+    run: int | str
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which embeddings a chart is asked about; A is the first target. None is chosen: the preferred split."""
+
+    targets: tuple[Target, ...] = ()
+    dataset: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart(Generic[S, D]):
+    """One chart: its words, what may be set, how it is computed and how it is drawn.
+
+    Attributes:
+        name: Of the view's tab, of `trainer export NAME`, of its file and of its test.
+        view: The view whose tab it is.
+        label: On the tab.
+        question: One sentence: what it answers.
+        method: What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
+        settings: A frozen dataclass of `trainer.charts.settings` fields.
+        needs: What must be chosen for it.
+        compute: The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
+        draw: The quick and pure part: settings that only redraw run it alone.
+        values: What `trainer analyse NAME` prints, a dictionary a column; None: the tables of the panel.
+        records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
+        quick: Whether computing takes less than a frame, so that the window waits for it.
+    """
+
+    name: str
+    view: str
+    label: str
+    question: str
+    compute: Callable[[Workspace, Request, S, Progress], D]
+    draw: Callable[[D, S], Panel]
+    settings: type[S] = NoSettings  # type: ignore[assignment]
+    needs: Needs = "runs"
+    method: str = ""
+    values: Callable[[D, S], list[dict[str, Any]]] | None = None
+    records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
+    quick: bool = False
+
+    def check(self, request: Request) -> None:
+        """Passes if there are as many snapshots as the chart needs.
+
+        Raises:
+            ChartError: There are not; says how many.
+        """
+        least = {"none": 0, "one_run": 1, "runs": 1, "two_runs": 2}[self.needs]
+        if len(request.targets) < least:
+            two = "Choose two runs, or one run at two steps" if least == 2 else "Choose a run"
+            raise ChartError(f"{self.label} needs {'two snapshots' if least == 2 else 'a run'}. {two}.")
+
+    def result(self, workspace: Workspace, request: Request, settings: S, progress: Progress) -> D:
+        """What is computed, after the check that it can be."""
+        self.check(request)
+        return self.compute(workspace, request, settings, progress)
+
+    def panel(self, data: D, settings: S) -> Panel:
+        """What is drawn; sentences about runs that could not be shown come first among its warnings."""
+        drawn = self.draw(data, settings)
+        problems = tuple(getattr(data, "problems", ()))
+        return replace(drawn, warnings=(*problems, *drawn.warnings)) if problems else drawn
+
+    def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
+        """What is printed, a dictionary a column."""
+        return self.values(data, settings) if self.values else numbers_of(self.draw(data, settings))
+
+    def computed_of(self, settings: S) -> S:
+        """The settings without those that only redraw: equal ones have the same result."""
+        plain = {one.name: one.default for one in settings_of(self.settings) if one.redraws}
+        return replace(settings, **plain) if plain else settings  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class PerRun(Generic[D]):
+    """What a chart computed for each snapshot alone.
+
+    Attributes:
+        found: Of those that could be measured, in the order of the targets.
+        places: The place of each among the targets; 0 is A.
+        problems: Why the others could not be, a sentence each.
+    """
+
+    found: tuple[D, ...]
+    places: tuple[int, ...]
+    problems: tuple[str, ...] = ()
+
+
+def per_run(
+    compute: Callable[[Workspace, Target, Request, S, Progress], D],
+) -> Callable[[Workspace, Request, S, Progress], PerRun[D]]:
+    """`compute` for one target, made into that of a chart: every target alone, one that fails does not stop others."""
+
+    def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> PerRun[D]:
+        found, places, problems = [], [], []
+        for place, target in enumerate(request.targets):
+            try:
+                part = _part(progress, place, len(request.targets))
+                found.append(compute(workspace, target, request, settings, part))
+                places.append(place)
+            except UserError as problem:
+                problems.append(str(problem))
+        if not found:
+            raise ChartError(" ".join(problems))
+        return PerRun(tuple(found), tuple(places), tuple(problems))
+
+    return compute_each
+
+
+def numbers_of(panel: Panel) -> list[dict[str, Any]]:
+    """The tables of a panel, a dictionary a column."""
+    found: list[dict[str, Any]] = []
+    for mark in panel.pieces:
+        if isinstance(mark, NumberTable):
+            for place, column in enumerate(mark.columns):
+                values = {line.words: line.values[place] for line in mark.lines}
+                found.append({"table": mark.title, "column": column} | values)
+        elif isinstance(mark, ShadedTable):
+            for name, row in zip(mark.rows, mark.values.tolist(), strict=True):
+                found.append({"table": mark.title, "column": name} | dict(zip(mark.columns, row, strict=True)))
+    return found
+
+
+MOST_RUNS: Final = 12
+"""More than these are not drawn next to each other."""
+
+
+def targets_of(runs: Sequence[int | str], steps: Sequence[int | None] = ()) -> tuple[Target, ...]:
+    """The runs at their steps: one step for all, or one for each run; one run with several steps is shown at each.
+
+    Raises:
+        ChartError: As many steps as runs are needed.
+    """
+    if len(runs) == 1 and len(steps) > 1:
+        return tuple(Target(runs[0], step) for step in steps)
+    if len(steps) <= 1:
+        return tuple(Target(run, steps[0] if steps else None) for run in runs)
+    if len(steps) != len(runs):
+        raise ChartError(f"{len(steps)} steps for {len(runs)} runs: name one step for all, or one for each run.")
+    return tuple(Target(run, step) for run, step in zip(runs, steps, strict=True))
+
+
+def request_words(request: Request) -> list[str]:
+    """The request as words of a command line."""
+    if not request.targets:
+        return []
+    steps = [target.step for target in request.targets]
+    runs = [str(target.run) for target in request.targets]
+    # One run at several steps is named once.
+    words = ["--runs", *(runs[:1] if len({*runs}) == 1 else runs)]
+    if any(step is not None for step in steps):
+        same = len({*steps}) == 1 and not (len(steps) > 1 and len({*runs}) == 1)
+        words += ["--step", *("last" if step is None else str(step) for step in (steps[:1] if same else steps))]
+    for name, value in (("--dataset", request.dataset), ("--split", request.split)):
+        words += [name, value] if value is not None else []
+    return words
+
+
+def _part(progress: Progress, place: int, of: int) -> Progress:
+    return lambda share, note: progress((place + share) / of, note)

@@ -1,0 +1,224 @@
+"""A panel of `trainer.charts.marks` on paper, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts.marks import (
+    HeatMap,
+    ImageRow,
+    Mark,
+    NumberTable,
+    Panel,
+    RowImage,
+    ShadedTable,
+    XYPlot,
+    run_tone,
+)
+from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
+from trainer.render_mpl.xy_plot import TONES, draw_plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CAPTION_LETTERS: Final = 15
+MOST_PICTURES: Final = 12
+MOST_BESIDE: Final = 3
+"""More marks of one row than these go into further lines."""
+
+
+@in_style
+def draw(panel: Panel) -> Figure:
+    """The figure of the panel."""
+    lines = list(_lines(panel))
+    heights = [max(_height(mark) for mark in row) for row in lines]
+    head = [panel.title, *(line for part in panel.head for line in broken(part.split(" "), " ")), *panel.warnings]
+    figure = new_figure(PAGE_IN, sum(heights) + 0.5 + 0.16 * len(head))
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
+    rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    for place, row in enumerate(lines):
+        inner = rows[place].subgridspec(1, len(row))
+        for column, mark in enumerate(row):
+            _draw(figure, inner[column], mark, beside=len(row))
+    figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
+    footnote(figure, "\n".join(line for note in panel.notes for line in broken(note.split(" "), " ")))
+    return figure
+
+
+def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
+    """The rows of the panel; tables, which are too wide for half a page, one under the other."""
+    for row in panel.rows:
+        if all(isinstance(mark, ShadedTable) for mark in row):
+            yield from ((mark,) for mark in row)
+        else:
+            yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
+
+
+def _height(mark: Mark) -> float:
+    if isinstance(mark, ShadedTable):
+        return 0.55 + 0.24 * (len(mark.rows) + 1)
+    if isinstance(mark, ImageRow):
+        return 1.75 if mark.cells else 0.85
+    if isinstance(mark, NumberTable):
+        return 0.5 + 0.19 * (len(mark.lines) + 1)
+    return 2.7
+
+
+def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int) -> None:
+    axes = figure.add_subplot(place)
+    if isinstance(mark, XYPlot):
+        draw_plot(axes, mark, columns={1: 4, 2: 2}.get(beside, 1))
+    elif isinstance(mark, ShadedTable):
+        draw_table(axes, mark)
+    elif isinstance(mark, HeatMap):
+        _draw_heat_map(figure, axes, mark)
+    elif isinstance(mark, ImageRow):
+        _draw_images(axes, mark)
+    else:
+        _draw_numbers(axes, mark)
+
+
+def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
+    from matplotlib.colors import LogNorm, Normalize
+
+    norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
+    values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
+    image = axes.imshow(values, cmap="viridis", norm=norm, aspect="auto", interpolation="nearest")
+    bar = figure.colorbar(image, ax=axes, label=grid.unit, pad=0.02, fraction=0.06)
+    if grid.log:
+        # Written out: formulas are switched off in our style, and powers of ten would be formulas.
+        first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
+        ticks = 10.0 ** np.arange(first, last + 1)
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.minorticks_off()
+    axes.set_xlabel(grid.x_label)
+    axes.set_ylabel(grid.y_label)
+    axes.set_xticks([at for at, _ in grid.x_ticks], [words for _, words in grid.x_ticks])
+    axes.set_yticks([])
+    if np.isfinite(grid.cursor):
+        axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
+    heading(axes, grid.title, grid.note)
+
+
+def _draw_images(axes: Axes, strip: ImageRow) -> None:
+    cells = strip.cells[:MOST_PICTURES]
+    heading(axes, strip.title, strip.note if cells else "none", swatch=TONES[strip.tone])
+    for place, cell in enumerate(cells):
+        _draw_image(axes, place, cell)
+    axes.set_axis_off()
+    axes.set_xlim(0, MOST_PICTURES)
+    axes.set_ylim(-0.75, 1.4)
+    axes.set_aspect("equal", anchor="NW")
+
+
+def _draw_image(axes: Axes, place: int, cell: RowImage) -> None:
+    from matplotlib.patches import Rectangle
+
+    left, side = place + 0.04, 0.92
+    picture = _picture(cell.path)
+    if picture is not None:
+        axes.imshow(picture, extent=(left, left + side, 0, side), zorder=1)
+    else:
+        axes.add_patch(Rectangle((left, 0), side, side, color=HAIRLINE))
+    if cell.strong:
+        axes.add_patch(Rectangle((left, 0), side, side, fill=False, edgecolor=INK, linewidth=1.2, zorder=2))
+    middle = {"x": left + side / 2, "ha": "center"}
+    axes.text(y=0.98, s=cell.words.replace(" · ", "\n"), va="bottom", color=INK, fontsize=5, **middle)
+    lines = broken(cell.caption.split(" "), " ", CAPTION_LETTERS)
+    axes.text(y=-0.06, s="\n".join(lines[:3]), va="top", color=QUIET, fontsize=4.5, linespacing=1.1, **middle)
+
+
+def _picture(path: str) -> np.ndarray | None:
+    """Its middle in 128 pixels; None where it is not there any more or cannot be read."""
+    from trainer.images import HelperError, read_pictures
+
+    try:
+        pixels, (told,) = read_pictures([path], 128)
+    except (HelperError, OSError):
+        return None
+    return None if told.reason else pixels[0]
+
+
+def _draw_numbers(axes: Axes, mark: NumberTable) -> None:
+    heading(axes, mark.title, mark.note)
+    axes.set_axis_off()
+    lines = len(mark.lines) + 1
+    axes.set_xlim(0, 1)
+    axes.set_ylim(lines, 0)
+    left, n = 0.3, len(mark.columns)
+    at = [left + (1 - left) * (column + 1) / n for column in range(n)]
+    for column, name in enumerate(mark.columns):
+        swatch = TONES[run_tone(column)] if mark.badges else QUIET
+        axes.text(at[column], 0.5, name, ha="right", va="center", fontsize=7 if n <= 4 else 6, color=swatch)
+    for row, line in enumerate(mark.lines, start=1):
+        weight = 600 if line.strong else 400
+        axes.text(0, row + 0.5, line.words, va="center", fontsize=7, color=INK)
+        for column in range(n):
+            axes.text(
+                at[column],
+                row + 0.5,
+                line.text(column),
+                ha="right",
+                va="center",
+                fontsize=7,
+                color=INK,
+                fontweight=weight,
+            )
+
+
+def broken(parts: list[str], between: str, most: int = 132) -> list[str]:
+    """The parts in lines of at most about `most` letters, no part broken."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(between) + len(part) > most:
+            lines.append(part)
+        else:
+            lines[-1] += between + part
+    return lines
+
+
+def draw_table(axes: Axes, table: ShadedTable) -> None:
+    """The shaded cells with their names."""
+    axes.set_title(table.title)
+    axes.set_axis_off()
+    columns = len(table.columns) + bool(table.right)
+    lines = len(table.rows) + bool(table.below)
+    axes.set_xlim(-1, columns - 0.45)
+    axes.set_ylim(lines - 0.3, -1.1)
+    for (row, column), value in np.ndenumerate(table.values):
+        share = min(abs(float(value)) / table.top, 1.0) if table.top and value == value else 0.0
+        frame = INK if (row, column) in table.marked else "white"
+        axes.add_patch(_cell(row, column, TONES["first"], 0.05 + 0.5 * share, frame))
+        _write(axes, row, column, _number(value, table.digits), INK)
+    for row, name in enumerate(table.rows):
+        _write(axes, row, -0.55, name, QUIET, side="right")
+    for column, name in enumerate(table.columns):
+        _write(axes, -0.72, column, name, QUIET)
+    if table.right:
+        _write(axes, -0.72, columns - 1, table.right[0], QUIET)
+        for row, value in enumerate(table.right[1]):
+            _write(axes, row, columns - 1, _number(value, table.digits), INK)
+    if table.below:
+        _write(axes, lines - 1, -0.55, table.below[0], QUIET, side="right")
+        for column, value in enumerate(table.below[1]):
+            _write(axes, lines - 1, column, _number(value, table.digits), INK)
+
+
+def _cell(row: int, column: int, colour: str, alpha: float, frame: str) -> Any:
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Rectangle
+
+    place = (column - 0.47, row - 0.46)
+    return Rectangle(place, 0.94, 0.92, facecolor=to_rgba(colour, alpha), edgecolor=frame, linewidth=0.8)
+
+
+def _write(axes: Axes, row: float, column: float, text: str, colour: str, *, side: str = "center") -> None:
+    axes.text(column, row, text, ha=side, va="center", fontsize=7.5, color=colour)
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−") if value == value else "–"

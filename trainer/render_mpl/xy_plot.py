@@ -1,0 +1,137 @@
+"""A plot of `trainer.charts.marks` on paper: lines with bands, bars, points, markers and shaded ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from trainer.charts.marks import Series, XYPlot
+from trainer.render_mpl.style import HAIRLINE, INK, OKABE_ITO, QUIET, heading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LETTERS: Final = 120
+"""About as many stand beside each other on a page, in the size of a legend."""
+
+TONES: Final = {
+    "run_a": OKABE_ITO[0],
+    "run_b": OKABE_ITO[1],
+    "first": OKABE_ITO[2],
+    "second": OKABE_ITO[3],
+    "third": OKABE_ITO[6],
+    "fourth": OKABE_ITO[7],
+    "fifth": OKABE_ITO[4],
+    "sixth": OKABE_ITO[5],
+    "quiet": "#8A93A0",
+    "bad": "#C02B35",
+}
+"""The first two of Okabe and Ito mean runs A and B, and nothing else."""
+
+_MOST_WRITTEN: Final = 16
+"""More bars than these have no number written over them."""
+
+
+def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
+    """Everything in the plot, with title and a legend of so many columns."""
+    for region in plot.regions:
+        axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
+        at_end = region.high >= plot.x.high
+        place = region.high if at_end else (region.low + region.high) / 2
+        style = {"transform": axes.get_xaxis_transform(), "ha": "right" if at_end else "center", "fontsize": 7}
+        axes.text(place, 0.97, region.name, color=TONES["bad"], va="top", **style)
+    for cloud in plot.points:
+        color = HAIRLINE if cloud.tone == "quiet" else TONES[cloud.tone]
+        size = (0.5 * cloud.size) ** 2 / 2
+        axes.scatter(*cloud.xy.T, s=size, color=color, linewidths=0, zorder=0.5, label=cloud.name or None)
+    for curve in plot.curves:
+        _draw_series(axes, curve)
+    _draw_bars(axes, plot)
+    if plot.names:
+        axes.set_xticks(range(len(plot.names)), plot.names)
+        if sum(map(len, plot.names)) > LETTERS * columns / 4 / 2:
+            axes.tick_params(axis="x", labelsize=6)
+    _draw_dots(axes, plot)
+    if np.isfinite(plot.cursor):
+        axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
+    _scale(axes, plot)
+    lines = _legend(axes, columns)
+    swatch = TONES[plot.tone] if plot.tone else None
+    heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
+
+
+def _draw_series(axes: Axes, curve: Series) -> None:
+    color = TONES[curve.tone]
+    style = {"color": color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
+    if curve.stepped:
+        axes.stairs(curve.y, curve.x, fill=curve.filled, alpha=0.75 if curve.filled else 1.0, **style)
+    else:
+        dashes = (0, (4, 2)) if curve.dashed else "-"
+        axes.plot(curve.x, curve.y, linestyle=dashes, marker="o" if curve.marked else "", markersize=3, **style)
+    if curve.low is not None and curve.high is not None:
+        axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.16, linewidth=0)
+
+
+def _draw_bars(axes: Axes, plot: XYPlot) -> None:
+    wide = 0.7 / max(len(plot.bars), 1)
+    written = len(plot.bars) * len(plot.names) <= _MOST_WRITTEN
+    for place, bars in enumerate(plot.bars):
+        at = np.arange(len(bars.heights)) + (place - (len(plot.bars) - 1) / 2) * wide
+        axes.bar(at, bars.heights, color=TONES[bars.tone], width=0.94 * wide, label=bars.name or None)
+        heights = np.asarray(bars.heights, dtype=np.float64)
+        tops = heights
+        if bars.low:
+            ends = np.abs(np.array([heights - bars.low, np.asarray(bars.high) - heights]))
+            axes.errorbar(at, heights, yerr=ends, fmt="none", ecolor=INK, elinewidth=0.8)
+            tops = np.asarray(bars.high, dtype=np.float64)
+        if written:
+            for x, top, height in zip(at, tops, heights, strict=True):
+                axes.text(x, top, f"{height:.3g}", ha="center", va="bottom", fontsize=6.5, color=QUIET)
+
+
+def _legend(axes: Axes, columns: int) -> int:
+    """Names the series over the axes, where no curve is, in so many lines; a single one is named by the title."""
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) < 2:
+        return 0
+    # A legend wider than its axes would push them together.
+    columns = max(1, min(columns, int(LETTERS * columns / 4 / (max(map(len, names)) + 6))))
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "labelspacing": 0.2}
+    drawn = axes.legend(handles, names, ncols=columns, columnspacing=1.2, **place)
+    for handle, mark in zip(handles, drawn.legend_handles, strict=True):
+        if hasattr(handle, "get_sizes"):
+            mark.set_sizes([18])
+    return -(-len(names) // columns)
+
+
+def _draw_dots(axes: Axes, plot: XYPlot) -> None:
+    named: set[str] = set()
+    for dot in plot.dots:
+        colour = TONES[dot.tone]
+        style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else colour, "edgecolor": colour}
+        label = None if dot.name in named else dot.name
+        named.add(dot.name)
+        marker = "D" if dot.mark == "diamond" else "o"
+        axes.scatter([dot.x], [dot.y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, **style)
+        if dot.low == dot.low:
+            ends = [[dot.y - dot.low], [dot.high - dot.y]]
+            axes.errorbar([dot.x], [dot.y], yerr=ends, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
+        if dot.label:
+            axes.annotate(dot.label, (1.25 * dot.x, 1.25 * dot.y), ha="center", va="center", fontsize=7, color=QUIET)
+
+
+def _scale(axes: Axes, plot: XYPlot) -> None:
+    from matplotlib.ticker import NullLocator
+
+    for axis, piece in (("x", plot.x), ("y", plot.y)):
+        getattr(axes, f"set_{axis}label")(piece.label)
+        if piece.log:
+            getattr(axes, f"set_{axis}scale")("log")
+            values, labels = zip(*piece.ticks())
+            getattr(axes, f"set_{axis}ticks")(values, labels)
+            getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
+        getattr(axes, f"set_{axis}lim")(piece.low, piece.high)
+    if plot.equal:
+        axes.set_aspect("equal")
+        axes.set_axis_off()
