@@ -29,12 +29,7 @@ last view built, are printed to standard error."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Opens the window of a workspace; returns when it is closed. 2: it could not be opened."""
-    words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["bench"]:
-        from explorer.bench import main as bench
-
-        return bench(words[1:])
-    options = _options(words)
+    options = _options(sys.argv[1:] if argv is None else argv)
     from explorer.window.instance import claim, ring
     from trainer.catalog import default_workspace
 
@@ -127,7 +122,6 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="explorer",
         description="See what contrastive models learn: train, look at the geometry, compare, decide.",
-        epilog="`explorer bench map` measures the embedding map on this machine instead.",
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
     parser.add_argument("--theme", choices=("system", "light", "dark"), help="look of this window (default: as chosen)")

@@ -144,19 +144,6 @@ class EmbedIndependent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildIndex:
-    """The search index of a snapshot's images or texts. Answer: `{"file": path}`, empty where none is needed."""
-
-    ask: ClassVar[str] = "build_index"
-    long: ClassVar[bool] = True
-    run: int
-    step: int | None = None
-    dataset: str | None = None
-    split: str | None = None
-    target: str = "image"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evaluate:
     """Measure runs at tasks on a data set, and store what was found as evaluations of the runs.
 
@@ -236,7 +223,6 @@ Question = (
     | Saliency
     | Evaluate
     | EmbedIndependent
-    | BuildIndex
     | ReadData
     | Cancel
 )

@@ -20,7 +20,6 @@ STARTS: Final = "starting"
 _CALLED: Final = {
     "saliency": "a picture is explained",
     "embed_independent": "pictures are embedded",
-    "build_index": "an index is built",
     "evaluate": "an evaluation is made",
     "read_data": "data are read",
 }

@@ -1,4 +1,4 @@
-"""`python tests/benchmarks/many_runs.py`: how long the window computes at a stretch beside thousands of runs.
+"""`python -m tests.benchmarks many_runs`: how long the window computes at a stretch beside thousands of runs.
 
 Makes a workspace of so many runs with so many rows of curves each, opens the window on it and goes through every view.
 Prints the seconds to the first paint and to the last view, and the longest stretches of computing with their calls.
@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sqlite3
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -103,20 +104,23 @@ def measure(folder: Path) -> dict[str, object]:
     return {name: round(value, 2) for name, value in passed.items()} | {"stretches": stretches}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+HELP = "how long the window computes at a stretch beside thousands of runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How many runs, how long their curves."""
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=7_000, help="values of curves a run (default: 7000)")
     parser.add_argument("--workspace", type=Path, help="measure this one; it is made if it is not there")
-    options = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one object."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = options.workspace or Path(scratch) / "many"
+        folder = args.workspace or Path(scratch) / "many"
         if not (folder / "explorer.db").exists():
             began = time.perf_counter()
-            make(folder, options.runs, options.rows)
-            print(f"made in {time.perf_counter() - began:.0f} s", flush=True)
+            make(folder, args.runs, args.rows)
+            print(f"made in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
         print(json.dumps(measure(folder), indent=1))
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,9 @@ from explorer.views.search import SearchView
 from explorer.views.search.view import Asked, K
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
-from trainer.charts.search import build_index
 from trainer.charts.spec import Request, Target
-from trainer.messages import BuildIndex, EmbedImages, EmbedTexts, Failure
-from trainer.store import index_files, read_snapshot
+from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.store import read_snapshot
 
 
 class PlayedAsker(QObject):
@@ -29,7 +27,6 @@ class PlayedAsker(QObject):
         self.workspace, self.folder = workspace, folder
         self.questions: list[object] = []
         self.cancelled: list[int] = []
-        self.building: list[Callable[[], None]] = []
 
     def warm_up(self, runs=(), *, projections: bool = False) -> None:
         """Nothing to warm."""
@@ -37,10 +34,6 @@ class PlayedAsker(QObject):
     def ask(self, question, *, done, failed, progress=None, owner=None) -> int:
         self.questions.append(question)
         number = len(self.questions)
-        if isinstance(question, BuildIndex):
-            progress(0.5, "indexing 24 of 48")
-            self.building.append(lambda: done({"file": str(build_index(self.workspace, question.run))}))
-            return number
         snapshot = read_snapshot(self.workspace.snapshots(question.run)[-1].folder)
         if isinstance(question, EmbedImages):
             path = question.images[0]
@@ -157,40 +150,6 @@ def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView
     assert view.is_empty
     assert view.details() is None
     assert view.command() is None
-
-
-def test_an_index_is_offered_for_a_million_built_beside_the_window_and_used(
-    qtbot, view: SearchView, monkeypatch: pytest.MonkeyPatch
-):
-    pytest.importorskip("usearch")
-    qtbot.keyClicks(view.field, "text 7")
-    qtbot.waitUntil(answered(view), timeout=8000)
-    assert not view.offer.isVisible(), "48 pairs need no index"
-    exact = [panel.hits.rows.tolist() for panel in view.panels]
-    monkeypatch.setattr(index_files, "WORTH_IT", 10)
-    view._ask_again()
-    qtbot.waitUntil(view.offer.isVisible, timeout=8000)
-    qtbot.waitUntil(lambda: len(view.offer._lacking) == 2, timeout=8000)
-    assert "MB on the disk" in view.offer.words.text()
-    assert "min to build" in view.offer.words.text()
-    asker = view.context.asker
-    qtbot.mouseClick(view.offer.build, Qt.MouseButton.LeftButton)
-    assert view.offer.busy
-    qtbot.waitUntil(view.offer.working.button.isVisible, timeout=4000)
-    assert "indexing 24 of 48" in view.offer.working.note.text()
-    qtbot.mouseClick(view.offer.working.button, Qt.MouseButton.LeftButton)
-    assert asker.cancelled[-1] == len(asker.questions) or not view.offer.busy
-    asker.building.clear()
-    qtbot.waitUntil(view.offer.build.isVisible, timeout=8000)
-    qtbot.waitUntil(lambda: len(view.offer._lacking) == 2, timeout=8000)
-    qtbot.mouseClick(view.offer.build, Qt.MouseButton.LeftButton)
-    asker.building.pop()()
-    assert [question.run for question in asker.questions if isinstance(question, BuildIndex)][-1] == 2, "one at a time"
-    asker.building.pop()()
-    qtbot.waitUntil(lambda: all(panel.hits and panel.hits.by_index for panel in view.panels), timeout=8000)
-    assert [panel.hits.rows.tolist() for panel in view.panels] == exact
-    assert not view.offer.isVisible()
-    assert "by index" in view.panels[0].note.text()
 
 
 def test_a_long_search_shows_how_far_it_is_and_can_be_ended(qtbot, view: SearchView, monkeypatch: pytest.MonkeyPatch):

@@ -12,6 +12,8 @@ import pytest
 
 import trainer.cli
 from explorer.views import VIEWS
+from tests.benchmarks.__main__ import NAMES
+from tests.benchmarks.__main__ import main as measure
 from trainer import config
 from trainer.__main__ import main
 
@@ -32,6 +34,24 @@ def test_every_command_in_a_readme_exists():
         text = (ROOT / readme).read_text(encoding="utf-8")
         for name in re.findall(r"`(?:uv run )?trainer ([a-z]+)", text):
             assert name in COMMANDS, f"{readme} names trainer {name}"
+
+
+def test_every_benchmark_that_is_named_exists():
+    assert set(NAMES) == {
+        path.stem for path in (ROOT / "tests/benchmarks").glob("*.py") if "HELP = " in path.read_text()
+    }
+    for readme in (*READMES, "CHANGELOG.md"):
+        text = (ROOT / readme).read_text(encoding="utf-8")
+        for name in re.findall(r"tests\.benchmarks ([a-z_]+)", text):
+            assert name in NAMES, f"{readme} names the benchmark {name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        measure([name, "--help"])
+    assert ended.value.code == 0
+    assert "usage: python -m tests.benchmarks" in capsys.readouterr().out
 
 
 def test_every_view_is_in_the_explorers_readme():

@@ -37,7 +37,6 @@ WITHOUT = {
     "trainer/images/scratch.py": OWN,
     "trainer/images/helper.py": "writes into the file that its parent made for it",
     "trainer/charts/class_task.py": OWN,
-    "trainer/bench/search.py": OWN,
     "trainer/render_mpl/files.py": TYPED,
     "trainer/cli/bundle.py": OWN,
     "trainer/cli/project.py": TYPED,

@@ -95,7 +95,7 @@ def error_range(
     The error is a sum of distances, so chance makes it larger, and resampling it larger once more: a bootstrap does not
     hold the true error. So labels are drawn with every bin's gap stretched or shrunk alike, and those errors are in the
     interval of which what was measured is among the middle 95 of 100. Where all gaps point one way the error spreads as
-    one share does; the interval is at least that wide. `trainer bench coverage` measures how often it holds the truth.
+    one share does; the interval is at least that wide. The benchmark `coverage` measures how often it holds the truth.
 
     Args:
         confidence: Of each prediction.

@@ -18,7 +18,7 @@ from trainer.charts import ChartError
 from trainer.charts.matching import matching_of
 from trainer.charts.shown import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import Workspace, index_files
+from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 Target = Literal["image", "text"]
@@ -40,9 +40,7 @@ class Hits(Shown):
         scores: What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
         items: What the pairs are.
         n: Items searched.
-        d: Dimensions of their embeddings.
         csls: Whether hubs were taken down.
-        by_index: Whether an index answered: about the best, now and then one is missed.
         sampled: Whether the snapshot holds only a part of its split.
     """
 
@@ -52,9 +50,7 @@ class Hits(Shown):
     scores: Float[np.ndarray, " k"]
     items: Items
     n: int
-    d: int
     csls: bool
-    by_index: bool
     sampled: bool
 
 
@@ -71,7 +67,7 @@ def search(
     csls: bool = False,
     progress: Progress | None = None,
 ) -> Hits:
-    """The `k` items of the run's snapshot nearest to a unit embedding; exact, unless an index of a million is there.
+    """The `k` items of the run's snapshot nearest to a unit embedding; exact.
 
     The first search by CSLS needs every item's own scale (`offsets`): a minute at 100,000, of which `progress` is told.
 
@@ -88,13 +84,9 @@ def search(
             f"The question has {len(query)} dimensions and the snapshot of {row.name} {snapshot.d}: they are of "
             "different models. Choose the step that the snapshot is of."
         )
-    by_index = False
     if csls:
         scores = products(vectors, query) - offsets(snapshot, target, progress) / 2
         rows, best = best_of(scores, k)
-    elif (index := _index(workspace, snapshot, target)) is not None:
-        rows, best = index_files.search_index(index, vectors, query, k)
-        by_index = True
     else:
         rows, best = best_of(products(vectors, query), k)
     cosines = np.asarray(vectors[rows], np.float32) @ np.asarray(query, np.float32)
@@ -106,40 +98,9 @@ def search(
         scores=best,
         items=snapshot.items,
         n=snapshot.n,
-        d=snapshot.d,
         csls=csls,
-        by_index=by_index,
         sampled=snapshot.sampled,
     )
-
-
-def build_index(
-    workspace: Workspace,
-    run: int | str,
-    *,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    target: Target = "image",
-    progress: Progress | None = None,
-) -> Path | None:
-    """Builds the index that `search` will use, unless it is there; None for a snapshot too small to need one.
-
-    Raises:
-        ChartError: There is no such snapshot, or it lacks the modality.
-        StoreError: No such run.
-        SearchIndexError: usearch is not installed.
-    """
-    row = workspace.run(run)
-    chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-    snapshot = read_snapshot(chosen.folder)
-    vectors = _vectors(snapshot, target, row.name)
-    if snapshot.n < index_files.WORTH_IT:
-        return None
-    file = index_files.index_file(workspace.folder, chosen.folder / f"{target}.npy")
-    if not file.is_file():
-        index_files.build_index(vectors, file, progress)
-    return file
 
 
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
@@ -175,10 +136,3 @@ def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:
     if vectors is None:
         raise ChartError(f"The snapshot of {name} has no {target}s to search. Search its other modality.")
     return vectors
-
-
-def _index(workspace: Workspace, snapshot: Snapshot, target: Target) -> object | None:
-    if snapshot.n < index_files.WORTH_IT or not index_files.has_usearch():
-        return None
-    file = index_files.index_file(workspace.folder, snapshot.folder / f"{target}.npy")
-    return index_files.open_index(file) if file.is_file() else None

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import add_run_arguments, add_step_b, add_view_arguments, tell, view_of
+from trainer.cli.export import add_run_arguments, add_step_b, add_view_arguments, view_of
 from trainer.errors import Problem
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class SearchProblem(Problem):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The question, the runs and what is searched."""
     add_question_arguments(parser)
-    parser.add_argument("--build-index", action="store_true", help="first build the index of snapshots of a million")
 
 
 def add_question_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
     from trainer.render_mpl.files import json_text
     from trainer.render_mpl.search import rows
 
-    if args.build_index:
-        _build_indices(args.workspace, args)
     question, charts = collect(args.workspace, args)
     table = rows(charts, question)
     lines = [dict(zip(table.header, line)) for line in table.rows]
@@ -55,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print(json_text({"question": question, "hits": lines}))
         return 0
     for chart in charts:
-        way = "by index" if chart.by_index else "exact"
-        print(f"{chart.name}, step {chart.step:,}: first {len(chart.rows)} of {chart.n:,} {chart.target}s, {way}")
+        print(f"{chart.name}, step {chart.step:,}: first {len(chart.rows)} of {chart.n:,} {chart.target}s")
         for line in lines:
             if line["run"] == chart.run:
                 print(
@@ -95,13 +91,3 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         options = {**view, "target": args.target, "k": args.k, "csls": args.csls}
         charts.append(search(workspace, row.id, vector, **options))
     return args.text or args.image.name, charts
-
-
-def _build_indices(workspace: Workspace, args: argparse.Namespace) -> None:
-    from trainer.charts.search import build_index
-    from trainer.charts.snapshots import sides
-
-    for ref, step in sides(args.runs, args.step, args.step_b):
-        view = vars(view_of(args)) | {"step": step}
-        build_index(workspace, ref, **view, target=args.target, progress=tell)
-        tell(1.0, "")

@@ -42,7 +42,7 @@ def full_precision(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
 def bfloat16_operands() -> Iterator[None]:
     """Losses tiled inside, and their gradients, round what they multiply to bfloat16, but sum products in float32.
 
-    What a GPU's matrix units do fastest, and what `trainer bench losses --device cuda` measures. Nothing trains so:
+    What a GPU's matrix units do fastest, and what the benchmark `losses --device cuda` measures. Nothing trains so:
     the gradient is off by up to 3 % where embeddings are spread out, and useless for CLOOB in a narrow cone, where
     retrievals are nearly equal and what is left of them is smaller than the rounding.
     """

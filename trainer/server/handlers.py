@@ -42,7 +42,6 @@ class Answers:
             messages.Project: self._project,
             messages.Saliency: self._saliency,
             messages.Evaluate: self._evaluate,
-            messages.BuildIndex: self._build_index,
             messages.EmbedIndependent: self._embed_independent,
             messages.ReadData: self._read_data,
         }
@@ -111,13 +110,6 @@ class Answers:
 
         rows = embed_independent(self._models, question.runs, question.steps, progress)
         return {"snapshots": [str(row.folder) for row in rows]}
-
-    def _build_index(self, question: messages.BuildIndex, progress: Progress) -> dict[str, Any]:
-        from trainer.charts.search import build_index
-
-        where = {name: getattr(question, name) for name in ("step", "dataset", "split", "target")}
-        file = build_index(self._workspace, question.run, **where, progress=progress)
-        return {"file": str(file or "")}
 
     def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.run_tasks import Wanted, evaluate_runs

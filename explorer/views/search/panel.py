@@ -46,7 +46,7 @@ class HitsPanel(QFrame):
         self.hits = hits
         parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
         parts += [f"{len(shared)} also found by {'BA'[self.index]}"] if shared else []
-        parts += ["by CSLS" if hits.csls else "by cosine", "by index" if hits.by_index else "exact"]
+        parts.append("by CSLS" if hits.csls else "by cosine")
         parts += ["a sample"] if hits.sampled else []
         self.title.setText(f"{hits.name} · step {hits.step:,}")
         self.note.setText(" · ".join(parts))

@@ -20,7 +20,6 @@ from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
 from explorer.views.search.method import METHOD
-from explorer.views.search.offer import IndexOffer
 from explorer.views.search.panel import HitsPanel
 from explorer.views.search.reading import Where, embedder, find
 from explorer.views.view import View, side_words
@@ -81,7 +80,7 @@ class SearchView(View):
         yield
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
         yield
-        self.hubs, self.offer = Hubs(context, self.pictures), IndexOffer(context.asker)
+        self.hubs = Hubs(context, self.pictures)
         self.working = Working("search-working")
         self._waiting: set[int] = set()
         self.note = ElidedLabel()
@@ -260,7 +259,6 @@ class SearchView(View):
         for panel in self.panels:
             if found[panel.index] is not None:
                 panel.show_hits(found[panel.index], shared)
-        self.offer.show_for([one for one in found.values() if one is not None])
         self.to_map.setEnabled(True)
         if self.note.text() == "Searching…":
             self.note.setText("")
@@ -323,10 +321,6 @@ class SearchView(View):
         self.context.settings.set("search/csls", on)
         self.refresh()
 
-    def _ask_again(self) -> None:
-        self._shown = None
-        self._refresh_if_seen()
-
     def _refresh_if_seen(self) -> None:
         if self.isVisible():
             self.refresh()
@@ -347,8 +341,6 @@ class SearchView(View):
         self.field.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
         self.working.cancelled.connect(self._end)
-        self.offer.built.connect(self._ask_again)
-        self.offer.failed.connect(self.failed)
         self.picture.removed.connect(lambda: self._ask(Asked()))
         self.targets.buttonClicked.connect(lambda _button: self.refresh())
         self.to_map.clicked.connect(self._go_to_map)
@@ -375,5 +367,4 @@ class SearchView(View):
         self.body.addWidget(bar)
         self.body.addLayout(hits, 1)
         self.body.addWidget(self.working)
-        self.body.addWidget(self.offer)
         self.body.addWidget(self.note)

@@ -132,7 +132,7 @@ def test_intervals_hold_the_truth_and_shrink():
 
 @pytest.mark.parametrize("n", [50, 200, 1000])
 def test_intervals_hold_the_truth_in_simulated_samples(n: int):
-    """AUC and d' of two normal distributions 1.5 deviations apart; `trainer bench coverage` does it at length."""
+    """AUC and d' of two normal distributions 1.5 deviations apart; the benchmark `coverage` does it at length."""
     rng, held, group_of = np.random.default_rng(n), {"auc": 0, "d_prime": 0}, anchor_groups(n)
     samples = 60
     for seed in range(samples):

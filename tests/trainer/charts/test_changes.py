@@ -200,7 +200,6 @@ def test_search_is_sorting(charted: Workspace, target: str):
     stored = getattr(s, target)
     assert found.rows.tolist() == np.argsort(-(stored @ query), kind="stable")[:12].tolist()
     np.testing.assert_allclose(found.cosines, (stored @ query)[found.rows], rtol=1e-6)
-    assert not found.by_index
     hubs = search(charted, 2, query, target=target, k=12, csls=True)
     captions = list(s.items.caption)
     distinct = [captions.index(caption) for caption in dict.fromkeys(captions)]
@@ -254,40 +253,6 @@ def test_the_kinds_that_a_command_names_are_those_of_the_charts():
     from trainer.cli.export.likeness import MEASURES as NAMED
 
     assert tuple(LIKENESSES) == NAMED
-
-
-def test_an_index_finds_what_sorting_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    pytest.importorskip("usearch")
-    from trainer.bench.search import made_up, measure, recall
-    from trainer.store import index_files
-
-    vectors, asked = made_up(3_000, 64, seed=0), made_up(20, 64, seed=0, draw=1)
-    file = tmp_path / "cache" / "i.usearch"
-    shares: list[float] = []
-    index_files.build_index(vectors, file, lambda share, _note: shares.append(share))
-    index = index_files.open_index(file)
-    found = [index_files.search_index(index, vectors, query, 10) for query in asked]
-    truth = np.argsort(-(asked @ vectors.T), axis=1)[:, :10]
-    assert recall(np.array([rows for rows, _ in found]), truth) >= 0.98
-    np.testing.assert_allclose(found[0][1], (vectors @ asked[0])[found[0][0]], rtol=1e-5)
-    assert shares == [0.0]
-
-    def end(share: float, note: str) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        index_files.build_index(vectors, file.with_name("other"), end)
-    assert not file.with_name("other").exists()
-    rows = list(measure(2_000, dimension=32, questions=5, libraries=("usearch",), keep=tmp_path / "kept"))
-    assert [row.way for row in rows] == ["bare product", "exact", "usearch"]
-    command = ["bench", "search", "--rows", "2000", "--dimension", "32", "--questions", "5", "--libraries", "usearch"]
-    assert main([*command, "--keep", str(tmp_path / "kept"), "--json", "--workspace", str(tmp_path)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told[2]["build_s"] == rows[2].build_s, "it was kept"
-    assert told[2]["recall_at_10"] >= 0.98
-    file.write_bytes(b"no index")
-    with pytest.raises(index_files.SearchIndexError, match="Delete it"):
-        index_files.open_index(file)
 
 
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(

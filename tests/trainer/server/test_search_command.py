@@ -14,9 +14,7 @@ from trainer.__main__ import main
 from trainer.charts.snapshots import choose_snapshot
 from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import OpenModels
-from trainer.messages import BuildIndex
-from trainer.server.handlers import Answers
-from trainer.store import Workspace, index_files, read_snapshot
+from trainer.store import Workspace, read_snapshot
 
 
 def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -> list[int]:
@@ -47,7 +45,7 @@ def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
             assert [hit["row"] for hit in hits if hit["run"] == run] == expected
             assert [int(row["row"]) for row in written if row["run"] == str(run)] == expected
     assert main(["search", "--text", "a star", "--runs", "1", "--csls", *space]) == 0
-    assert "first 24 of 24 images, exact" in capsys.readouterr().out
+    assert "first 24 of 24 images" in capsys.readouterr().out
 
 
 def test_a_question_that_another_checkpoint_embeds_says_so(
@@ -81,22 +79,3 @@ def test_verdicts_by_a_prompt_suite(asked: Workspace, capsys: pytest.CaptureFixt
     told = json.loads(capsys.readouterr().out)["changes"]
     assert "prompt template" in told["verdict_by"]
     assert 0 <= told["verdict_mean"] <= 1
-
-
-def test_the_index_is_built_by_question_and_by_command_and_used(
-    asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    pytest.importorskip("usearch")
-    answers, told = Answers(asked), []
-    assert answers.answer(BuildIndex(run=1), lambda *_: None) == {"file": ""}, "24 pairs need none"
-    monkeypatch.setattr(index_files, "WORTH_IT", 10)
-    file = Path(answers.answer(BuildIndex(run=1), lambda share, note: told.append((share, note)))["file"])
-    assert file.is_file()
-    assert told == [(0.0, "indexing 0 of 24")]
-    line = ["search", "--text", "a star", "--runs", "1", "2", "--workspace", str(asked.folder)]
-    assert main([*line, "--build-index"]) == 0
-    assert capsys.readouterr().out.count("by index") == 2
-    for kept in file.parent.iterdir():
-        kept.unlink()
-    assert main(line) == 0
-    assert capsys.readouterr().out.count("exact") == 2

@@ -1,4 +1,4 @@
-"""What `explorer bench map` measures: a real map, moved by mouse events, watched from outside."""
+"""What the benchmark `map` measures: a real map, moved by mouse events, watched from outside."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from PySide6.QtGui import QMouseEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 
 from explorer import theme
-from explorer.bench.cloud import Cloud, cloud, palette
 from explorer.widgets.point_map import PointMap, layer, raster
 from explorer.widgets.point_map.loading import load_kernels
+from tests.benchmarks.cloud import Cloud, cloud, palette
 
 MOUSE_MS: Final = 8
 BEAT_MS: Final = 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from trainer.__main__ import main
-from trainer.bench import coverage
+from tests.benchmarks import coverage
+from tests.benchmarks.__main__ import main
 
 
 def test_the_command_prints_every_setting(capsys, monkeypatch):
     monkeypatch.setattr(coverage, "SIZES", (50,))
-    assert main(["bench", "coverage", "--samples", "20", "--json"]) == 0
+    assert main(["coverage", "--samples", "20", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     rows = {(row["number"], row["case"], row["n"]): row["held"] for row in told["coverage"]}
     assert {number for number, _, _ in rows} == {

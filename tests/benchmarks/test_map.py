@@ -1,4 +1,4 @@
-"""`explorer bench map` prints what it measured, and measures a real map."""
+"""The benchmark `map` prints what it measured, and measures a real map."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from explorer.bench.cloud import cloud
-from explorer.bench.map import TARGETS, missed
+from tests.benchmarks.cloud import cloud
+from tests.benchmarks.map import TARGETS, missed
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def measured() -> dict:
-    command = [sys.executable, "-m", "explorer", "bench", "map", "--points", "30000", "--seconds", "0.4", "--json"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "QT_QPA_PLATFORM": "offscreen"}, timeout=120
-    )
+    command = [sys.executable, "-m", "tests.benchmarks", "map", "--points", "30000", "--seconds", "0.4", "--json"]
+    env = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from trainer.bench import losses
+from tests.benchmarks import losses
 from trainer.losses import cloob, dhn_nce, info_nce, sigmoid
 from trainer.losses.precision import bfloat16_operands
 
@@ -46,7 +46,7 @@ class Missing:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
 import torch
-from trainer.bench import losses
+from tests.benchmarks import losses
 rows = [torch.nn.functional.normalize(torch.randn(8, 4), dim=1).requires_grad_() for _ in range(2)]
 for objective in losses.ON_GPU:
     losses._loss(objective, "tiled", 8, "cuda")(*rows).backward()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from trainer import config, data, methods
+from trainer import catalog, config, data, methods
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.order import batches
@@ -22,6 +24,8 @@ from trainer.data.prepared import Loading
 from trainer.data.stream import BatchStream
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.images import open_image
+from trainer.proposal import recognise
+from trainer.store import Workspace
 from trainer.training.session import Training
 
 
@@ -201,3 +205,44 @@ def _train(training: Training, batch: int, seconds: float) -> tuple[float, float
         updates.append(training.update())
     whole = sum(update.seconds for update in updates)
     return batch * len(updates) / whole, sum(update.data_s for update in updates) / whole
+
+
+_WIDTHS = (8, 10, 11, 7, 9, 11, 7)
+
+HELP = "our loader against open_clip's way: pairs a second, alone and in training"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which data, which model, how long."""
+    parser.add_argument("--workspace", metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument(
+        "--data", nargs="+", metavar="PATH", default=[], help="folders, tables or tars (default: Scenes)"
+    )
+    parser.add_argument("--preset", default="clip-scenes", help="model and objective (clip-scenes)")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--workers", type=int, default=2, help="processes that decode for open_clip's way (2)")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement (8)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints a row a data set."""
+    workspace = Workspace(args.workspace or catalog.default_workspace())
+    rows = []
+    if not args.json:
+        titles = ("pairs", "loader", "open_clip", "ratio", "train", "open_clip", "wait")
+        print(f"{'data':<14}" + "".join(f"{title:>{width}}" for title, width in zip(titles, _WIDTHS, strict=True)))
+    for path in args.data or [""]:
+        chosen = config.replace(catalog.preset(args.preset), "optimiser.batch_size", str(args.batch_size))
+        if path:
+            chosen = replace(chosen, data=recognise(path))
+        speed = measure(chosen, workspace.folder, workers=args.workers, seconds=args.seconds)
+        rows.append(asdict(speed) | {"ratio": speed.ratio})
+        if not args.json:
+            print(
+                f"{speed.name:<14}{speed.pairs:>8,}{speed.ours:>8,.0f}/s{speed.theirs:>9,.0f}/s{speed.ratio:>6.1f}x"
+                f"{speed.train_ours:>7,.0f}/s{speed.train_theirs:>9,.0f}/s{speed.wait:>7.1%}",
+                flush=True,
+            )
+    if args.json:
+        print(json.dumps(rows, indent=2))
+    return 0

@@ -1,4 +1,4 @@
-"""`explorer bench map`: the embedding map at a million and at ten million points, under a mouse, on this machine."""
+"""`python -m tests.benchmarks map`: the map at a million and ten million points, under a mouse, here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", default="1200x900", help="of the map in pixels (default: 1200x900)")
     parser.add_argument("--no-stock", action="store_true", help="leave pyqtgraph's own scatter out")
     parser.add_argument("--pictures", metavar="DIR", help="keep pictures of the maps here")
-    parser.add_argument("--json", action="store_true", help="print JSON, nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from PySide6.QtWidgets import QApplication
 
     from explorer import theme
-    from explorer.bench.measuring import machine, measure
+    from tests.benchmarks.map_measures import machine, measure
 
     application = QApplication.instance() or QApplication([])
     theme.theme().apply(application, "light")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from tests.benchmarks import objectives
+from tests.benchmarks.__main__ import main
 from trainer import config
-from trainer.__main__ import main
-from trainer.bench import objectives
 from trainer.store import RunLog, Workspace
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_a_person_stops_ends_the_training_and_goes_on_later(workspace
 
 
 def test_the_table_has_means_deviations_and_what_untrained_towers_tell_apart(workspace, fitted, capsys):
-    call = ["bench", "objectives", "--objectives", "clip", "simclr", "--seeds", "0", "1", "--workspace"]
+    call = ["objectives", "--objectives", "clip", "simclr", "--seeds", "0", "1", "--workspace"]
     assert main([*call, str(workspace.folder)]) == 0
     table = capsys.readouterr().out
     assert "24,576 pairs of Scenes (2 epochs, batches of 128)" in table
@@ -81,13 +81,13 @@ def test_the_table_has_means_deviations_and_what_untrained_towers_tell_apart(wor
     assert [row["kind"] for row in rows] == ["untrained", "clip", "simclr"]
     assert rows[1]["values"]["image_to_text_R@1"] == pytest.approx({"mean": 0.625, "deviation": 0.17678}, abs=1e-4)
     assert len(fitted) == 4
-    other_seed = ["bench", "objectives", "--seeds", "7", "--table", "--workspace", str(workspace.folder)]
+    other_seed = ["objectives", "--seeds", "7", "--table", "--workspace", str(workspace.folder)]
     assert main(other_seed) == 0
     assert "| CLIP" not in capsys.readouterr().out, "nothing is trained for the table alone"
     assert len(fitted) == 4
 
 
 def test_an_unknown_objective_is_a_sentence(workspace, fitted, capsys):
-    assert main(["bench", "objectives", "--objectives", "nonsense", "--workspace", str(workspace.folder)]) == 2
+    assert main(["objectives", "--objectives", "nonsense", "--workspace", str(workspace.folder)]) == 2
     assert "choose one of clip, cloob" in capsys.readouterr().err
     assert fitted == []

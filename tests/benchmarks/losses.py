@@ -2,7 +2,7 @@
 
 The part that runs on a GPU needs torch and nothing else:
 
-    python3 -m trainer.bench.losses --device cuda
+    python3 -m tests.benchmarks losses --device cuda
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from trainer.untrusted import safe_subprocess
@@ -85,8 +86,7 @@ def _in_own_process(objective: str, form: str, pairs: int, dimension: int, devic
     if form == "dense" and needed > 0.6 * free:
         note = f"not run: needs about {needed / 2**30:.0f} GiB, {free / 2**30:.0f} GiB are free"
         return Measurement(objective, form, pairs, dimension, None, None, device, note=note)
-    call = safe_subprocess.python("-m", "trainer.bench.losses", "--device", device, "--one", objective, form)
-    call += ["--pairs", str(pairs), "--dimension", str(dimension)]
+    call = safe_subprocess.python(str(Path(__file__).resolve()), objective, form, str(pairs), str(dimension), device)
     kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
     outcome = subprocess.run(call, capture_output=True, text=True, check=False, **kept)
     if outcome.returncode:
@@ -252,22 +252,35 @@ def matrix_rate(device: str, *, side: int | None = None) -> float:
     return 2 * side**3 / best
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--pairs", type=int, nargs="+")
-    parser.add_argument("--dimension", type=int)
-    parser.add_argument("--objectives", nargs="+")
-    parser.add_argument("--one", nargs=2, metavar=("OBJECTIVE", "FORM"), help="in this very process")
-    args = parser.parse_args()
-    pairs, dimension = args.pairs or SIZES[args.device], args.dimension or DIMENSIONS[args.device]
-    if args.one:
-        print(json.dumps(asdict(measure_here(*args.one, pairs[0], dimension, args.device))))
-        return
+HELP = "dense against tiled against open_clip: memory and time over the batch size"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to measure, where, and at which sizes."""
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: bfloat16 inputs (default: cpu)")
+    parser.add_argument("--pairs", type=int, nargs="+", help="batch sizes (default: 1k to 32k, on a GPU 64k and 256k)")
+    parser.add_argument("--dimension", type=int, help="of the embeddings (default: 512, on a GPU 1024)")
+    parser.add_argument("--objectives", nargs="+", help="clip, open_clip, cloob, dhn_nce, sigmoid (default: all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints a row as soon as it is measured."""
+    results = []
+    if not args.json:
+        print(f"{'objective':<10} {'form':<6} {'pairs':>7} {'seconds':>9} {'peak MiB':>9}  share of matrix rate")
+    sizes, dimension = args.pairs or SIZES[args.device], args.dimension or DIMENSIONS[args.device]
     chosen = args.objectives or (ON_GPU if args.device == "cuda" else OBJECTIVES)
-    for row in measure(pairs, dimension=dimension, objectives=chosen, device=args.device):
-        print(json.dumps(asdict(row)), flush=True)
+    for row in measure(sizes, dimension=dimension, objectives=chosen, device=args.device):
+        results.append(asdict(row))
+        if not args.json:
+            measured = row.note or f"{row.seconds:9.3f} {row.peak_mib:9.0f}"
+            share = "" if row.share is None else f"  {row.share:.0%}"
+            print(f"{row.objective:<10} {row.form:<6} {row.pairs:>7} {measured}{share}", flush=True)
+    if args.json:
+        print(json.dumps(results, indent=2))
+    return 0
 
 
 if __name__ == "__main__":
-    _main()
+    which, how, count, width, where = sys.argv[1:]
+    print(json.dumps(asdict(measure_here(which, how, int(count), int(width), where))))

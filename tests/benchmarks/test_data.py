@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from tests.benchmarks.data import _Decoding, _loader, measure
 from trainer import catalog, config
-from trainer.bench.data import _Decoding, _loader, measure
 from trainer.data import load
 from trainer.data.tokenizer import train_tokenizer
 

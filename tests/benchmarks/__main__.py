@@ -1,0 +1,39 @@
+"""`python -m tests.benchmarks NAME`: the measurements that the READMEs quote, one module each, from a checkout.
+
+A benchmark is a module with `HELP`, `add_arguments` and `run`. Each is imported only when it is chosen, so that
+`losses` runs where torch is all there is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+NAMES: Final = ("coverage", "data", "losses", "many_runs", "map", "objectives", "search")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one benchmark; returns its exit status: 0 done, 2 the arguments or the data cannot be used."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    chosen = importlib.import_module(f"tests.benchmarks.{words[0]}") if words and words[0] in NAMES else None
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measure what the READMEs quote.")
+    parser.add_argument("benchmark", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    if chosen is not None:
+        parser.description = chosen.HELP.replace("%%", "%")
+        chosen.add_arguments(parser)
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    args = parser.parse_args(words)
+    from trainer.errors import Problem
+
+    try:
+        return chosen.run(args)
+    except Problem as problem:
+        print(f"{args.benchmark}: {problem}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""What is installed: the two packages, and none of the tools that measure or test them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def files() -> set[str]:
+    """Paths in the wheel, as hatchling would pack them."""
+    builder = WheelBuilder(str(ROOT))
+    packed = (*builder.recurse_included_files(), *builder.recurse_forced_files(builder.config.get_force_include()))
+    return {Path(file.distribution_path).as_posix() for file in packed}
+
+
+def test_the_wheel_holds_the_packages_and_the_assets(files: set[str]):
+    assert {path.split("/")[0] for path in files} == {"explorer", "trainer"}
+    assert {"explorer/__main__.py", "trainer/__main__.py", "trainer/assets/prompts/imagenet.json"} <= files
+
+
+def test_the_wheel_holds_no_benchmark_and_no_test(files: set[str]):
+    tools = {"bench", "benchmarks", "tests", "faults", "conftest.py", "window_soak.py", "many_runs.py"}
+    assert [path for path in files if tools & set(path.split("/"))] == []
+    assert [path for path in files if Path(path).name.startswith("test_")] == []
