@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -244,7 +245,7 @@ def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot:
     _opened(sheet, qtbot)
     with qtbot.waitSignal(sheet.train_asked) as asked:
         qtbot.keyClick(sheet, Qt.Key.Key_Return)
-    data, pairs, size = asked.args
+    data, pairs, size, _repeat = asked.args
     assert (data.path, size) == (str(folder), 64)
     assert pairs == sheet.reading.pairs["train"]
 
@@ -489,10 +490,45 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
     assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
-    fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12)
+    assert sheet.reading.captions_repeat
+    fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
     assert (fitted.name, fitted.optimiser.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
     note = sheet.options.form._rows["heldout_share"].help.text()
     assert "a held-out part of their own" in note
+
+
+@pytest.mark.parametrize("captions", [1, 3, 24])
+@pytest.mark.parametrize("kind", ["folder", "table"])
+def test_equal_captions_are_masked_in_the_window_as_by_fit(
+    open_sheet, qtbot: QtBot, tmp_path: Path, kind: str, captions: int
+) -> None:
+    from PIL import Image
+
+    from trainer.data.fitting import fitting_run
+    from trainer.proposal import recognise
+
+    root = tmp_path / "kept"
+    root.mkdir()
+    said = [f"caption {number % captions}" for number in range(24)]
+    for number, words in enumerate(said):
+        Image.new("RGB", (8, 8), (9 * number, 0, 0)).save(root / f"{number}.png")
+        if kind == "folder":
+            (root / f"{number}.txt").write_text(words)
+    place = root
+    if kind == "table":
+        place = root / "captions.csv"
+        lines = [f"{number}.png,{words}" for number, words in enumerate(said)]
+        place.write_text("\n".join(["filepath,title", *lines]))
+    sheet = open_sheet(place)
+    _opened(sheet, qtbot)
+    with qtbot.waitSignal(sheet.train_asked) as asked:
+        sheet.start.click()
+    data, pairs, _size, repeat = asked.args
+    begun = catalog.preset("clip-folder")
+    made = NewRun({"clip-folder": begun}, sheet._background, data=data, pairs=pairs, captions_repeat=repeat)
+    qtbot.addWidget(made)
+    wanted = fitting_run(dataclasses.replace(begun, data=recognise(place)), tmp_path / "w", lambda share, note: None)
+    assert made.run().objective.mask_duplicates == wanted.objective.mask_duplicates == (captions < 24)
 
 
 def test_one_class_is_a_question_before_anything_trains(

@@ -153,6 +153,9 @@ class Shards:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name, a(n) its article."
     )
+    encoding: str = option(
+        "auto", "Encoding", "Of the texts: auto, or a name such as utf-8, cp1252, shift_jis.", advanced=True
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",

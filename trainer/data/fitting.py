@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from trainer import config
 from trainer.data.listing import listing
 from trainer.data.pairs import DataError, Source
+from trainer.data.splits import parts_of
 
 PRESET: Final = "clip-folder"
 """Where it begins."""
@@ -39,14 +40,12 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
         DataError: There is nothing to train on.
     """
     found = listing(run.data, workspace_folder, progress)
-    train = found.splits["train"]
-    share = 0.0 if len(found.splits) > 1 else getattr(run.data, "heldout_share", 0.0)
-    pairs = int(len(train) * (1 - share))
+    train = parts_of(run.data, found)["train"]
+    pairs = len(train)
     if pairs < 2:
         first = f" The first problem: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
         raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; 2 are the least.{first}")
-    captions = {source.caption for source in train}
-    if len(captions) < len(train) and hasattr(run.objective, "mask_duplicates"):
+    if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     batch = next(size for size in _SIZES if size <= min(pairs, run.optimiser.batch_size))
     steps = max(1, pairs // batch * run.optimiser.epochs)
@@ -57,6 +56,12 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
         optimiser=replace(run.optimiser, batch_size=batch, warmup_steps=max(1, steps // 10)),
         watching=replace(run.watching, evaluate_every=often, checkpoint_every=max(often, steps // 4)),
     )
+
+
+def captions_repeat(captions: Iterable[str]) -> bool:
+    """Whether two of the pairs to train on have one caption: equal ones in a batch are then masked."""
+    every = list(captions)
+    return len(set(every)) < len(every)
 
 
 def named_after(data: config.Data, objective: str) -> str:

@@ -74,7 +74,7 @@ def _found(
     if isinstance(data, config.ClassFolder):
         return class_sources(data, workspace_folder, progress)
     if isinstance(data, config.Shards):
-        return shard_sources(data, workspace_folder, progress)
+        return shard_sources(data, workspace_folder, progress, told)
     if isinstance(data, config.Named):
         return named_sources(data, workspace_folder, progress), []
     if isinstance(data, config.HubDataset):

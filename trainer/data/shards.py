@@ -6,6 +6,7 @@ members by their ending. Here a member is an image, a text, a class or a JSON ob
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import hashlib
@@ -24,8 +25,11 @@ from typing import BinaryIO, Final
 from trainer import config
 from trainer.data.class_folder import HELDOUT
 from trainer.data.once import written_once
-from trainer.data.pairs import DataError, Source, captioned
+from trainer.data.pairs import DataError, Source, Told, captioned
+from trainer.data.records import encoding_for
 from trainer.images import SUFFIXES, Member
+from trainer.proposal import encoding_of_lines
+from trainer.proposal.encodings import NAMES
 from trainer.untrusted import files as untrusted_files
 
 MOST_SHARDS: Final = 100_000
@@ -41,6 +45,10 @@ _MOST_RATIO: Final = 100
 _LEAST_UNPACKED: Final = 64 << 20
 """Bytes to which any may."""
 
+_MOST_LINES: Final = 2_000
+"""Lines of a tar's texts that are looked at for their encoding."""
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
 
@@ -48,7 +56,7 @@ Problems = list[tuple[str, str]]
 
 
 def shard_sources(
-    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None]
+    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told | None = None
 ) -> tuple[dict[str, list[Source]], Problems]:
     """The pairs of each split in the order of the tars; only "train" where no held-out tars are known.
 
@@ -56,14 +64,16 @@ def shard_sources(
         data: Which tars.
         workspace_folder: Compressed tars are decompressed into its cache, once.
         progress: Told how many tars have been listed.
+        told: Receives a note for each encoding but UTF-8 in which texts are read.
 
     Raises:
         DataError: No tar of a split can be read, or there is no pair in them.
     """
     found: dict[str, list[Source]] = {}
     problems: Problems = []
+    told = Told() if told is None else told
     for split, pattern in _splits(data).items():
-        found[split], more = _of_split(pattern, data.template, workspace_folder, progress)
+        found[split], more = _of_split(pattern, data, workspace_folder, progress, told)
         problems += more
     return found, problems
 
@@ -125,25 +135,26 @@ def _digits(name: str) -> list[str]:
 
 
 def _of_split(
-    pattern: str, template: str, workspace_folder: Path, progress: Callable[[float, str], None]
+    pattern: str, data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told
 ) -> tuple[list[Source], Problems]:
     tars = _tars_in(untrusted_files.expanded(pattern)) or [untrusted_files.expanded(name) for name in expand(pattern)]
-    names = _class_names(tars[0].parent)
-    found: list[Source] = []
-    problems: Problems = []
+    names = _class_names(tars[0].parent, data.encoding, told)
+    taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
         try:
             untrusted_files.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
-            for sample in _samples(readable, tar.name, problems):
-                _take(sample, tar.name, template, names, found, problems)
+            for sample in _samples(readable, tar.name, taken.problems):
+                taken.take(sample, tar.name)
         except (OSError, EOFError, tarfile.TarError) as error:
-            problems.append((tar.name, _why(tar, error)))
-    if not found:
-        first = f" The first problem: {problems[0][0]}: {problems[0][1]}" if problems else ""
-        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", problems)
-    return found, problems
+            taken.problems.append((tar.name, _why(tar, error)))
+        taken.end_tar(tar.name)
+    if not taken.found:
+        first = f" The first problem: {taken.problems[0][0]}: {taken.problems[0][1]}" if taken.problems else ""
+        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", taken.problems)
+    told.notes += taken.notes()
+    return taken.found, taken.problems
 
 
 @dataclass
@@ -219,31 +230,97 @@ def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive
         sample.texts[ending] = file.read(MOST_TEXT + 1) if file is not None else b""
 
 
-def _take(sample: _Sample, tar: str, template: str, names: list[str], found: list[Source], problems: Problems) -> None:
-    where = f"{tar}/{untrusted_files.spelled(sample.key)}"
-    again = "Another image of that name comes before it."
-    problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
-    if sample.image is None:
-        if sample.texts:
-            problems.append((where, "It has a text and no image."))
-        return
+class _Taken:
+    """The pairs that samples make, in the order of the tars.
+
+    Texts that are not UTF-8 wait until their tar ends: a caption alone rarely shows its encoding, all of a tar do.
+
+    Attributes:
+        found: The pairs of the tars that have ended.
+        problems: (sample, why it is not a pair).
+    """
+
+    def __init__(self, template: str, names: list[str], encoding: str) -> None:
+        """Takes texts in `encoding`, which may be auto."""
+        self.found: list[Source] = []
+        self.problems: Problems = []
+        self._template, self._names, self._encoding = template, names, encoding
+        self._of_tar: list[Source | _Sample] = []
+        self._guessed: dict[str, list[str]] = {}
+
+    def take(self, sample: _Sample, tar: str) -> None:
+        """Takes the next sample of a tar."""
+        again = "Another image of that name comes before it."
+        self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
+        if sample.image is None:
+            if sample.texts:
+                self.problems.append((_where(sample, tar), "It has a text and no image."))
+        elif self._encoding == "auto" and any(map(_is_odd, sample.texts.values())):
+            self._of_tar.append(sample)
+        else:
+            self._of_tar += self._pair(sample, tar, self._encoding)
+
+    def end_tar(self, tar: str) -> None:
+        """Reads the texts that waited, in the encoding that makes words of them."""
+        odd = [raw for one in self._of_tar if isinstance(one, _Sample) for raw in one.texts.values() if _is_odd(raw)]
+        lines = [line for raw in odd for line in raw.splitlines() if not line.isascii()]
+        guess = encoding_of_lines(lines[:_MOST_LINES]) if lines else "utf-8"
+        for one in self._of_tar:
+            self.found += self._pair(one, tar, guess) if isinstance(one, _Sample) else [one]
+            if isinstance(one, _Sample) and guess != "utf-8":
+                self._guessed.setdefault(guess, []).append(_where(one, tar))
+        self._of_tar = []
+
+    def notes(self) -> list[str]:
+        """A sentence for each encoding that was guessed."""
+        return [
+            f"{_counted(found)} not UTF-8; {'it is' if len(found) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
+            "data.encoding if letters are wrong."
+            for encoding, found in self._guessed.items()
+        ]
+
+    def _pair(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
+        """The pair of a sample with an image; none, and a problem, if it is not one."""
+        image = sample.image
+        assert image is not None
+        try:
+            caption, label, metadata = _words(sample.texts, self._template, self._names, encoding)
+            if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
+                raise ValueError("Its name or caption is no UTF-8 text.")
+        except ValueError as reason:
+            self.problems.append((_where(sample, tar), str(reason)))
+            return []
+        return [Source(image, f"{tar}/{image.name}", caption, label, metadata)]
+
+
+def _counted(found: list[str]) -> str:
+    if len(found) == 1:
+        return f"1 text in tars, that of {found[0]}, is"
+    return f"{len(found):,} texts in tars, first that of {found[0]}, are"
+
+
+def _where(sample: _Sample, tar: str) -> str:
+    return f"{tar}/{untrusted_files.spelled(sample.key)}"
+
+
+def _is_odd(raw: bytes) -> bool:
+    """Whether it is a text that is not Unicode."""
+    if len(raw) > MOST_TEXT or raw.isascii() or raw.startswith(_UTF16):
+        return False
     try:
-        caption, label, metadata = _words(sample.texts, template, names)
-        if not untrusted_files.is_text("".join((sample.image.name, caption, label, *metadata, *metadata.values()))):
-            raise ValueError("Its name or caption is no UTF-8 text.")
-    except ValueError as reason:
-        problems.append((where, str(reason)))
-        return
-    found.append(Source(sample.image, f"{tar}/{sample.image.name}", caption, label, metadata))
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
-def _words(texts: dict[str, bytes], template: str, names: list[str]) -> tuple[str, str, dict[str, str]]:
+def _words(texts: dict[str, bytes], template: str, names: list[str], encoding: str) -> tuple[str, str, dict[str, str]]:
     """Caption, class and metadata of one sample.
 
     Raises:
         ValueError: There is neither caption nor class; the message is the reason.
     """
-    decoded = {kind: _decoded(kind, raw) for kind, raw in texts.items()}
+    decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
     metadata = _metadata(decoded.get("json", ""))
     label = _label(decoded.get("cls", "").strip(), names)
     caption = " ".join(decoded.get("txt", "").split())
@@ -256,13 +333,16 @@ def _words(texts: dict[str, bytes], template: str, names: list[str]) -> tuple[st
     return caption, label, metadata
 
 
-def _decoded(kind: str, raw: bytes) -> str:
+def _decoded(kind: str, raw: bytes, encoding: str) -> str:
     if len(raw) > MOST_TEXT:
         raise ValueError(f"Its .{kind} is longer than {MOST_TEXT:,} bytes.")
+    if encoding in ("auto", "utf-8"):
+        encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8-sig"
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"Its .{kind} is not UTF-8 text (byte {error.start}).") from None
+        name = NAMES.get(encoding, encoding.removesuffix("-sig").upper())
+        raise ValueError(f"Its .{kind} is not {name} text (byte {error.start}). Set data.encoding.") from None
 
 
 def _metadata(text: str) -> dict[str, str]:
@@ -287,11 +367,14 @@ def _label(text: str, names: list[str]) -> str:
     return text
 
 
-def _class_names(folder: Path) -> list[str]:
+def _class_names(folder: Path, encoding: str, told: Told) -> list[str]:
     """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
-    for place in (folder, folder.parent):
+    for place in (folder / "classnames.txt", folder.parent / "classnames.txt"):
         try:
-            return [line.strip() for line in untrusted_files.read_text(place / "classnames.txt").splitlines()]
+            text = untrusted_files.read_bytes(place, untrusted_files.MOST_SETTINGS).decode(
+                encoding_for(place, encoding, told)
+            )
+            return [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
         except (OSError, UnicodeDecodeError):
             continue
     return []

@@ -19,11 +19,12 @@ from trainer import config
 from trainer.catalog import preset
 from trainer.data import DataError, Pairs, load
 from trainer.data.captions import caption_notes
-from trainer.data.fitting import PRESET
+from trainer.data.fitting import PRESET, captions_repeat
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
+from trainer.data.splits import parts_of
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
 from trainer.proposal import columns_of, propose
@@ -57,6 +58,7 @@ class Survey:
         passed_over: Ending -> number of files in a folder that are neither image nor text.
         columns: Of a table, as its head names them.
         classes: How many.
+        captions_repeat: Whether two pairs to train on have one caption.
         pictures: Image files of a folder, with caption or without, the first thousand.
         suite: Name of the zero-shot task that its labels answer.
         image_size: Side of the prepared images, in pixels.
@@ -78,6 +80,7 @@ class Survey:
     passed_over: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     classes: int = 0
+    captions_repeat: bool = False
     pictures: list[str] = field(default_factory=list)
     suite: str | None = None
     image_size: int
@@ -137,6 +140,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "remarks": found.told.remarks,
         "notes": [*found.told.notes, *_notes((str(one.path), one.caption) for one in sources)],
         "classes": len({source.label for source in sources} - {""}),
+        "captions_repeat": captions_repeat(source.caption for source in parts_of(data, found)["train"]),
         "suite": found.suite.name if found.suite else None,
         "bytes_needed": bytes_needed(len(sources), image_size),
     }
@@ -154,6 +158,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "remarks": splits.report.remarks,
         "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
         "classes": len({label for part in parts for label in part.labels} - {""}),
+        "captions_repeat": captions_repeat(splits.train.captions),
         "suite": splits.suite.name if splits.suite else None,
         "bytes_needed": bytes_needed(splits.report.used, image_size),
         "fingerprints": {part.split: part.fingerprint for part in parts},

@@ -78,6 +78,7 @@ class NewRun(QDialog):
         data: config.Data | None = None,
         pairs: int | None = None,
         image_size: int | None = None,
+        captions_repeat: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         """Builds the sheet.
@@ -90,6 +91,7 @@ class NewRun(QDialog):
             data: Trained on whichever preset is chosen.
             pairs: Of `data` to train on, if they were counted.
             image_size: Of tiny towers, whichever preset is chosen, in pixels.
+            captions_repeat: Whether two pairs of `data` to train on have one caption.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -98,7 +100,7 @@ class NewRun(QDialog):
         self.setModal(True)
         self.resize(760, 720)
         self._presets, self._background = presets, background
-        self._data, self._image_size = data, image_size
+        self._data, self._image_size, self._captions_repeat = data, image_size, captions_repeat
         self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
@@ -283,7 +285,13 @@ class NewRun(QDialog):
 
     def _take_preset(self) -> None:
         """Shows the preset's values; a name that the person typed stays."""
-        chosen = on_data(self._presets[self.preset_name], self._data, self._image_size, self._imported_pairs)
+        chosen = on_data(
+            self._presets[self.preset_name],
+            self._data,
+            self._image_size,
+            self._imported_pairs,
+            captions_repeat=self._captions_repeat,
+        )
         typed = self.name_field.text() if self.name_field.isModified() else chosen.name
         self.show_run(dataclasses.replace(chosen, name=typed))
         self.name_field.setModified(typed != chosen.name)
@@ -419,10 +427,18 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
     return words
 
 
-def on_data(run: config.Run, data: config.Data | None, image_size: int | None, pairs: int | None = None) -> config.Run:
+def on_data(
+    run: config.Run,
+    data: config.Data | None,
+    image_size: int | None,
+    pairs: int | None = None,
+    *,
+    captions_repeat: bool = False,
+) -> config.Run:
     """The run of a preset, trained on `data` at `image_size` where these are given, and named after both.
 
-    A batch has no more than the `pairs` that there are to train on; equal captions of a class are no wrong answers.
+    A batch has no more than the `pairs` that there are to train on; equal captions are no wrong answers of each other,
+    as for `trainer fit --data`.
     """
     if data is None:
         return run
@@ -431,7 +447,7 @@ def on_data(run: config.Run, data: config.Data | None, image_size: int | None, p
         model = dataclasses.replace(model, image_size=image_size)
     if pairs and 2 <= pairs < optimiser.batch_size:
         optimiser = dataclasses.replace(optimiser, batch_size=1 << (pairs.bit_length() - 1))
-    if isinstance(data, config.ClassFolder) and hasattr(run.objective, "mask_duplicates"):
+    if captions_repeat and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     name = re.sub(r"[/\\:\s]+", "-", f"{run.objective.kind}-{config.data_name(data)}")
     return dataclasses.replace(run, data=data, model=model, optimiser=optimiser, name=name)

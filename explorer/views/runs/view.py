@@ -107,10 +107,12 @@ class RunsView(View):
         """Opens the sheet for a new run."""
         return self._open_sheet(None, "")
 
-    def train_on(self, data: config.Data, pairs: int | None, image_size: int) -> NewRun | None:
+    def train_on(self, data: config.Data, pairs: int | None, image_size: int, captions_repeat: bool) -> NewRun | None:
         """Opens the sheet for a new run on imported data: so many pairs to train on, prepared at `image_size`."""
         preset, self._preset_for_import = self._preset_for_import or "clip-folder", ""
-        return self._open_sheet(None, preset, data=data, pairs=pairs, image_size=image_size)
+        return self._open_sheet(
+            None, preset, data=data, pairs=pairs, image_size=image_size, captions_repeat=captions_repeat
+        )
 
     def _open_sheet(self, start_from: config.Run | None, preset: str, **about: Any) -> NewRun | None:
         try:

@@ -24,10 +24,10 @@ def ask(window: Window, rooms: Rooms, path: str = "") -> ImportData:
     sheet = ImportData(window.folder, rooms.asker, window.background, path=path, parent=window)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
-    def train(data: config.Data, pairs: int | None, size: int) -> None:
+    def train(data: config.Data, pairs: int | None, size: int, captions_repeat: bool) -> None:
         window.go_to(RUNS)
         if view := window.pages.views.get(RUNS):
-            view.train_on(data, pairs, size)  # type: ignore[attr-defined]
+            view.train_on(data, pairs, size, captions_repeat)  # type: ignore[attr-defined]
 
     sheet.train_asked.connect(train)
     sheet.classify_asked.connect(window.classify)

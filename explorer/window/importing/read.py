@@ -42,6 +42,7 @@ class Reading:
     columns: tuple[str, ...]
     passed_over: Mapping[str, int]
     classes: int
+    captions_repeat: bool
     pictures: tuple[str, ...]
     bytes_needed: int
     bytes_free: int

@@ -41,12 +41,13 @@ class ImportData(QDialog):
         reading: What is shown; None while nothing was read.
 
     Signals:
-        train_asked: Data to train on, its number of pairs to train on (or None), and the side of its pictures.
+        train_asked: Data to train on, its number of pairs to train on (or None), the side of its pictures, and whether
+            captions repeat.
         classify_asked: Image files to classify instead.
         shown: What is read is on the sheet, or why it cannot be.
     """
 
-    train_asked = Signal(object, object, int)
+    train_asked = Signal(object, object, int, bool)
     classify_asked = Signal(list)
     shown = Signal()
 
@@ -136,9 +137,10 @@ class ImportData(QDialog):
         """Trains on what is shown; what was opened so far is not opened again."""
         if not self.start.isEnabled() or self.reading is None:
             return
-        data, pairs, size = self.reading.data, self.reading.to_train_on(), self.image_size
+        data, pairs, repeat = self.reading.data, self.reading.to_train_on(), self.reading.captions_repeat
+        size = self.image_size
         super().accept()
-        self.train_asked.emit(data, pairs, size)
+        self.train_asked.emit(data, pairs, size, repeat)
 
     def done(self, result: int) -> None:
         """Closes; what is under way ends."""

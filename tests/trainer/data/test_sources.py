@@ -194,6 +194,60 @@ def test_json_members_give_captions_and_metadata(tmp_path: Path) -> None:
     assert len(splits.report.problems) == 4
 
 
+def test_texts_in_tars_are_read_in_the_encoding_of_their_tar_and_it_is_told(tmp_path: Path) -> None:
+    western = {"0.png": png(0), "0.txt": b"plain", "1.png": png(1), "1.txt": "ein roter K\xe4fer".encode("cp1252")}
+    western |= {"2.png": png(2), "2.json": json.dumps({"caption": "un caf\xe9"}, ensure_ascii=False).encode("cp1252")}
+    western |= {"3.png": png(3), "3.txt": "schon UTF-8: \xfc".encode(), "4.png": png(4)}
+    western |= {"4.txt": "mit Marke: \xf6".encode("utf-16")}
+    russian = {
+        "5.png": png(5),
+        "5.txt": "\u043a\u0440\u0430\u0441\u043d\u044b\u0439 \u043a\u0440\u0443\u0433".encode("cp1251"),
+    }
+    japanese = {"6.png": png(6), "6.txt": "\u8d64\u3044\u9ce5".encode("shift_jis"), "7.png": png(7)}
+    japanese |= {"7.txt": "\u9752\u3044\u9ce5\u3068\u82b1".encode("shift_jis")}
+    for number, members in enumerate((western, russian, japanese)):
+        tar_of(tmp_path / f"{number}.tar", members)
+    tars = config.Shards(path=f"{tmp_path}/{{0..2}}.tar", heldout_share=0.3)
+    splits = read(tars, tmp_path)
+    assert shades(splits) == {
+        "plain": 0,
+        "ein roter K\xe4fer": 1,
+        "un caf\xe9": 2,
+        "schon UTF-8: \xfc": 3,
+        "mit Marke: \xf6": 4,
+        "\u043a\u0440\u0430\u0441\u043d\u044b\u0439 \u043a\u0440\u0443\u0433": 5,
+        "\u8d64\u3044\u9ce5": 6,
+        "\u9752\u3044\u9ce5\u3068\u82b1": 7,
+    }
+    assert splits.report.problems == []
+    assert splits.report.notes[:3] == [
+        "2 texts in tars, first that of 0.tar/1, are not UTF-8; they are read as Windows-1252. Set data.encoding if "
+        "letters are wrong.",
+        "1 text in tars, that of 1.tar/5, is not UTF-8; it is read as Windows-1251 (Cyrillic). Set data.encoding if "
+        "letters are wrong.",
+        "2 texts in tars, first that of 2.tar/6, are not UTF-8; they are read as Shift JIS (Japanese). Set "
+        "data.encoding if letters are wrong.",
+    ]
+
+
+def test_texts_in_tars_are_read_in_the_encoding_that_was_chosen(tmp_path: Path) -> None:
+    words = "\u043a\u0440\u0443\u0433"
+    texts = [*(("txt", f"{words} {number}".encode("koi8-r")) for number in range(3)), ("cls", b"0")]
+    members = {}
+    for number, (ending, text) in enumerate(texts):
+        members |= {f"{number}.png": png(number), f"{number}.{ending}": text}
+    tar = tar_of(tmp_path / "a.tar", members)
+    (tmp_path / "classnames.txt").write_bytes(words.encode("koi8-r"))
+    splits = read(config.Shards(path=str(tar), encoding="koi8-r", heldout_share=0.3), tmp_path)
+    assert shades(splits) == {f"{words} 0": 0, f"{words} 1": 1, f"{words} 2": 2, f"a photo of a {words}.": 3}
+    told = r"first problem: a\.tar/0: Its \.txt is not UTF-8 text \(byte 0\)\. Set data\.encoding\."
+    with pytest.raises(DataError, match=told):
+        read(
+            config.Shards(path=str(tar_of(tmp_path / "a.tar", {"0.png": png(0), "0.txt": b"\xe9"})), encoding="utf-8"),
+            tmp_path,
+        )
+
+
 def test_a_tar_that_was_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     whole = tar_of(tmp_path / "0.tar", pairs_of(0, 10)).read_bytes()
     (tmp_path / "0.tar").write_bytes(whole[: len(whole) // 2])

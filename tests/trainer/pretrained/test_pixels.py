@@ -35,6 +35,12 @@ RESNET = {
     "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None},
     "text_cfg": TEXT,
 }
+RN50 = {
+    "embed_dim": 1024,
+    "vision_cfg": {"image_size": 64, "layers": [3, 4, 6, 3], "width": 64, "patch_size": None},
+    "text_cfg": TEXT,
+}
+"""CLIP's own ResNet-50 in depth and width; its pictures and its texts are small."""
 SIGLIP = {"mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "resize_mode": "squash"}
 CLIPA = {
     "mean": [0.485, 0.456, 0.406],
@@ -79,8 +85,8 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
 @torch.inference_mode()
 @pytest.mark.parametrize(
     ("sizes", "preprocess"),
-    [(VIT, {}), (RESNET, {}), (VIT, SIGLIP), (VIT, CLIPA)],
-    ids=["vit", "resnet", "siglip", "longest"],
+    [(VIT, {}), (RESNET, {}), pytest.param(RN50, {}, marks=pytest.mark.slow), (VIT, SIGLIP), (VIT, CLIPA)],
+    ids=["vit", "resnet", "RN50", "siglip", "longest"],
 )
 def test_embeddings_are_those_of_open_clip(
     tmp_path: Path, odd_pictures: list[Path], sizes: dict[str, Any], preprocess: dict[str, Any]
