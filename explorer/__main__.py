@@ -30,7 +30,7 @@ last view built, are printed to standard error."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Opens the window of a workspace; returns when it is closed. 2: it could not be opened."""
     options = _options(sys.argv[1:] if argv is None else argv)
-    from explorer.window.instance import claim, ring
+    from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
 
     folder = (options.workspace or default_workspace()).expanduser().resolve()
@@ -75,9 +75,9 @@ def _run(folder: Path, options: argparse.Namespace) -> int:
     from PySide6.QtWidgets import QApplication
 
     from explorer import theme
-    from explorer.garbage import Garbage
-    from explorer.hooks import Hooks
-    from explorer.settings import Settings
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import THEME_KEY, Window
 

@@ -20,7 +20,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 
 from explorer import theme
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
 

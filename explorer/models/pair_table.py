@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from explorer.background import Background
-from explorer.models.pictures import Pictures
+from explorer.event_loop.background import Background
+from explorer.models.thumbnails import Pictures
 from trainer.store import Items
 from trainer.store.columns import StoredColumn
 

@@ -21,8 +21,8 @@ from PySide6.QtCore import (
 )
 
 from explorer import theme
-from explorer.jobs import working
-from explorer.models import words
+from explorer.models import quantities
+from explorer.run_control.jobs import working
 from trainer import alerts, config
 from trainer.metrics import metric
 from trainer.scheduling.queue import Expected, in_order
@@ -261,7 +261,7 @@ class RunsModel(QAbstractTableModel):
             return f"Queued ({turn})"
         if turn is not None and column is Column.ETA:
             span = self._expected.get(run.id)
-            return words.duration(span.end_s) if span else ""
+            return quantities.duration(span.end_s) if span else ""
         return display_text(run, column)
 
     def _sort_value(self, run: RunRow, column: Column) -> Any:
@@ -284,8 +284,8 @@ class RunsModel(QAbstractTableModel):
         prefers = f" Priority {run.priority}." if run.priority else ""
         if span is None or span.start_s is None:
             return f"Nobody can tell yet when it starts.{after}{prefers}"
-        ends = f" and is done in {words.duration(span.end_s)}" if span.end_s is not None else ""
-        return f"Likely starts in {words.duration(span.start_s)}{ends}, as runs like it took.{after}{prefers}"
+        ends = f" and is done in {quantities.duration(span.end_s)}" if span.end_s is not None else ""
+        return f"Likely starts in {quantities.duration(span.start_s)}{ends}, as runs like it took.{after}{prefers}"
 
     def _look(self, run: RunRow, column: Column, role: int) -> Any:
         look = look_of(run.status)
@@ -419,17 +419,17 @@ def display_text(run: RunRow, column: Column) -> str:
     if column is Column.DATA:
         return run.data
     if column is Column.PROGRESS:
-        return preparing(run) or words.steps(run.step, run.total_steps)
+        return preparing(run) or quantities.steps(run.step, run.total_steps)
     if column is Column.STARTED:
-        return words.moment(run.started_at, now=time.time())
+        return quantities.moment(run.started_at, now=time.time())
     return _quantity_text(run, column)
 
 
 def _quantity_text(run: RunRow, column: Column) -> str:
     if column is Column.ETA:
-        return words.duration(run.eta_s) if working(run) else ""
+        return quantities.duration(run.eta_s) if working(run) else ""
     if column is Column.DURATION:
-        return words.duration(run.duration_s)
+        return quantities.duration(run.duration_s)
     value = run.best if column is Column.BEST else run.last
     return "" if value is None else metric(run.metric).text(value)
 

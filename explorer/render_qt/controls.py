@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.number_box import NumberBox
-from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.settings import Setting, problem, settings_of
 
 STEPS = 400

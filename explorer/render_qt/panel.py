@@ -21,14 +21,14 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.event_loop.idle_scheduler import turns
+from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard
-from explorer.turns import turns
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
-from explorer.widgets.pickers import Badge
-from explorer.widgets.picture_row import PictureRow, Shown
+from explorer.widgets.image_row import PictureRow, Shown
 from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
 

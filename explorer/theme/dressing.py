@@ -15,7 +15,7 @@ import shiboken6
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.turns import turns
+from explorer.event_loop.idle_scheduler import turns
 
 _DIVIDED: Final = "_divided"
 _SHEET: Final = "_sheet"

@@ -11,11 +11,11 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.working import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.marks import Panel
 from trainer.errors import Problem
 

@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
-from explorer.selection import Selection
+from explorer.state.selection import Selection
 from explorer.views.view import Context
-from explorer.widgets.working import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.marks import Panel
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words

@@ -10,7 +10,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.view import View

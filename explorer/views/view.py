@@ -22,14 +22,14 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.roomy import Roomy
+from explorer.widgets.min_size_scroll import Roomy
 
 if TYPE_CHECKING:
-    from explorer.asker import Asker
-    from explorer.background import Background
-    from explorer.jobs import Jobs
-    from explorer.selection import Selection
-    from explorer.settings import Settings
+    from explorer.event_loop.background import Background
+    from explorer.model_client.client import Asker
+    from explorer.run_control.jobs import Jobs
+    from explorer.state.selection import Selection
+    from explorer.state.settings import Settings
     from trainer.store import Workspace
 
 EXPORTS: tuple[tuple[str, str], ...] = (

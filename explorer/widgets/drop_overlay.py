@@ -1,4 +1,4 @@
-"""What lies over the window while files are dragged over it."""
+"""Files dragged over the window: the overlay that takes them, and widgets that leave them to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QTextEdit,
+    QWidget,
+)
 
 from explorer import theme
 
@@ -81,3 +88,12 @@ class DropOverlay(QWidget):
         painter.setFont(font)
         painter.setPen(theme.colour("text"))
         painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self._words)
+
+
+def refuse_drops(root: QWidget) -> None:
+    """Leaves dropped files to the window: plots would swallow the drag, inputs would take the path as words."""
+    for child in root.findChildren(QWidget):
+        if isinstance(child, QGraphicsView | QLineEdit | QPlainTextEdit | QTextEdit):
+            child.setAcceptDrops(False)
+            if isinstance(child, QAbstractScrollArea):
+                child.viewport().setAcceptDrops(False)

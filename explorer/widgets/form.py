@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_role
-from explorer.widgets.fold import Fold
+from explorer.widgets.collapsible import Fold
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.switch import Switch
 

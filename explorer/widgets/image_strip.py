@@ -22,7 +22,7 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPen,
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.widgets.picture import paint_square
+from explorer.widgets.image_box import paint_square
 
 Index = QModelIndex | QPersistentModelIndex
 

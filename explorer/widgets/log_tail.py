@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.background import Background
+from explorer.event_loop.background import Background
 from explorer.theme import INSIDE, SMALL_PX, colour, keep_icon, set_role, theme
 
 FIRST_BYTES: Final = 256 * 1024

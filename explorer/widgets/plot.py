@@ -8,7 +8,7 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
-from explorer.widgets.in_turn import InTurn
+from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.plot_controls import do_without_menus
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)

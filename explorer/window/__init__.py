@@ -12,30 +12,30 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplicat
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.background import Background
-from explorer.hooks import Hooks
-from explorer.selection import Selection
-from explorer.settings import Settings
-from explorer.turns import turns
+from explorer.event_loop.background import Background
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.stall_detector import Watchdog
+from explorer.state.selection import Selection
+from explorer.state.settings import Settings
 from explorer.views import VIEWS, Place
-from explorer.watchdog import Watchdog
 from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, Entry
-from explorer.widgets.in_turn import Exposures, frame
-from explorer.window import leaving
+from explorer.widgets.deferred_paint import Exposures, frame
+from explorer.window import close_dialog
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
-from explorer.window.failure import Failure
-from explorer.window.instance import answer_the_bell
-from explorer.window.intake import Intake
-from explorer.window.news import News
+from explorer.window.drop_handler import Intake
+from explorer.window.error_dialog import Failure
+from explorer.window.notifications import News
 from explorer.window.pages import Pages
+from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.rail import Rail
-from explorer.window.rooms import Loaded, Rooms, build, load
+from explorer.window.services import Loaded, Rooms, build, load
+from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
-from explorer.window.types_of_qt import types_of_qt
 from explorer.window.welcome import tell_how_it_starts
 from trainer.errors import Problem
 
@@ -324,19 +324,19 @@ class Window(QMainWindow):
     def open_model(self, model: Path | None = None) -> None:
         """Asks what to look at with a published model, and makes it a run."""
         if self.rooms is not None:
-            from explorer.window import pretrained
+            from explorer.window import open_model_sheet
 
-            pretrained.ask(self, self.rooms.jobs, self.background, model)
+            open_model_sheet.ask(self, self.rooms.jobs, self.background, model)
 
     def import_data(self, path: str = "") -> None:
         """Says what a folder, table or tar holds, and trains on it; before the views are there, it waits for them."""
         if self.rooms is None or not self._is_ready:
             self._waiting_data = path
             return
-        from explorer.window import importing
+        from explorer.window import open_import_sheet
 
         self._waiting_data = None
-        importing.ask(self, self.rooms, path)
+        open_import_sheet.ask(self, self.rooms, path)
 
     def show_palette(self) -> None:
         """Opens the command palette."""
@@ -475,10 +475,10 @@ class Window(QMainWindow):
         if self.rooms is None:
             self.close()
         else:
-            leaving.ask(self, self.rooms.jobs, self.settings, self.close)
+            close_dialog.ask(self, self.rooms.jobs, self.settings, self.close)
 
     def _ask_again(self) -> None:
-        self.settings.set(leaving.KEY, None)
+        self.settings.set(close_dialog.KEY, None)
         self.banner.tell("Closing the window asks again what becomes of runs.", tone="good")
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -10,9 +10,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from explorer import theme
-from explorer.selection import Selection
-from explorer.widgets.pickers import Badge, Choice, Picker
-from explorer.window.facts import Facts
+from explorer.state.selection import Selection
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
+from explorer.window.picker_choices import Facts
 
 if TYPE_CHECKING:
     from trainer.store import RunRow

@@ -13,7 +13,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from explorer.export import Export, Exporter, file_stem, shell_command
-from explorer.settings import Settings
+from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 
 if TYPE_CHECKING:

@@ -6,23 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QApplication,
-    QGraphicsView,
-    QLineEdit,
-    QPlainTextEdit,
-    QStackedWidget,
-    QTextEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from explorer import theme
-from explorer.settings import Settings
-from explorer.turns import turns
+from explorer.event_loop.idle_scheduler import turns
+from explorer.state.settings import Settings
+from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.roomy import Roomy
+from explorer.widgets.min_size_scroll import Roomy
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -134,12 +126,3 @@ class Pages(HairlineSplitter):
     def _remember(self) -> None:
         if self._details.isVisible() and self.width() >= NARROW_PX:
             self._settings.set(DETAILS_KEY, self._details.width())
-
-
-def refuse_drops(root: QWidget) -> None:
-    """Leaves dropped files to the window: plots would swallow the drag, inputs would take the path as words."""
-    for child in root.findChildren(QWidget):
-        if isinstance(child, QGraphicsView | QLineEdit | QPlainTextEdit | QTextEdit):
-            child.setAcceptDrops(False)
-            if isinstance(child, QAbstractScrollArea):
-                child.viewport().setAcceptDrops(False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from explorer.hooks import Hooks
-from explorer.settings import Settings
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
-from explorer.window.failure import surroundings
+from explorer.window.error_dialog import surroundings
 
 
 def tell_how_it_starts(banner: Banner, hooks: Hooks, settings: Settings, *, safe: bool) -> None:

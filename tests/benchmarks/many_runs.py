@@ -55,8 +55,8 @@ def measure(folder: Path) -> dict[str, object]:
     from PySide6.QtWidgets import QApplication
 
     from explorer import theme
-    from explorer.garbage import Garbage
-    from explorer.hooks import Hooks
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.event_loop.gc_on_gui_thread import Garbage
     from explorer.window import Window
 
     application = QApplication.instance() or QApplication([])

@@ -13,9 +13,9 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.background import Background
-from explorer.selection import Selection
-from explorer.settings import Settings
+from explorer.event_loop.background import Background
+from explorer.state.selection import Selection
+from explorer.state.settings import Settings
 
 _TESTS = itertools.count()
 
@@ -39,8 +39,8 @@ def background(qapp: QApplication) -> Iterator[Background]:
 @pytest.fixture
 def make_context(dressed: QApplication, background: Background, tmp_path: Path) -> Iterator[Callable[[], object]]:
     """Makes the context that views are given, around an empty workspace with the real jobs and asker."""
-    from explorer.asker import Asker
-    from explorer.jobs import Jobs
+    from explorer.model_client.client import Asker
+    from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context
     from trainer.store import Workspace
 
@@ -63,7 +63,7 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
 
 @pytest.fixture(autouse=True)
 def _garbage_is_collected_here() -> Iterator[None]:
-    """As in the application (`explorer.garbage`): a worker thread that destroys the widgets of an earlier test crashes.
+    """As in the application (`gc_on_gui_thread`): a worker thread that destroys widgets of an earlier test crashes.
 
     Every test looks through what it made; the whole heap is looked through now and then.
     """

@@ -8,7 +8,7 @@ import pytest
 import shiboken6
 from PySide6.QtCore import QObject
 
-from explorer.background import THREADS, Background
+from explorer.event_loop.background import THREADS, Background
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ STRESS = """
 import faulthandler, gc, random, sys, time
 faulthandler.enable()
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
-from explorer.background import THREADS, Background
+from explorer.event_loop.background import THREADS, Background
 
 app, rng = QCoreApplication([]), random.Random(7)
 gc.disable()

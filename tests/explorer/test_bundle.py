@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.export import Exporter
-from explorer.settings import Settings
+from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.exports import Exports, drawings
 from trainer.cli import bundle

@@ -15,12 +15,12 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from explorer.asker import Asker
-from explorer.background import Background
-from explorer.selection import Selection
-from explorer.settings import Settings
+from explorer.event_loop.background import Background
+from explorer.model_client.client import Asker
+from explorer.state.selection import Selection
+from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
-from explorer.views.classify.questions import OF_THE_RUN, OWN
+from explorer.views.classify.label_form import OF_THE_RUN, OWN
 from explorer.views.view import Context
 from trainer import catalog, config
 from trainer.messages import Classify, Failure, Question

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
 from trainer.messages import EmbedTexts

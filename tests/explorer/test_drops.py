@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QUrl
 
-from explorer.window.drops import MOST, dropped
+from explorer.import_sheet.dropped_files import MOST, dropped
 
 
 def _mime(*urls: QUrl | Path | str) -> QMimeData:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 
-from explorer import jobs as jobs_module
+from explorer.run_control import jobs as jobs_module
 from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
 from trainer.charts.diagnosis import PANELS, Asked, diagnosis

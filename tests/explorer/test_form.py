@@ -14,7 +14,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
-from explorer.background import Background
+from explorer.event_loop.background import Background
 from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fit_command
 from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from explorer.views.gap import GapView
 from explorer.views.geometry import GeometryView
-from explorer.widgets.working import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, Working
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
 from trainer import config

@@ -13,10 +13,10 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtWidgets import QAbstractSpinBox, QPushButton, QSlider
 
 from explorer import theme
+from explorer.event_loop.idle_scheduler import turns
 from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
 from explorer.render_qt.xy_plot import read_at, tone_colour
-from explorer.turns import turns
 from explorer.views.losslab import LossLabView
 from trainer.charts.lab import PANELS, lab
 from trainer.charts.settings import settings_of

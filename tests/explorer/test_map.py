@@ -14,8 +14,8 @@ from PySide6.QtGui import QAction, QColor, QImage
 
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
-from explorer.views.map.colouring import SHADES, choices, colourings
-from explorer.views.map.reading import read_numbers, read_side
+from explorer.views.map.coloring import SHADES, choices, colourings
+from explorer.views.map.load import read_numbers, read_side
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.columns import column

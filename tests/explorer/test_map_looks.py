@@ -17,9 +17,9 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.theme import class_colours, run_colour
 from explorer.views.map import MapView
-from explorer.views.map.depth import LEVELS, seen_from, shaded
-from explorer.views.map.looks import labels_of
-from explorer.views.map.reading import read_neighbours, read_one
+from explorer.views.map.appearance import labels_of
+from explorer.views.map.depth_shading import LEVELS, seen_from, shaded
+from explorer.views.map.load import read_neighbours, read_one
 from explorer.views.map.selecting import written_rows
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
@@ -390,7 +390,7 @@ def test_modality_is_never_a_runs_colour(view: MapView):
 
 def test_what_changed_colours_both_maps(qtbot, view: MapView):
     """The colours and their legend are of the numbers that the comparison of the two runs gives."""
-    from explorer.views.map.shared_colours import columns_of
+    from explorer.views.map.shared_colors import columns_of
     from trainer.charts.changed_colours import CHANGED
     from trainer.charts.changes import changes, map_values
 

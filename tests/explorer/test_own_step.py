@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
 
-from explorer.selection import Side
+from explorer.state.selection import Side
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import command_of
 from explorer.views.explaining import ExplainingView
@@ -21,9 +21,9 @@ from explorer.views.geometry import GeometryView
 from explorer.views.hopfield import HopfieldView
 from explorer.views.search import SearchView
 from explorer.views.similarity import SimilarityView
-from explorer.views.similarity.words import WordsPane
+from explorer.views.similarity.word_pane import WordsPane
 from explorer.window.bar import Bar
-from explorer.window.facts import Facts
+from explorer.window.picker_choices import Facts
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from explorer.asker import Asker
+from explorer.model_client.client import Asker
 from trainer.messages import Failure, Project
 from trainer.store import Items, Workspace, write_snapshot
 

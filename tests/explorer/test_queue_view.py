@@ -12,18 +12,18 @@ from PySide6.QtGui import QAction, QCloseEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from explorer import jobs as jobs_room
-from explorer.background import Background
-from explorer.hooks import Hooks
-from explorer.jobs import Jobs
+from explorer.event_loop.background import Background
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.runs import Column
-from explorer.selection import Selection
-from explorer.settings import Settings
+from explorer.run_control import jobs as jobs_room
+from explorer.run_control.jobs import Jobs
+from explorer.state.selection import Selection
+from explorer.state.settings import Settings
 from explorer.views.runs import RunsView
 from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn, parse_seeds
 from explorer.views.runs.table import QUEUED
 from explorer.views.view import Context
-from explorer.window import Window, leaving
+from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor
 from trainer import config
 from trainer.config import ConfigError
@@ -300,8 +300,8 @@ def test_the_window_shows_what_starts_soon_and_holds_it(
 
 
 def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) -> None:
-    qtbot.waitUntil(lambda: window.findChild(leaving.Leaving) is not None)
-    dialog = window.findChild(leaving.Leaving)
+    qtbot.waitUntil(lambda: window.findChild(close_dialog.Leaving) is not None)
+    dialog = window.findChild(close_dialog.Leaving)
     dialog.findChild(QCheckBox, "leaving-remember").setChecked(remember)
     qtbot.mouseClick(dialog.findChild(QPushButton, f"leaving-{choice}"), Qt.MouseButton.LeftButton)
 
@@ -337,7 +337,7 @@ def test_closing_asks_and_does_as_told_and_remembers(
         assert len(kept) == 1, "what waits is left to a process of its own"
         assert log.asked() == ""
         again = open_window()
-        assert again.settings.value(leaving.KEY) == "keep"
+        assert again.settings.value(close_dialog.KEY) == "keep"
         again.findChild(QAction, "askAgain").trigger()
         again.leave()
         press(qtbot, again, "stop")

@@ -13,12 +13,13 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from explorer import jobs as jobs_room
-from explorer.background import Background
-from explorer.jobs import Jobs
+from explorer.event_loop.background import Background
 from explorer.models.runs import SWATCHES_ROLE, Column, display_text
-from explorer.selection import Selection
-from explorer.settings import Settings
+from explorer.run_control import jobs as jobs_room
+from explorer.run_control import stop_timeout
+from explorer.run_control.jobs import Jobs
+from explorer.state.selection import Selection
+from explorer.state.settings import Settings
 from explorer.theme import run_colour
 from explorer.views.runs import RunsView
 from explorer.views.view import Context
@@ -274,7 +275,7 @@ def test_stop_asks_the_trainer(qtbot: QtBot, context: Context, workspace: Worksp
 def test_a_trainer_that_does_not_stop_can_be_ended(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(jobs_room.patience, "PATIENCE_MS", 200)
+    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 200)
     ended: list[int] = []
     monkeypatch.setattr(launch, "end", lambda _, run, **grace: ended.append(run) or True)
     with RunLog.claim(workspace, workspace.create_run(config.Run(name="deaf"))) as log:

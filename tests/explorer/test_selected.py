@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from explorer.models.pair_table import Numbers
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTable, SelectedPanel
 from trainer.store import Items, read_snapshot
 

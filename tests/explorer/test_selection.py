@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.selection import UNDO_LIMIT, Selection
+from explorer.state.selection import UNDO_LIMIT, Selection
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QByteArray, QLockFile, QSettings
 
-from explorer.settings import BEFORE, FILE, Settings
+from explorer.state.settings import BEFORE, FILE, Settings
 
 
 def test_values_and_states_come_back(qapp, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from explorer.selection import Side
+from explorer.state.selection import Side
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.table import written
 from explorer.views.similarity.view import read

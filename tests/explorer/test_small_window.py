@@ -12,12 +12,12 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QTabBar, QToolButton
 
 from explorer import theme
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.runs import Column
 from explorer.views import VIEWS
 from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.roomy import Roomy
+from explorer.widgets.min_size_scroll import Roomy
 from explorer.window import Window
 
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly

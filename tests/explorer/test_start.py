@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QDir, QObject
 
-from explorer.window.instance import _name, answer_the_bell, claim, take_dead_bells_down
+from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
 
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
 AFTER_PAINT = ("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow")
@@ -86,7 +86,7 @@ def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -
 
 def test_the_lock_of_a_killed_window_is_taken_over(tmp_path: Path) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from explorer.window.instance import claim;"
+        "import os, sys; from pathlib import Path; from explorer.window.single_instance import claim;"
         "lock = claim(Path(sys.argv[1])); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=60)
@@ -123,7 +123,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from explorer.window.instance import answer_the_bell
+from explorer.window.single_instance import answer_the_bell
 application = QCoreApplication([])
 answer_the_bell(Path(sys.argv[-1]), print, application)
 os.kill(os.getpid(), 9)

@@ -14,14 +14,14 @@ from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QG
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
-from explorer.hooks import Hooks
-from explorer.settings import FILE
-from explorer.turns import PORTION_MS, turns
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.idle_scheduler import PORTION_MS, turns
+from explorer.state.settings import FILE
 from explorer.views import VIEWS, Place
 from explorer.views.view import View
 from explorer.widgets.plot import Plot
 from explorer.window import Window
-from explorer.window.facts import first_choice
+from explorer.window.picker_choices import first_choice
 from trainer.store import RunRow
 
 

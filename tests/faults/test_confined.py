@@ -15,10 +15,10 @@ import pytest
 from PySide6.QtGui import QImage
 
 from explorer import __main__ as program
-from explorer.hooks import Hooks, _log
-from explorer.settings import Settings
+from explorer.event_loop.exception_hooks import Hooks, _log
+from explorer.state.settings import Settings
 from explorer.views.map.selecting import written_rows
-from explorer.window.intake import write_png
+from explorer.window.drop_handler import write_png
 from trainer import config
 from trainer.cli import bundle
 from trainer.data.once import written_once

@@ -32,10 +32,10 @@ MOMENTS = (
 )
 
 QUICK = """
-from trainer import room
+from trainer.training import disk_guard
 from trainer.training.text_log import Speech
 from trainer.store import crashes, run_log
-room.RETRY_S = run_log._RETRY_S = 0.3
+disk_guard.RETRY_S = run_log._RETRY_S = 0.3
 def at(moment, act):
     where, count = moment.split(":")
     seen = [0]

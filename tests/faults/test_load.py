@@ -136,7 +136,7 @@ def _job(folder: Path, number: int, seconds: float, answer: Path) -> None:
 
 @pytest.fixture
 def no_old_garbage() -> Iterator[None]:
-    """What lives by now is not looked through again and again for garbage, as in the window (`explorer.garbage`).
+    """What lives by now is not looked through again and again for garbage, as in the window (`gc_on_gui_thread`).
 
     With what pytest and torch keep alive, that would take 50 to 110 ms of a reading.
     """

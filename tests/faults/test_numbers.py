@@ -15,18 +15,18 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 POISON = """
 import torch
-from trainer import training
-backward = training.methods.backward
+from trainer.training import session
+backward = session.methods.backward
 calls = [0]
 def poisoned(*arguments, **named):
     calls[0] += 1
     loss = backward(*arguments, **named)
     return loss * float({value!r}) if calls[0] == {step} else loss
-training.methods.backward = poisoned
+session.methods.backward = poisoned
 """
 STARVE = """
 import torch
-from trainer import training
+from trainer.training import session
 calls = [0]
 def starve(*arguments, **named):
     calls[0] += 1
@@ -37,7 +37,7 @@ where, name = {place}
 work = getattr(where, name)
 setattr(where, name, starve)
 """
-PLACES = ("training.methods, 'backward'", "training.optim, 'clip_gradients'")
+PLACES = ("session.methods, 'backward'", "session.optimizer, 'clip_gradients'")
 
 
 def _whole(space, run: int, before: int) -> bool:

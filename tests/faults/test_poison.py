@@ -221,7 +221,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication
 from explorer import theme
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.runs import RunsFilter
 from explorer.views import VIEWS
 from explorer.window import Window

@@ -31,7 +31,7 @@ import os, sys
 from pathlib import Path
 import torch
 from sqlalchemy import Engine, event
-from trainer import checkpoint
+from trainer.checkpoints import checkpoint
 from trainer.store import RunLog, Workspace
 
 @event.listens_for(Engine, "connect")

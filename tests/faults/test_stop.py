@@ -16,8 +16,9 @@ import pytest
 from PySide6.QtGui import QUndoStack
 from pytestqt.qtbot import QtBot
 
-from explorer.background import Background
-from explorer.jobs import Jobs, patience
+from explorer.event_loop.background import Background
+from explorer.run_control import stop_timeout
+from explorer.run_control.jobs import Jobs
 from trainer import config
 from trainer.__main__ import main
 from trainer.scheduling import launch
@@ -134,8 +135,8 @@ def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene,
 
 def test_a_trainer_that_hangs(qtbot: QtBot, scene: Scene, faults, monkeypatch, capsys) -> None:
     if not faults.whole:
-        monkeypatch.setattr(patience, "PATIENCE_MS", 1_000)
-        monkeypatch.setattr(patience, "LAST_MS", 1_500)
+        monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 1_000)
+        monkeypatch.setattr(stop_timeout, "LAST_MS", 1_500)
     tried, took, wrong = 0, [], {}
     scene.jobs.watch()
     for _ in range(faults.times(10)):
@@ -181,8 +182,8 @@ def test_a_trainer_that_hangs_and_a_terminal(qtbot: QtBot, scene: Scene, faults)
 def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkeypatch) -> None:
     # It hears the wish late; its person says Wait, or it hears it before its time is over.
     last_ms = 1_500
-    monkeypatch.setattr(patience, "PATIENCE_MS", 500)
-    monkeypatch.setattr(patience, "LAST_MS", last_ms)
+    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 500)
+    monkeypatch.setattr(stop_timeout, "LAST_MS", last_ms)
     scene.jobs.watch()
     good, tried = 0, 0
     for _ in range(faults.times(10)):

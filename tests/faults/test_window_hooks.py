@@ -17,12 +17,12 @@ from PySide6.QtCore import QAbstractListModel, QEvent, QObject, QRunnable, Qt, Q
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QListView, QPushButton, QStyledItemDelegate, QWidget
 
-from explorer import hooks as hooks_room
-from explorer.asker import Asker
-from explorer.background import Background
-from explorer.hooks import Hooks
+from explorer.event_loop import exception_hooks as hooks_room
+from explorer.event_loop.background import Background
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.model_client.client import Asker
 from explorer.widgets.point_map.worker import Worker
-from explorer.window.failure import Failure
+from explorer.window.error_dialog import Failure
 from trainer.messages import EmbedTexts
 
 pytestmark = [
@@ -270,7 +270,7 @@ CRASH = """
 import ctypes, faulthandler, os, signal, sys, threading
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
 app, hooks = QCoreApplication([]), Hooks(Path(sys.argv[1]))
 hooks.install()
 import logging

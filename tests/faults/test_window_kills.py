@@ -17,8 +17,8 @@ import pytest
 from PySide6.QtGui import QUndoStack
 from pytestqt.qtbot import QtBot
 
-from explorer.background import Background
-from explorer.jobs import Jobs
+from explorer.event_loop.background import Background
+from explorer.run_control.jobs import Jobs
 from trainer.store import RunRow, ScalarRow, Workspace, repair
 from trainer.store.journal import read_journal
 from trainer.store.life import Identity, identity

@@ -25,12 +25,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QWidget
 
 from explorer import theme
-from explorer.asker import Asker
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.export import Exporter
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
+from explorer.model_client.client import Asker
 from explorer.views import VIEWS
-from explorer.window import Window, pretrained
+from explorer.window import Window, open_model_sheet
 from trainer.scheduling import launch
 
 pytestmark = [
@@ -79,7 +79,7 @@ def padded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "answerer.py"
     script.write_text(ANSWERER)
     monkeypatch.setattr(launch, "_spawn", refuse)
-    monkeypatch.setattr(pretrained.subprocess, "run", refuse)
+    monkeypatch.setattr(open_model_sheet.subprocess, "run", refuse)
     monkeypatch.setitem(Asker.__init__.__kwdefaults__, "program", (sys.executable, "-S", str(script)))
     monkeypatch.setitem(Exporter.__init__.__kwdefaults__, "program", (sys.executable, "-S", "-c", "exit(1)"))
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda *_: False)

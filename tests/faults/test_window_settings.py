@@ -15,9 +15,9 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
-from explorer.settings import FILE
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.state.settings import FILE
 from explorer.window import Window
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1_800)]

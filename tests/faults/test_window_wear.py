@@ -20,9 +20,9 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
-from explorer.watchdog import Clock
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.stall_detector import Clock
 from explorer.window import Window
 from trainer import config
 from trainer.store import Workspace

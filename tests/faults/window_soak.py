@@ -23,8 +23,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.views import VIEWS
 from explorer.window import Window
 

@@ -25,7 +25,7 @@ def warm() -> None:
     from explorer.views import VIEWS
     from explorer.window import Window
     from explorer.window.exports import Exports
-    from explorer.window.rooms import load
+    from explorer.window.services import load
 
     loaded = load(VIEWS[:1])
     assert not loaded.broken

@@ -19,8 +19,8 @@ from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QWidget
 
 from explorer import theme
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
 from explorer.window import Window
 from trainer.scheduling import launch
 from trainer.store import RunRow

@@ -14,9 +14,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
-from explorer.garbage import Garbage
-from explorer.hooks import Hooks
-from explorer.turns import turns
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.idle_scheduler import turns
 from explorer.views import VIEWS
 from explorer.window import Window
 from trainer.__main__ import main

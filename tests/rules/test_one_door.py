@@ -41,15 +41,15 @@ WITHOUT = {
     "trainer/cli/bundle.py": OWN,
     "trainer/cli/project.py": TYPED,
     "trainer/cli/report.py": TYPED,
-    "explorer/hooks.py": f"the crash report: {CHECKED}",
-    "explorer/settings.py": f"the settings: {CHECKED}",
+    "explorer/event_loop/exception_hooks.py": f"the crash report: {CHECKED}",
+    "explorer/state/settings.py": f"the settings: {CHECKED}",
     "explorer/theme/marks.py": OWN,
-    "explorer/watchdog.py": "cuts a temporary file that it has opened without a name",
+    "explorer/event_loop/stall_detector.py": "cuts a temporary file that it has opened without a name",
     "explorer/views/hopfield/view.py": "removes the answer that its own process wrote",
-    "explorer/views/similarity/asking.py": "removes the answer that its own process wrote",
+    "explorer/views/similarity/query.py": "removes the answer that its own process wrote",
     "explorer/window/exports.py": OWN,
-    "explorer/window/importing/read.py": "removes the answer that its own process wrote",
-    "explorer/window/instance.py": "removes sockets of dead windows",
+    "explorer/import_sheet/survey_result.py": "removes the answer that its own process wrote",
+    "explorer/window/single_instance.py": "removes sockets of dead windows",
 }
 """Module -> why it may write, move or remove without the door."""
 

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.selected import Tile, Tiles
-from explorer.widgets.pickers import Badge
+from explorer.widgets.combo_boxes import Badge
 from trainer.charts.changes import Changes
 from trainer.charts.mispairs import Mispairs
 

@@ -14,7 +14,7 @@ from trainer.charts.class_task import ClassTexts, read_class_texts
 from trainer.messages import EmbedClasses, Failure
 
 if TYPE_CHECKING:
-    from explorer.asker import Asker
+    from explorer.model_client.client import Asker
 
 
 class AskingClasses(QObject):

@@ -11,11 +11,8 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabWidget, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
-from explorer.views.changes.mispair_lists import MispairLists
-from explorer.views.changes.neighbourhoods import Neighbourhoods
-from explorer.views.changes.reading import (
+from explorer.models.thumbnails import Pictures
+from explorer.views.changes.load import (
     Question,
     Reading,
     columns_of,
@@ -25,15 +22,18 @@ from explorer.views.changes.reading import (
     split_of,
     steps_of,
 )
+from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
+from explorer.views.changes.mispair_lists import MispairLists
+from explorer.views.changes.neighborhoods import Neighbourhoods
 from explorer.views.changes.scatter import Scatter
 from explorer.views.changes.verdicts import AskingClasses
 from explorer.views.changes.wholes import Wholes
 from explorer.views.selected import PairTable
 from explorer.views.view import View
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.pickers import Badge, Choice, Picker
-from explorer.widgets.working import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.likeness import Likeness
 from trainer.errors import Problem
 from trainer.messages import Failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.views.classify.asking import Prediction
+from explorer.views.classify.query import Prediction
 
 LETTERS = ("A", "B")
 

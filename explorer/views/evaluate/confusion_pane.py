@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.heat_map import HeatMap
 from explorer.widgets.image_strip import ImageStrip, StripItem
-from explorer.widgets.pickers import Badge, Choice, Picker
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
 MOST_IMAGES: Final = 60

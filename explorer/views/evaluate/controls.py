@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.selection import Side
-from explorer.settings import Settings
-from explorer.widgets.pickers import Choice, Picker
+from explorer.state.selection import Side
+from explorer.state.settings import Settings
+from explorer.widgets.combo_boxes import Choice, Picker
 from trainer.catalog import prompt_suites
 from trainer.messages import Evaluate
 from trainer.render_mpl.evaluation_table import TASK_WORDS

@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.turns import turns
+from explorer.event_loop.idle_scheduler import turns
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.evaluate.plots import Curve, CurvePlot
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.pickers import Badge, Choice, Picker
 from trainer.charts.efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, efficiency, measured_data
 from trainer.errors import Problem
 from trainer.metrics import metric

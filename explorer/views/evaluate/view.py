@@ -19,21 +19,21 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.selection import Side
-from explorer.views.evaluate.asking import Asking
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import Controls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane, efficiency_of
 from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.plots import CurvesPane
+from explorer.views.evaluate.query import Asking
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
 from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
 from explorer.views.view import EXPORTS, View, side_words
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
-from explorer.widgets.open_page import OpenPage
-from explorer.widgets.pickers import Choice, Picker
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
 from trainer.charts.reference import references
 from trainer.errors import Problem

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Slide
-from explorer.selection import Side
+from explorer.state.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.explaining.method import METHOD
 from explorer.views.view import side_words
-from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.working import Ticket, Working
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.progress_row import Ticket, Working
 from trainer.charts import SAME
 from trainer.charts.diagnosis import MOST_BATCH, Asked, diagnosis, lacking_independent
 from trainer.charts.marks import Panel

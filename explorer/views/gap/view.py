@@ -16,10 +16,10 @@ from explorer.views.gap.clouds import Clouds
 from explorer.views.gap.numbers import GapNumbers
 from explorer.views.gap.reading import Exact, Reading, curve, measure, read, read_exactly
 from explorer.views.view import View, side_words
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.pickers import Badge, Choice, Picker
 from explorer.widgets.plot import Plot
-from explorer.widgets.working import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.gap import LIVE, MOST_PAIRS, SHARES, GapPoint, note
 from trainer.errors import Problem
 

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 from explorer import theme
 from explorer.views.geometry.numbers import GeometryNumbers
 from explorer.views.view import View, side_words
+from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
-from explorer.widgets.pickers import Choice, Picker
 from explorer.widgets.plot import Plot
-from explorer.widgets.working import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.uniformity import UniformityChart, UniformityRun, sphere_density, spread_chart, with_own_course
 from trainer.errors import Problem
 from trainer.store import Workspace

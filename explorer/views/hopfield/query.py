@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.selection import Side
-from explorer.widgets.working import Ticket
+from explorer.state.selection import Side
+from explorer.widgets.progress_row import Ticket
 from trainer.charts.hopfield import Asked, Patterns, board, labelled, patterns
 from trainer.charts.marks import HeatMap, Panel, XYPlot
 from trainer.errors import Problem

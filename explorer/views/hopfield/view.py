@@ -11,15 +11,15 @@ from PySide6.QtWidgets import QLabel
 
 from explorer import theme
 from explorer.render_qt.controls import Slide
-from explorer.selection import Side
+from explorer.state.selection import Side
 from explorer.views.board_view import BoardView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.views.hopfield.reading import Reading, read
 from explorer.views.view import side_words
-from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.working import Ticket
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.progress_row import Ticket
 from trainer.charts import SAME
 from trainer.charts.hopfield import Asked
 from trainer.charts.settings import Setting

@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.selection import Side
-from explorer.views.inspect.asking import Asking
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
+from explorer.views.inspect.query import Asking
 from explorer.views.inspect.saliency_map import Overlay, SaliencyMap
 from explorer.views.view import View, step_words
 from explorer.widgets.elided_label import ElidedLabel

@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.event_loop.idle_scheduler import turns
 from explorer.render_qt.controls import Cells, Choose, Control, Slide
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard
-from explorer.turns import turns
 from trainer.charts.lab import Panel
 from trainer.charts.lab.pieces import LabChart
 from trainer.charts.settings import Setting, settings_of

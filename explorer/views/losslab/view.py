@@ -14,8 +14,8 @@ from explorer.views.losslab.method import METHOD
 from explorer.views.losslab.panel import LabPanel
 from explorer.views.losslab.toy import ToyPanel
 from explorer.views.view import View
+from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.open_page import OpenPage
 from trainer.charts import ChartError
 from trainer.charts.lab import PANELS, Panel
 from trainer.charts.lab.pieces import LabChart

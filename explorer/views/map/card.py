@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
+from explorer.views.map.load import Side
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.reading import Side
 from explorer.widgets.hover_card import HoverCard, Row
 from trainer.charts.pair_colours import PairNumbers
 

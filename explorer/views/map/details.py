@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVB
 
 from explorer import theme
 from explorer.models.pair_table import Numbers
-from explorer.models.pictures import Pictures
-from explorer.views.map.colouring import MODALITY, SHADES, Colouring, words
-from explorer.views.map.reading import Side
+from explorer.models.thumbnails import Pictures
+from explorer.views.map.coloring import MODALITY, SHADES, Colouring, words
+from explorer.views.map.load import Side
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
 from explorer.widgets.class_legend import ClassLegend, Entry, ScaleLegend

@@ -9,13 +9,13 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.views.map.colouring import Colouring
-from explorer.views.map.depth import Seen, shaded
-from explorer.views.map.reading import Side
+from explorer.models.thumbnails import Pictures
+from explorer.views.map.coloring import Colouring
+from explorer.views.map.depth_shading import Seen, shaded
+from explorer.views.map.load import Side
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
 from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels

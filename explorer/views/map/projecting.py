@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from explorer.views.map.reading import Side, read_side
+from explorer.views.map.load import Side, read_side
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.placement import Placement
 from trainer.errors import Problem
@@ -18,8 +18,8 @@ from trainer.messages import Failure, Project
 from trainer.store import SnapshotRow, Workspace
 
 if TYPE_CHECKING:
-    from explorer.asker import Asker
-    from explorer.background import Background
+    from explorer.event_loop.background import Background
+    from explorer.model_client.client import Asker
 
 
 @dataclass

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QObject, Signal
 
-from explorer.background import Background
-from explorer.selection import Selection
+from explorer.event_loop.background import Background
+from explorer.state.selection import Selection
+from explorer.views.map.load import MOST_ASKING, Side, read_neighbours, same_items
 from explorer.views.map.panel import MapPanel
-from explorer.views.map.reading import MOST_ASKING, Side, read_neighbours, same_items
 from explorer.views.map.tools import Tools
 from trainer.untrusted import confined
 

@@ -14,12 +14,12 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.views.map.colouring import MODALITY, words
+from explorer.views.map.coloring import MODALITY, words
 from explorer.views.map.method_form import MethodForm
 from explorer.views.map.tools import Tools
+from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.flow_row import WrappingRow
 from trainer.charts.placement import Placement
 
 COLOUR_PX: Final = 192

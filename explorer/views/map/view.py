@@ -12,21 +12,21 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.theme import BETWEEN, set_role
 from explorer.views.map.actions import make_actions
+from explorer.views.map.appearance import Looks
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
+from explorer.views.map.external_images import Layout, Newcomers
+from explorer.views.map.load import Side, read_one
 from explorer.views.map.locking import Locking
-from explorer.views.map.looks import Looks
-from explorer.views.map.newcomers import Layout, Newcomers
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
-from explorer.views.map.reading import Side, read_one
+from explorer.views.map.rotate_3d import Turning
 from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Toolbar
-from explorer.views.map.turning import Turning
 from explorer.views.view import View
 from trainer.charts.pair_colours import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.placement import LABELS, METHODS, Placement

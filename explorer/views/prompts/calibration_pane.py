@@ -10,14 +10,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.background import Background
-from explorer.models.pictures import Pictures
+from explorer.event_loop.background import Background
+from explorer.models.thumbnails import Pictures
 from explorer.views.prompts.plots import LikelihoodPlot, ReliabilityPlot
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets.bars import Bars, Column
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.picture import Picture
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.image_box import Picture
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at, ece_words
 

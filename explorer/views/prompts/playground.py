@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.background import Background
-from explorer.models.pictures import Pictures
+from explorer.event_loop.background import Background
+from explorer.models.thumbnails import Pictures
 from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
-from explorer.widgets.wrapping_row import WrappingRow
 from trainer.charts.prompts import Mixture, PromptChart, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2

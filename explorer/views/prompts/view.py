@@ -12,16 +12,16 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QTabBar, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.views.classify.questions import OF_THE_RUN, OWN, Questions
+from explorer.models.thumbnails import Pictures
+from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.suites import suite_of
-from explorer.views.prompts.asking import Asking, Reading, Wish
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
+from explorer.views.prompts.query import Asking, Reading, Wish
 from explorer.views.view import View, side_words
+from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.image_strip import PICTURE
-from explorer.widgets.open_page import OpenPage
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.prompts import PromptRun

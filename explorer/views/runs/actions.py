@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.jobs import working
+from explorer.run_control.jobs import working
 from trainer.store import RunRow
 
 RESUMABLE: Final = frozenset({"stopped", "interrupted", "failed"})

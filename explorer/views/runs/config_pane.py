@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.background import Background
+from explorer.event_loop.background import Background
 from trainer import config
 from trainer.store import RunRow, Workspace
 

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.jobs import working
 from explorer.models.curve_book import CurveBook, RunCurves, read_curves
 from explorer.models.runs import preparing
+from explorer.run_control.jobs import working
 from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, Line, Panel

@@ -25,9 +25,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.background import Background
+from explorer.event_loop.background import Background
 from explorer.views.view import hairline
-from explorer.widgets.fold import Fold
+from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from trainer import config
 from trainer.untrusted import shell

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.flow_row import WrappingRow
 
 
 class Toolbar:

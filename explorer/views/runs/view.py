@@ -11,10 +11,10 @@ from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.jobs import working
+from explorer.event_loop.idle_scheduler import turns
+from explorer.models.quantities import duration
 from explorer.models.runs import matching
-from explorer.models.words import duration
-from explorer.turns import turns
+from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.chart_pane import ChartPane
 from explorer.views.view import Context
 from trainer.charts.hubness import CHART

@@ -14,18 +14,18 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.views.changes.reading import split_of
+from explorer.models.thumbnails import Pictures
+from explorer.views.changes.load import split_of
 from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
+from explorer.views.search.load import Where, embedder, find
 from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
-from explorer.views.search.reading import Where, embedder, find
 from explorer.views.view import View, side_words
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.working import Cancelled, Working
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
 from trainer.errors import Problem

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pair_table import Numbers
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel

@@ -30,9 +30,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.background import Background
+from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44

@@ -22,7 +22,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 
 Index = QModelIndex | QPersistentModelIndex
 TILE_ROLE: Final = Qt.ItemDataRole.UserRole

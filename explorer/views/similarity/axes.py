@@ -10,15 +10,15 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.selection import Side
-from explorer.views.similarity.asking import Sentences, take_vectors
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
 from explorer.views.similarity.pane import Pane
+from explorer.views.similarity.query import Sentences, take_vectors
 from explorer.views.view import Context
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.legend import Legend, LegendEntry
-from explorer.widgets.pickers import Badge
 from explorer.widgets.point_map import PointMap
 from trainer.charts import ChartError
 from trainer.charts.colour_words import own_colours

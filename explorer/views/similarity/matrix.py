@@ -12,14 +12,14 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
+from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.matrix_map import ColourScale, MatrixMap
-from explorer.widgets.pickers import Badge, Choice, Picker
-from explorer.widgets.working import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
 from trainer.errors import Problem

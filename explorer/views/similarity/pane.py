@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.views.view import Context, side_words
 
 

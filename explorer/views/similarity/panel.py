@@ -7,11 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.histogram import Bars, Histogram
 from explorer.widgets.legend import Legend, LegendEntry
-from explorer.widgets.pickers import Badge
 from trainer.charts.similarity import SimilarityChart, SimilarityRun
 
 EMPTY_PX = 360

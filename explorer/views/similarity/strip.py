@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.similarity import SimilarityRun

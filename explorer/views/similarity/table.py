@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.pickers import Badge
+from explorer.widgets.combo_boxes import Badge
 from trainer.charts.similarity import SimilarityRun
 
 

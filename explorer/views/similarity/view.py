@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pictures import Pictures
-from explorer.selection import Side
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
 from explorer.views.similarity.axes import AxesPane
 from explorer.views.similarity.facets import FacetTable
 from explorer.views.similarity.matrix import MatrixPane
@@ -33,12 +33,12 @@ from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.panel import SimilarityPanel
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.similarity.table import SimilarityTable
-from explorer.views.similarity.words import WordsPane
+from explorer.views.similarity.word_pane import WordsPane
 from explorer.views.view import View, side_words
-from explorer.widgets.open_page import OpenPage
-from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.working import Cancelled, Ticket, Working
-from explorer.widgets.wrapping_row import WrappingRow
+from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import NOTE, SimilarityChart, SimilarityRun, similarity
 from trainer.charts.snapshots import choose_snapshot

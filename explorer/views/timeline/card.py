@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.pictures import Pictures
+from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, Row
 from trainer.charts.matching import matching_of

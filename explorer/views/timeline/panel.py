@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, 
 
 from explorer import theme
 from explorer.views.timeline.frame_map import FrameMap
+from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.pickers import Badge
 from trainer.charts.timeline import TimelineRun
 
 EMPTY_PX = 280

@@ -11,20 +11,20 @@ from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.turns import turns
-from explorer.views.map.reading import split_key
-from explorer.views.timeline.asking import Asking
-from explorer.views.timeline.colours import Colours, choices_of, colours_of, numbers_at_the_end
+from explorer.event_loop.idle_scheduler import turns
+from explorer.views.map.load import split_key
+from explorer.views.timeline.coloring import Colours, choices_of, colours_of, numbers_at_the_end
+from explorer.views.timeline.hover import Pointing
+from explorer.views.timeline.load import Reading, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
-from explorer.views.timeline.pointing import Pointing
-from explorer.views.timeline.reading import Reading, measure, placed_by, placed_by_pca, read
+from explorer.views.timeline.query import Asking
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import EXPORTS, View
+from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
-from explorer.widgets.pickers import Choice, Picker
-from explorer.widgets.working import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.changed_colours import CHANGED
 from trainer.charts.columns import Column
 from trainer.charts.pair_colours import COMPUTED, PairNumbers

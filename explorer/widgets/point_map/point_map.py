@@ -12,7 +12,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import TRANSITION_MS, colour, theme
-from explorer.widgets.in_turn import InTurn
+from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer

@@ -13,7 +13,7 @@ from typing import Any
 import shiboken6
 from PySide6.QtCore import QObject
 
-from explorer.courier import Courier, courier
+from explorer.event_loop.mailbox import Courier, courier
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ def _warm() -> None:
     import torch
     from PIL import Image
 
+    import explorer.import_sheet.dropped_files
     import explorer.thumbnails
-    import explorer.window.drops
     import trainer.__main__ as command
     import trainer.config
     import trainer.data
@@ -112,7 +112,7 @@ def _warm() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Workspace(Path(folder)).runs()
     command._parser(command._commands())
-    explorer_parts = (explorer.thumbnails, explorer.window.drops)
+    explorer_parts = (explorer.thumbnails, explorer.import_sheet.dropped_files)
     trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.training.fit, trainer.projection)
     assert all(
         (alembic.command, np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts)

@@ -15,7 +15,7 @@ def drop(address: str) -> None:
     """Drops an address or a path on the window."""
     from PySide6.QtCore import QMimeData, QUrl
 
-    from explorer.window.drops import dropped
+    from explorer.import_sheet.dropped_files import dropped
 
     mime = QMimeData()
     mime.setUrls([QUrl(address) if "://" in address else QUrl.fromLocalFile(address)])

@@ -129,9 +129,9 @@ def test_the_forecast_adds_up_what_runs_like_these_took():
 RACER = """
 import sys, time
 from pathlib import Path
-from trainer import gauges, launch, queue
+from trainer.scheduling import launch, queue, system_usage
 from trainer.store import Workspace
-gauges.gpu_count = lambda: 0
+system_usage.gpu_count = lambda: 0
 class Process:
     pid = {pid}
     def wait(self): time.sleep(60)

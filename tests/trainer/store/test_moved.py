@@ -13,8 +13,9 @@ from trainer.store import StoreError, Workspace
 MOVED_WHILE_IT_STARTS = """
 import os, sys
 from pathlib import Path
-from trainer import data, fit
+from trainer import data
 from trainer.__main__ import main
+from trainer.training import fit
 space, moved = Path(sys.argv[1]), Path(sys.argv[2])
 load = data.load
 def move_first(*arguments, **options):

@@ -1,0 +1,209 @@
+"""Measures how long the event loop is busy at a stretch: as long as it is, the window answers nobody."""
+
+from __future__ import annotations
+
+import faulthandler
+import linecache
+import logging
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import IO, Final
+
+from PySide6.QtCore import QObject, Qt, QTimer, Slot
+
+from explorer.event_loop.idle_scheduler import turns
+
+LONGEST_MS: Final = 100.0
+"""A click that is answered later feels slow."""
+EVERY_MS: Final = 30
+LOOKS_EVERY_S: Final = 0.04
+KEPT: Final = 64
+STACK: Final = 12
+"""Calls that are told of a stretch."""
+
+_THREAD: Final = re.compile(r"hread 0x([0-9a-fA-F]+)")
+_CALL: Final = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in ')
+
+_log = logging.getLogger("explorer.event_loop.stall_detector")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A stretch in which the event loop was busy and the window answered nobody.
+
+    Attributes:
+        at: Seconds since the epoch, when it ended.
+        wall_ms: How long, by the clock on the wall.
+        cpu_ms: How long the GUI thread computed.
+        waited_ms: How long the GUI thread could have computed and was given no processor; 0 where the system does not
+            tell. What is left of `wall_ms` was spent waiting: for a file, a lock, another thread of Python.
+        stack: Where the GUI thread was after `LONGEST_MS`; empty if nobody looked in time.
+    """
+
+    at: float
+    wall_ms: float
+    cpu_ms: float
+    waited_ms: float
+    stack: str = ""
+
+    @property
+    def own_ms(self) -> float:
+        """How long it would have lasted on an idle computer: what the program itself is to blame for."""
+        return self.wall_ms - self.waited_ms
+
+    def __str__(self) -> str:
+        return (
+            f"The window did not answer for {self.wall_ms:.0f} ms"
+            f" ({self.cpu_ms:.0f} ms computing, {self.waited_ms:.0f} ms without a processor)"
+        )
+
+
+class Watchdog(QObject):
+    """Beats in the event loop of this thread, and takes beats that come late for stretches in which it was busy.
+
+    It beats once in each round of the loop, for in each the person is heard once. A timer keeps the loop going round;
+    what it slept in between, less than `EVERY_MS`, counts as time by the wall.
+
+    Attributes:
+        gaps: The newest gaps over `LONGEST_MS` by the wall, oldest first.
+        longest: The gap with the most computing since the start, or since `forget`; None before the first beat.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        """Begins to measure; lives in the GUI thread."""
+        super().__init__(parent)
+        self.gaps: deque[Gap] = deque(maxlen=KEPT)
+        self.longest: Gap | None = None
+        self._clock = Clock()
+        self._busy = _Busy()
+        # The thread holds what it reads and nothing of Qt.
+        looker = threading.Thread(target=_look, args=(self._busy, threading.get_ident()), name="watchdog", daemon=True)
+        weakref.finalize(self, self._busy.over.set).atexit = False
+        looker.start()
+        self._timer = QTimer(self, interval=EVERY_MS, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.start()
+        turns().ended.connect(self._beat)
+
+    def forget(self) -> None:
+        """Measures as if it had just begun, for a test that looks at one act."""
+        self.gaps.clear()
+        self.longest = None
+        if self._busy.since is not None:
+            self._clock.start()
+            self._busy.since = self._clock.wall
+
+    def close(self) -> None:
+        """Measures no more."""
+        self._timer.stop()
+        turns().ended.disconnect(self._beat)
+        self._busy.over.set()
+
+    @Slot()
+    def _beat(self) -> None:
+        wall, cpu, waited = self._clock.passed()
+        stack, self._busy.stack = self._busy.stack, ""
+        self._clock.start()
+        first, self._busy.since = self._busy.since is None, self._clock.wall
+        # Before the first beat there was no event loop that anybody waited for.
+        if first:
+            return
+        if self.longest is None or cpu > self.longest.cpu_ms or wall > LONGEST_MS:
+            self._take(Gap(time.time(), wall, cpu, min(wall, waited), stack))
+
+    def _take(self, gap: Gap) -> None:
+        if self.longest is None or gap.cpu_ms > self.longest.cpu_ms:
+            self.longest = gap
+        if gap.wall_ms > LONGEST_MS:
+            self.gaps.append(gap)
+            if gap.own_ms > LONGEST_MS:
+                _log.warning("%s\n%s", gap, gap.stack.rstrip())
+
+
+class Clock:
+    """How much time has passed since the last beat, by three clocks."""
+
+    def __init__(self) -> None:
+        self._waited = _Waited()
+        self.start()
+
+    def start(self) -> None:
+        self.wall, self._cpu, self._queued = time.perf_counter(), time.thread_time(), self._waited.now()
+
+    def passed(self) -> tuple[float, float, float]:
+        """Milliseconds: by the wall, of computing, and without a processor."""
+        wall, cpu = time.perf_counter() - self.wall, time.thread_time() - self._cpu
+        return 1e3 * wall, 1e3 * cpu, (self._waited.now() - self._queued) / 1e6
+
+
+class _Busy:
+    """What the GUI thread tells the one that looks, and is told."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.stack = ""
+        self.over = threading.Event()
+
+
+class _Waited:
+    """Nanoseconds that this thread could have run and did not, as Linux counts them; 0 elsewhere."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        if sys.platform.startswith("linux"):
+            try:
+                self._file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+            except OSError:
+                return
+            weakref.finalize(self, os.close, self._file).atexit = False
+
+    def now(self) -> int:
+        if self._file is None:
+            return 0
+        try:
+            return int(os.pread(self._file, 80, 0).split()[1])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+
+def _look(busy: _Busy, thread: int) -> None:
+    """Takes the stack of the GUI thread when it has been busy for too long, once a stretch."""
+    with tempfile.TemporaryFile(buffering=0) as file:
+        while not busy.over.wait(LOOKS_EVERY_S):
+            since = busy.since
+            if since is not None and not busy.stack and time.perf_counter() - since > LONGEST_MS / 1e3:
+                stack = _stack_of(thread, file)
+                if busy.since == since:
+                    busy.stack = stack
+
+
+def _stack_of(thread: int, file: IO[bytes]) -> str:
+    """The newest calls of a thread, oldest first, through `file`.
+
+    Not from `sys._current_frames`: who holds a frame holds its variables. A painter then outlives its paintEvent and
+    the picture that it paints on, and ends on a foreign thread, which crashes the window.
+    """
+    file.seek(0)
+    file.truncate()
+    faulthandler.dump_traceback(file)  # type: ignore[arg-type]
+    file.seek(0)
+    for part in file.read().decode(errors="replace").split("\n\n"):
+        head, *calls = part.splitlines()
+        found = _THREAD.search(head)
+        if found and int(found[1], 16) == thread:
+            return "".join(_told(call) for call in reversed(calls[:STACK]))
+    return ""
+
+
+def _told(call: str) -> str:
+    """A call as a traceback has it, with the line of its source."""
+    if (found := _CALL.match(call)) is None:
+        return f"{call}\n"
+    source = linecache.getline(found["file"], int(found["line"])).strip()
+    return f"{call}\n    {source}\n" if source else f"{call}\n"

@@ -1,0 +1,191 @@
+"""Ten pairs to look at: pictures with the whole of their captions, as far as there is room."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen, QPixmap, QResizeEvent, QTextLayout, QTextOption
+from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from trainer.messages import Example
+
+Index = QModelIndex | QPersistentModelIndex
+
+LOWEST, HIGHEST = 84, 132
+"""Of a cell, in pixels: as high as all pairs have room for."""
+PAD: Final = theme.SPACE
+NARROWEST: Final = 340
+"""A cell is not narrower; from twice that on there are two columns, and so on."""
+LINE: Final = 18
+EXAMPLES: Final = 10
+
+
+class PairModel(QAbstractListModel):
+    """The pairs; `UserRole` gives the `Example`, `DecorationRole` its thumbnail."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.pairs: tuple[Example, ...] = ()
+        self._pictures = pictures
+        pictures.arrived.connect(self._arrived)
+
+    def show(self, pairs: Sequence[Example]) -> None:
+        """Shows these; nothing moves if they are the same."""
+        if tuple(pairs) == self.pairs:
+            return
+        self.beginResetModel()
+        self.pairs = tuple(pairs)
+        self.endResetModel()
+
+    def problem(self, row: int) -> str:
+        """Why a picture cannot be shown; empty if it can, or if nobody has looked yet."""
+        return self._pictures.problem(self.pairs[row].path)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
+        return 0 if parent.isValid() else len(self.pairs)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self.pairs):
+            return None
+        pair = self.pairs[index.row()]
+        if role == Qt.ItemDataRole.UserRole:
+            return pair
+        if role == Qt.ItemDataRole.DisplayRole:
+            return pair.caption
+        if role == Qt.ItemDataRole.DecorationRole:
+            return self._pictures.get(pair.path)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            words = "\n".join(part for part in (pair.caption, pair.item, self.problem(index.row())) if part)
+            return plain_tip(words)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{pair.item}: {pair.caption}"
+        return None
+
+    def _arrived(self, path: str) -> None:
+        for row, pair in enumerate(self.pairs):
+            if pair.path == path:
+                self.dataChanged.emit(self.index(row), self.index(row))
+
+
+class PairGrid(QListView):
+    """Pairs in as many columns as there is room for. Arrow keys move; the tool tip has the whole caption."""
+
+    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("import-pairs")
+        self.setAccessibleName("Ten pairs of this data")
+        self.pairs = PairModel(pictures, self)
+        self.setModel(self.pairs)
+        self.setItemDelegate(_Cell(self))
+        self.setViewMode(QListView.ViewMode.IconMode)
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(True)
+        self.setUniformItemSizes(True)
+        self.setResizeMode(QListView.ResizeMode.Adjust)
+        self.setMovement(QListView.Movement.Static)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMouseTracking(True)
+        theme.theme().changed.connect(self.viewport().update)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        # With the scroll bar or without, the columns are the same: else they could flicker between two layouts.
+        wide = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent) - theme.SPACE
+        columns = max(1, wide // NARROWEST)
+        rows = -(-EXAMPLES // columns)
+        high = (self.height() - theme.SPACE) // rows
+        self.setGridSize(QSize(wide // columns, min(HIGHEST, max(LOWEST, high))))
+        super().resizeEvent(event)
+
+
+class _Cell(QStyledItemDelegate):
+    """The picture, beside it up to three lines of caption, and what it is called."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        pair: Example = index.data(Qt.ItemDataRole.UserRole)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        cell = option.rect.adjusted(0, 0, -theme.SPACE, -theme.SPACE)
+        self._paint_ground(painter, QRectF(cell), option)
+        side = cell.height() - 2 * PAD
+        square = QRect(cell.left() + PAD, cell.top() + PAD, side, side)
+        self._paint_picture(painter, square, index)
+        left = square.right() + theme.INSIDE + theme.SPACE
+        room = QRect(left, square.top(), cell.right() - left - theme.SPACE, side - LINE)
+        painter.setFont(option.font)
+        painter.setPen(theme.colour("text"))
+        draw_lines(painter, room, pair.caption)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        problem = option.widget.pairs.problem(index.row())
+        painter.setPen(theme.colour("bad" if problem else "secondary"))
+        below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
+        words = problem or " · ".join(part for part in (pair.label, pair.item) if part)
+        side = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle
+        painter.drawText(
+            below,
+            int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft),
+            painter.fontMetrics().elidedText(words, side, below.width()),
+        )
+        painter.restore()
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return option.widget.gridSize()
+
+    def _paint_ground(self, painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
+        if selected or hovered or focused:
+            painter.setPen(QPen(theme.colour("focus"), 2) if focused else Qt.PenStyle.NoPen)
+            painter.setBrush(theme.colour("selection" if selected else "hover"))
+            painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
+
+    def _paint_picture(self, painter: QPainter, square: QRect, index: Index) -> None:
+        picture: QPixmap | None = index.data(Qt.ItemDataRole.DecorationRole)
+        clip = QPainterPath()
+        clip.addRoundedRect(QRectF(square), 4, 4)
+        painter.save()
+        painter.setClipPath(clip)
+        painter.fillRect(square, theme.colour("sunken"))
+        if picture is not None and not picture.isNull():
+            side = min(picture.width(), picture.height())
+            middle = QRect((picture.width() - side) // 2, (picture.height() - side) // 2, side, side)
+            painter.drawPixmap(square, picture, middle)
+        else:
+            broken = bool(index.model().problem(index.row()))
+            sign = theme.icon("triangle-alert" if broken else "image", 24, "bad" if broken else "disabled")
+            middle = QRect(0, 0, 24, 24)
+            middle.moveCenter(square.center())
+            sign.paint(painter, middle)
+        painter.restore()
+
+
+def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
+    """Draws a text in as many lines as fit, the last one ending in an ellipsis where words are left over."""
+    most = max(1, room.height() // LINE)
+    layout = QTextLayout(words, QFont(painter.font()))
+    layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
+    layout.beginLayout()
+    for number in range(most):
+        line = layout.createLine()
+        if not line.isValid():
+            break
+        line.setLineWidth(room.width())
+        start, length = line.textStart(), line.textLength()
+        rest = number == most - 1 and start + length < len(words)
+        text = words[start:] if rest else words[start : start + length]
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
+        at = QRect(room.left(), room.top() + number * LINE, room.width(), LINE)
+        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown.rstrip())
+    layout.endLayout()
+
+
+def plain_tip(words: str) -> str:
+    """A tool tip in lines of a readable length; tips are plain texts, tags in a caption stay words."""
+    return "\n".join(textwrap.fill(line, 90) for line in words.splitlines())

@@ -1,0 +1,229 @@
+"""Parts of the import sheet: how the data are read, and what preparing them costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.import_sheet import survey_result
+from explorer.import_sheet.survey_result import KINDS, Kind
+from explorer.widgets.drop_overlay import refuse_drops
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
+from explorer.widgets.number_box import NumberBox
+from explorer.widgets.progress_row import Working
+from trainer import config
+
+IMAGE_SIZE: Final = 64
+SMALLEST, LARGEST = 16, 1_024
+_ORDERED: Final = ("image_column", "caption_column")
+_USUAL: Final = {
+    "separator": ("auto", ",", "tab", ";", "|"),
+    "encoding": ("auto", "utf-8", "cp1252", "cp1251", "shift_jis", "euc_kr", "gb18030"),
+}
+"""Values that are offered; any other may be typed."""
+_FILES: Final = (
+    "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
+)
+_HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
+
+
+class PathLine(QLineEdit):
+    """Where the data lie: typed, or chosen with one of two buttons inside.
+
+    Signals:
+        chosen: A folder or file was chosen, and is in the line.
+    """
+
+    chosen = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="import-path", accessibleName="Data")
+        self.setPlaceholderText("A folder, a table, or tars such as shards/{000..150}.tar")
+        browse = (("folder", "folder-open", "Choose a folder"), ("file", "box", "Choose a table or tar"))
+        for what, icon, words in browse:
+            action = QAction(words, self)
+            theme.keep_icon(action, icon, role="secondary")
+            action.setObjectName(f"browse-{what}")
+            action.triggered.connect(partial(self.choose, what))
+            self.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
+
+    def choose(self, what: str, _checked: bool = False) -> None:
+        """Asks for a `folder` or a `file`."""
+        if what == "folder":
+            found = QFileDialog.getExistingDirectory(self.window(), "Choose a folder", self.text())
+        else:
+            found = QFileDialog.getOpenFileName(self.window(), "Choose a table or tar", self.text(), _FILES)[0]
+        if found:
+            self.setText(found)
+            self.chosen.emit()
+
+
+class Options(QWidget):
+    """Which kind of data it is, and the options of that kind.
+
+    Signals:
+        kind_chosen: The person has chosen another kind.
+        changed: The person has changed an option.
+    """
+
+    kind_chosen = Signal()
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="import-options")
+        self._forms: dict[type, Form] = {}
+        self.kinds = QComboBox(self, objectName="import-kind", accessibleName="Kind of data")
+        self.kinds.setMinimumWidth(EDITOR_WIDTH)
+        self.kinds.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        for kind in KINDS:
+            self.kinds.addItem(kind.label, kind)
+        self.kinds.activated.connect(lambda _place: self.kind_chosen.emit())
+        hint = ElidedLabel("As its names and layout suggest; choose another if that is wrong.", self)
+        theme.set_role(hint, "small")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.INSIDE)
+        self._column.addLayout(row(labelled("Read as", self.kinds), self.kinds, (hint, 1)))
+
+    @property
+    def kind(self) -> Kind:
+        """The kind that is chosen."""
+        return self.kinds.currentData()
+
+    @property
+    def form(self) -> Form:
+        """The options of that kind; only after `show_data`."""
+        return self._forms[self.kind]
+
+    def show_data(self, data: config.Data) -> None:
+        """Shows the kind and the options of `data`; announces nothing."""
+        kind = type(data)
+        form = self._forms.get(kind) or self._make(kind)
+        with QSignalBlocker(form), QSignalBlocker(self.kinds):
+            form.set_value(data)
+            form.set_problems({})
+            self.kinds.setCurrentIndex(KINDS.index(kind))
+        for each in self._forms.values():
+            each.setVisible(each is form)
+
+    def offer_columns(self, columns: Sequence[str]) -> None:
+        """Lists the columns of a table where one is chosen, and marks those choices that are none."""
+        data = self.form.value()
+        if not isinstance(data, config.Table) or not columns:
+            return
+        wrong = {name: value for name in _ORDERED if (value := getattr(data, name)) not in columns}
+        for name in _ORDERED:
+            self.form.set_choices(name, columns)
+        self.form.set_problems({n: f"There is no column {value!r}; choose another." for n, value in wrong.items()})
+        for name in [*wrong][:1]:
+            self.form.editor(name).setFocus()
+
+    def tell_own_split(self, own: bool) -> None:
+        """Says beside the share that is held out that the data bring a held-out part of their own."""
+        if hasattr(self.form.value(), "heldout_share"):
+            words = "Of no use here: the data have a held-out part of their own." if own else ""
+            self.form.set_note("heldout_share", words)
+
+    def _make(self, kind: type) -> Form:
+        names = {field.name for field in dataclasses.fields(kind)}
+        form = Form(
+            kind,
+            browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file"},
+            skip=frozenset({survey_result.path_field(kind)}),
+            choosable=frozenset((*_ORDERED, *_USUAL)) & names,
+            parent=self,
+        )
+        for name in _USUAL.keys() & names:
+            form.set_choices(name, _USUAL[name])
+        form.changed.connect(self.changed)
+        refuse_drops(form)
+        self._column.addWidget(form)
+        self._forms[kind] = form
+        return form
+
+
+class Cost(QWidget):
+    """What the prepared pictures take on the disk, at which size; beside it, what is under way.
+
+    Signals:
+        edited: Another size was typed.
+        opened: Every picture is to be opened.
+    """
+
+    edited = Signal()
+    opened = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.size_box = NumberBox(whole=True, low=SMALLEST, high=LARGEST, parent=self)
+        self.size_box.setObjectName("import-size")
+        self.size_box.setAccessibleName("Side of the prepared pictures, in pixels")
+        self.size_box.setFixedWidth(72)
+        self.size_box.set_value(IMAGE_SIZE)
+        self.size_box.edited.connect(self.edited)
+        before, self.words = QLabel("Prepared at", self), QLabel(self, objectName="import-cost")
+        for label in (before, self.words):
+            theme.set_role(label, "secondary")
+        before.setBuddy(self.size_box)
+        self.open_all = QPushButton("Open every picture", self, objectName="import-open", autoDefault=False)
+        self.open_all.setToolTip("Prepare them now, as a run would, and report every one that cannot be read or is odd")
+        self.open_all.clicked.connect(self.opened)
+        self.working = Working("import-working", self)
+        # The sheet has a Cancel of its own, which closes it.
+        self.working.button.setText("Stop")
+        self.working.button.setAccessibleName("Stop reading")
+        self._about = (before, self.size_box, self.words)
+        line = row(*self._about, (self.working, 1))
+        line.setSpacing(theme.INSIDE)
+        line.addStretch()
+        line.addWidget(self.open_all)
+        self.setLayout(line)
+        self.show_cost("", can_open=False)
+
+    def show_cost(self, words: str, *, can_open: bool) -> None:
+        """Says what it takes, or nothing; with `can_open` offers to open every picture."""
+        self.words.setText(words)
+        for part in self._about:
+            part.setVisible(bool(words))
+        self.open_all.setVisible(can_open)
+
+    @property
+    def size_px(self) -> int:
+        """Side of the prepared pictures; the usual one while no such number is typed."""
+        value = self.size_box.value()
+        return value if isinstance(value, int) and SMALLEST <= value <= LARGEST else IMAGE_SIZE
+
+
+def labelled(words: str, buddy: QWidget) -> QLabel:
+    """A label as wide as those of the forms."""
+    label = QLabel(words)
+    label.setFixedWidth(LABEL_WIDTH)
+    label.setBuddy(buddy)
+    return label
+
+
+def row(*parts: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
+    """Widgets beside each other; with a number, how much of the room left over they take."""
+    line = QHBoxLayout()
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(theme.BETWEEN)
+    for part in parts:
+        line.addWidget(*part if isinstance(part, tuple) else (part,))
+    return line

@@ -1,0 +1,181 @@
+"""The import report: every item that is not used, or is odd, with its reason; a virtual table."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from explorer.import_sheet.example_pairs import plain_tip
+from explorer.import_sheet.survey_result import NOT_USED
+from explorer.widgets.elided_label import ElidedLabel
+from trainer.errors import Problem
+
+Index = QModelIndex | QPersistentModelIndex
+Line = tuple[str, str, str]
+
+HEADS: Final = ("Item", "What became of it", "Why")
+ITEM_PX: Final = 260
+WHAT_PX: Final = 128
+_ONLY: Final = {"Everything": "", "Not used": NOT_USED, "Used, but odd": "odd"}
+
+
+class ReportModel(QAbstractTableModel):
+    """Lines of the report, all of them or those of one kind."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.lines: Sequence[Line] = ()
+        self._first, self._end = 0, 0
+
+    def show(self, lines: Sequence[Line], only: str = "") -> None:
+        """Shows the lines, unused items first; with `only` those of which this became."""
+        self.beginResetModel()
+        self.lines = lines
+        # The unused ones are first: halved, not counted, for there may be a million.
+        unused = bisect.bisect_left(lines, True, key=lambda line: line[1] != NOT_USED)
+        spans = {"": (0, len(lines)), NOT_USED: (0, unused)}
+        self._first, self._end = spans.get(only, (unused, len(lines)))
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
+        return 0 if parent.isValid() else self._end - self._first
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(HEADS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role == Qt.ItemDataRole.DisplayRole and orientation is Qt.Orientation.Horizontal:
+            return HEADS[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= self.rowCount():
+            return None
+        line = self.lines[self._first + index.row()]
+        words = line[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return f"{words[:1].upper()}{words[1:]}" if index.column() == 1 else words
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(words)
+        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 1:
+            return theme.colour("bad" if words == NOT_USED else "warn")
+        return None
+
+
+class ReportTable(QTableView):
+    """The report, one item a line; a million lines cost no more than those in sight."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("import-report")
+        self.setAccessibleName("Import report")
+        self.report = ReportModel(self)
+        self.setModel(self.report)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.verticalHeader().hide()
+        # Fixed: a header that measured its sections would touch every one of a million.
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(theme.ROW_PX)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        self.setColumnWidth(0, ITEM_PX)
+        self.setColumnWidth(1, WHAT_PX)
+        theme.theme().changed.connect(self.viewport().update)
+
+
+class ReportPane(QWidget):
+    """The report, which of its lines to show, and a way to keep it."""
+
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._background = background
+        self._lines: Sequence[Line] = ()
+        self._name = "import"
+        self.table = ReportTable(self)
+        self.only = QComboBox(self, objectName="import-only", accessibleName="Which lines of the report")
+        for words, what in _ONLY.items():
+            self.only.addItem(words, what)
+        self.only.currentIndexChanged.connect(self._filter)
+        self.export = QPushButton("Export…", self, objectName="import-export", autoDefault=False)
+        self.export.clicked.connect(self._choose_file)
+        self.told = ElidedLabel(parent=self)
+        theme.set_role(self.told, "small")
+        above = QHBoxLayout()
+        above.setSpacing(theme.BETWEEN)
+        above.addWidget(self.only)
+        above.addWidget(self.told, 1)
+        above.addWidget(self.export)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.INSIDE, 0, 0)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(above)
+        column.addWidget(self.table, 1)
+
+    def show_lines(self, lines: Sequence[Line], name: str) -> None:
+        """Shows the report of the data set of this name; nothing moves if it is shown already."""
+        self._name = name
+        self.export.setEnabled(bool(lines))
+        if lines is not self._lines:
+            self._lines = lines
+            self.told.setText("")
+            self._filter()
+
+    def write(self, file: Path) -> None:
+        """Writes every line to a `.csv` or `.parquet` file."""
+        self._background.run(
+            self, _write, file, self._lines, done=self._written(file), failed=self._refused, key="write"
+        )
+
+    def _filter(self) -> None:
+        self.table.report.show(self._lines, self.only.currentData())
+
+    def _choose_file(self) -> None:
+        dialog = QFileDialog(self, "Export the import report", f"{self._name}-report.csv", "Table (*.csv *.parquet)")
+        dialog.setObjectName("import-report-file")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("csv")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda file: self.write(Path(file)))
+        dialog.open()
+
+    def _written(self, file: Path) -> Callable[[int], None]:
+        return lambda lines: self.told.setText(f"{lines:,} lines written to {file}")
+
+    def _refused(self, error: Exception) -> None:
+        self.told.setText(str(error) if isinstance(error, Problem) else f"This is a bug: {error!r}")
+
+
+def _write(file: Path, lines: Sequence[Line]) -> int:
+    """The number of lines written; runs off the GUI thread."""
+    from trainer.render_mpl.import_report import write_report
+
+    write_report(file, lines)
+    return len(lines)

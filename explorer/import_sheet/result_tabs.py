@@ -1,0 +1,62 @@
+"""What was read, in two tabs: ten pairs, or why there are none; and the import report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
+
+from explorer.event_loop.background import Background
+from explorer.import_sheet.example_pairs import EXAMPLES, PairGrid
+from explorer.import_sheet.report import Line, ReportPane
+from explorer.import_sheet.summary_text import Explanation
+from explorer.import_sheet.survey_result import Reading
+from explorer.models.thumbnails import Pictures
+from explorer.widgets.empty_state import EmptyState
+
+PICTURE: Final = 240
+"""Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
+
+
+class Shown(QTabWidget):
+    """The pairs and the report.
+
+    Attributes:
+        grid: Ten pairs.
+        empty: What is in their place while there are none.
+        report: Everything that is not used, or odd.
+    """
+
+    def __init__(self, background: Background, actions: Mapping[str, QAction], parent: QWidget | None = None) -> None:
+        """`actions` are what `explain` may offer, by name."""
+        super().__init__(parent)
+        self.setObjectName("import-tabs")
+        self._actions = actions
+        self.grid = PairGrid(Pictures(background, self, edge=PICTURE), self)
+        self.empty = EmptyState(self, width=520)
+        self._pairs = QStackedWidget(self)
+        for page in (self.grid, self.empty):
+            self._pairs.addWidget(page)
+        self.report = ReportPane(background, self)
+        self.addTab(self._pairs, "Ten pairs")
+        self.addTab(self.report, "Import report")
+
+    def show_reading(self, reading: Reading | None, lines: Sequence[Line]) -> None:
+        """Shows the pairs, if there are any, and the lines of the report."""
+        examples = reading.examples if reading else ()
+        self.grid.pairs.show(examples)
+        if examples:
+            self._pairs.setCurrentWidget(self.grid)
+        self.setTabText(0, "Ten pairs" if len(examples) in (0, EXAMPLES) else f"{len(examples)} pairs")
+        self.setTabText(1, f"Import report ({len(lines):,})")
+        self.setTabEnabled(1, bool(lines))
+        self.tabBar().setVisible(reading is not None)
+        self.report.show_lines(lines, reading.name if reading else "import")
+
+    def explain(self, explanation: Explanation) -> None:
+        """Says why there are no pairs, and offers what can be done."""
+        icon, title, text, action, other = explanation
+        self.empty.tell(icon, title, text, self._actions.get(action), self._actions.get(other))
+        self._pairs.setCurrentWidget(self.empty)

@@ -1,0 +1,398 @@
+"""The import sheet: what a folder, table or tar holds, how it is read, ten of its pairs, and what is wrong with it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from explorer.export import shell_command
+from explorer.import_sheet import dropped_files, summary_text, survey_result
+from explorer.import_sheet.footer import Foot, classify_words
+from explorer.import_sheet.options import Cost, Options, PathLine, labelled, row
+from explorer.import_sheet.report import Line
+from explorer.import_sheet.result_tabs import Shown
+from explorer.import_sheet.survey_result import Reading
+from explorer.model_client.client import Asker
+from explorer.model_client.one_shot import WAITS
+from explorer.views.view import hairline
+from explorer.widgets.drop_overlay import refuse_drops
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.progress_row import Ticket
+from trainer import config
+from trainer.messages import Failure, ReadData
+
+CHANGE_MS: Final = 500
+"""After the last change of an option the data is read again."""
+MOST_WIDE, MOST_HIGH = 1_240, 900
+
+
+class ImportData(QDialog):
+    """Reads data in a process of the trainer and shows what a run would learn from. Enter trains, Esc closes.
+
+    Attributes:
+        reading: What is shown; None while nothing was read.
+
+    Signals:
+        train_asked: Data to train on, its number of pairs to train on (or None), the side of its pictures, and whether
+            captions repeat.
+        classify_asked: Image files to classify instead.
+        shown: What is read is on the sheet, or why it cannot be.
+    """
+
+    train_asked = Signal(object, object, int, bool)
+    classify_asked = Signal(list)
+    shown = Signal()
+
+    def __init__(
+        self, workspace: Path, asker: Asker, background: Background, *, path: str = "", parent: QWidget | None = None
+    ) -> None:
+        """Builds the sheet, and begins to read `path` if it is given."""
+        super().__init__(parent)
+        self.setObjectName("import-data")
+        self.setWindowTitle("Import data")
+        self.setModal(True)
+        self.setAcceptDrops(True)
+        self._workspace, self._asker, self._background = workspace, asker, background
+        self.reading: Reading | None = None
+        self._recognised: config.Data | None = None
+        self._question: int | None = None
+        self._lines: list[Line] = []
+        self._read_path = ""
+        self._undecided, self._decided = "", False
+        self._others: tuple[config.Data, ...] = ()
+        self._changed = QTimer(self, singleShot=True, interval=CHANGE_MS, timeout=self._read_changed)
+        self._actions = {
+            "folder": self._action("Choose a folder…", lambda: self.path.choose("folder")),
+            "file": self._action("Choose a table or tar…", lambda: self.path.choose("file")),
+            "again": self._action("Read again", self.read_again),
+            "classify": self._action("Classify these pictures", self._classify),
+            "other": self._action("", self._read_other),
+            "as_it_is": self._action("Train on these classes all the same", self._keep_as_it_is),
+        }
+        self._build()
+        room = (parent or self).size() if parent else None
+        wide, high = (room.width(), room.height()) if room else (1_000, 780)
+        self.resize(min(MOST_WIDE, max(760, wide - 160)), min(MOST_HIGH, max(520, high - 40)))
+        refuse_drops(self)
+        self.path.setText(path)
+        self._show()
+        if path:
+            self.read_path()
+        else:
+            self.path.setFocus()
+
+    # -- what the person does ----------------------------------------------------------------------------------
+
+    def read_path(self) -> None:
+        """Recognises and reads what lies at the path in the field."""
+        self._changed.stop()
+        path = self.path.text().strip()
+        self._forget()
+        self._read_path = path
+        if not path:
+            self._show()
+            return
+        self._ask(ReadData(path=path, image_size=self.image_size))
+
+    def read_again(self) -> None:
+        """Reads the same with the options in the form."""
+        data = self.chosen()
+        if data is None:
+            self.read_path()
+        else:
+            self._ask(ReadData(data=survey_result.as_options(data), image_size=self.image_size))
+
+    def open_pictures(self) -> None:
+        """Opens and prepares every picture, as a run would do it, to know what is wrong with which."""
+        data = self.chosen()
+        if data is not None:
+            self._ask(ReadData(data=survey_result.as_options(data), image_size=self.image_size, opened=True))
+
+    def chosen(self) -> config.Data | None:
+        """The data as the form describes it; None while nothing was recognised."""
+        return None if self._recognised is None else self.options.form.value()
+
+    @property
+    def image_size(self) -> int:
+        """Side of the prepared pictures, in pixels."""
+        return self.cost.size_px
+
+    def command(self) -> list[str]:
+        """What to write after `trainer` to read the same without the window."""
+        path = self.path.text().strip()
+        if self._recognised is not None:
+            # Absolute: the command may be given in another folder.
+            path = getattr(self._recognised, survey_result.path_field(type(self._recognised)))
+        return survey_result.show_command(path, self._recognised, self.chosen(), self.image_size, decided=self._decided)
+
+    def accept(self) -> None:
+        """Trains on what is shown; what was opened so far is not opened again."""
+        if not self.start.isEnabled() or self.reading is None:
+            return
+        data, pairs, repeat = self.reading.data, self.reading.to_train_on(), self.reading.captions_repeat
+        size = self.image_size
+        super().accept()
+        self.train_asked.emit(data, pairs, size, repeat)
+
+    def done(self, result: int) -> None:
+        """Closes; what is under way ends."""
+        self._stop()
+        super().done(result)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if dropped_files.dropped(event.mimeData()).data:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        found = dropped_files.dropped(event.mimeData())
+        if found.data:
+            event.acceptProposedAction()
+            self.path.setText(found.data)
+            self.read_path()
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _ask(self, question: ReadData) -> None:
+        self._stop()
+        ticket = self.working.start()
+        ticket(0.0, "starting the process that reads")
+        self._question = self._asker.ask(
+            question,
+            done=partial(self._take, ticket, question),
+            failed=partial(self._fail, ticket),
+            progress=partial(self._told, ticket),
+            owner=self,
+        )
+        self._show()
+
+    def _told(self, ticket: Ticket, share: float, note: str) -> None:
+        if ticket.cancelled:
+            return
+        ticket(share, note)
+        if self.reading is None:
+            self.tabs.explain(summary_text.waiting(note) if note.startswith(WAITS) else summary_text.LOOKING)
+
+    def _stop(self) -> None:
+        """Ends the question that is open, if any; nothing comes of it."""
+        question, self._question = self._question, None
+        self.working.end()
+        self._background.forget(self, "report")
+        if question is not None:
+            self._asker.cancel(question)
+
+    def _cancelled(self) -> None:
+        self._stop()
+        self._show()
+        if self.reading is None:
+            self.tabs.explain(summary_text.CANCELLED)
+        self.shown.emit()
+
+    def _take(self, ticket: Ticket, question: ReadData, answer: dict[str, Any]) -> None:
+        if ticket.cancelled:
+            return
+        self._question = None
+        self.working.end()
+        reading = survey_result.reading(answer)
+        if self._recognised is None:
+            self._recognised = reading.data
+        if not question.data:
+            self.options.show_data(reading.data)
+            self._undecided, self._others = reading.question, reading.others
+            for other in self._others[:1]:
+                self._actions["other"].setText(summary_text.way(other))
+        self._background.run(
+            self,
+            survey_result.with_report,
+            reading,
+            self.reading,
+            done=lambda both: self._take_report(*both),
+            key="report",
+        )
+
+    def _take_report(self, reading: Reading, lines: list[Line]) -> None:
+        self.reading, self._lines = reading, lines
+        self.options.offer_columns(reading.columns)
+        if not reading.opened:
+            self.options.tell_own_split(reading.has_own_split)
+        self._show()
+        self.shown.emit()
+        if not reading.opened and not reading.trouble and reading.is_small and not self._undecided:
+            self.open_pictures()
+
+    def _fail(self, ticket: Ticket, failure: Failure) -> None:
+        if ticket.cancelled or failure.kind == "cancelled":
+            return
+        self._question = None
+        self.working.end()
+        if self.reading is None or not self.reading.used:
+            self.reading, self._lines = None, []
+            self._show()
+            name = Path(self._read_path).name or self._read_path
+            self.tabs.explain(summary_text.unreadable(name, _sentences(failure)))
+        else:
+            self._show()
+            self._say(_sentences(failure), wrong=True)
+        self.shown.emit()
+
+    def _forget(self) -> None:
+        self._stop()
+        self.reading, self._recognised, self._lines = None, None, []
+        self._undecided, self._decided, self._others = "", False, ()
+
+    # -- options -----------------------------------------------------------------------------------------------
+
+    def _kind_chosen(self) -> None:
+        """Another kind: its own options, read from the same place. It answers what was open."""
+        self._undecided = ""
+        self.options.show_data(survey_result.at_path(self.options.kind, self._read_path))
+        self.reading, self._lines = None, []
+        self.read_again()
+
+    def _read_other(self) -> None:
+        """Reads the data in the other way that was offered."""
+        self._undecided, self._decided = "", bool(self._undecided)
+        self.options.show_data(self._others[0])
+        self.reading, self._lines = None, []
+        self.read_again()
+
+    def _keep_as_it_is(self) -> None:
+        """Takes the data as they were recognised."""
+        self._undecided, self._decided = "", True
+        self._show()
+        if self.reading is not None and not self.reading.opened and self.reading.is_small:
+            self.open_pictures()
+
+    def _option_changed(self) -> None:
+        self._stop()
+        self._changed.start()
+        self._show()
+
+    def _read_changed(self) -> None:
+        data = self.chosen()
+        if data is None:
+            return
+        wrong = summary_text.wrong_fields(data)
+        self.options.form.set_problems(wrong)
+        if not wrong:
+            self.read_again()
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Everything as it is now; what is under way keeps what was there before in sight."""
+        reading, asked = self.reading, self._question is not None
+        stale = asked or self._changed.isActive()
+        opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
+        known = self._recognised is not None
+        self.options.setVisible(known)
+        chosen = self.chosen()
+        same = bool(reading and chosen and config.absolute(chosen) == reading.data)
+        usable = same and reading is not None and not reading.trouble and reading.used > 0
+        self.start.setEnabled(usable and not self._undecided and (not stale or opening))
+        self.copy.setEnabled(bool(self.path.text().strip()))
+        self._show_counts(reading)
+        self._show_cost(reading, asked)
+        self.foot.offer_classify(reading)
+        self._actions["classify"].setText(classify_words(len(reading.pictures) if reading else 0))
+        self.tabs.show_reading(reading, self._lines)
+        if reading is not None and self._undecided:
+            self.tabs.explain(summary_text.of_question(self._undecided, "other" if self._others else ""))
+        elif reading is not None and not reading.examples:
+            self.tabs.explain(summary_text.of_trouble(reading, self._lines, bool(self._others)))
+        elif reading is None and (asked or not self._read_path):
+            self.tabs.explain(summary_text.LOOKING if asked else summary_text.WELCOME)
+
+    def _show_counts(self, reading: Reading | None) -> None:
+        self._say(summary_text.counted(reading) if reading and reading.found else "")
+        self.about.setText(summary_text.described(reading) if reading else "")
+        for label in (self.note, self.about):
+            label.setVisible(bool(label.text()))
+
+    def _show_cost(self, reading: Reading | None, asked: bool) -> None:
+        used = reading is not None and reading.used > 0
+        cost = summary_text.cost(reading, self.image_size) if reading and used else ""
+        self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not asked))
+
+    def _say(self, text: str, *, wrong: bool = False) -> None:
+        self.note.setText(text)
+        theme.set_role(self.note, "bad" if wrong else "strong")
+        self.note.setVisible(bool(text))
+
+    # -- little things a person can do -------------------------------------------------------------------------
+
+    def _classify(self) -> None:
+        pictures = [Path(picture) for picture in self.reading.pictures] if self.reading else []
+        if pictures:
+            super().accept()
+            self.classify_asked.emit(pictures)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(shell_command(self.command(), self._workspace))
+
+    def _size_edited(self) -> None:
+        if self.reading is not None:
+            self._show_cost(self.reading, self._question is not None)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        column = QVBoxLayout()
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.BETWEEN)
+        column.setSpacing(theme.INSIDE)
+        self.path = PathLine(self)
+        self.path.chosen.connect(self.read_path)
+        self.path.returnPressed.connect(self.read_path)
+        self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
+        column.addLayout(row(labelled("Data", self.path), self.path))
+        self.options = Options(self)
+        self.options.kind_chosen.connect(self._kind_chosen)
+        self.options.changed.connect(self._option_changed)
+        column.addWidget(self.options)
+        column.addSpacing(theme.SPACE)
+        self.note = QLabel(self, objectName="import-counts", wordWrap=True)
+        self.about = ElidedLabel(parent=self)
+        self.about.setObjectName("import-about")
+        theme.set_role(self.about, "secondary")
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        column.addWidget(self.note)
+        column.addWidget(self.about)
+        self.cost = Cost(self)
+        self.working = self.cost.working
+        self.working.cancelled.connect(self._cancelled)
+        self.cost.opened.connect(self.open_pictures)
+        self.cost.edited.connect(self._size_edited)
+        column.addWidget(self.cost)
+        self.tabs = Shown(self._background, self._actions, self)
+        self.grid, self.report = self.tabs.grid, self.tabs.report
+        column.addWidget(self.tabs, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(column, 1)
+        layout.addWidget(hairline())
+        layout.addWidget(self._foot())
+
+    def _foot(self) -> Foot:
+        self.foot = foot = Foot(self)
+        self.start, self.copy = foot.start, foot.copy
+        foot.copy_asked.connect(self._copy)
+        foot.classify_asked.connect(self._classify)
+        foot.cancelled.connect(self.reject)
+        foot.train_asked.connect(self.accept)
+        return foot
+
+    def _action(self, text: str, does: Any) -> QAction:
+        action = QAction(text, self)
+        action.triggered.connect(lambda _checked=False: does())
+        return action
+
+
+def _sentences(failure: Failure) -> str:
+    return f"{failure.message} {failure.next}".strip()

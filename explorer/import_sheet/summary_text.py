@@ -1,0 +1,148 @@
+"""What the import sheet says of what was read, in a person's words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from explorer.import_sheet.survey_result import Reading
+from trainer import config
+from trainer.store.disk import room_for_cache
+
+Explanation = tuple[str, str, str, str, str]
+"""Icon, title, text, and the names of the action and of another; empty for none."""
+
+WELCOME: Final[Explanation] = (
+    "folder-open",
+    "Which pairs?",
+    "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
+    "WebDataset tars. Drop it here, or choose it. Your files stay as they are.",
+    "folder",
+    "file",
+)
+LOOKING: Final[Explanation] = (
+    "folder-open",
+    "Looking at it…",
+    "Pairs are listed first, then every picture is opened.",
+    "",
+    "",
+)
+CANCELLED: Final[Explanation] = (
+    "circle-stop",
+    "Reading was cancelled",
+    "Your files stay as they are.",
+    "again",
+    "",
+)
+
+_COLUMNS: Final = ("image_column", "caption_column")
+
+
+def waiting(note: str) -> Explanation:
+    """That it has not begun, and what is before it."""
+    before = note.partition(" while ")[2]
+    text = f"Reading begins when there is room: {before}. Cancel there what you no longer need, or wait."
+    return "clock", "Waiting for its turn", text, "", ""
+
+
+def unreadable(name: str, sentences: str) -> Explanation:
+    """That it cannot be read, and why."""
+    return "triangle-alert", f"{name} cannot be read", sentences, "again", ""
+
+
+def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]], offers: bool = False) -> Explanation:
+    """Why there is nothing to train on, and what can be done; with `offers` there is another way to read it."""
+    if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
+        first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
+        text = (
+            "A run learns from pairs: each picture needs a .txt of the same name beside it, folders named after "
+            f"classes, or a table. Without captions they can be classified.{first}"
+        )
+        return "image", "Pictures without captions", text, "classify", "other" if offers else "again"
+    if reading.columns and lacks_column(reading):
+        name = Path(getattr(reading.data, "path", "")).name
+        columns = ", ".join(repr(column) for column in reading.columns[:20])
+        text = f"{name} has {columns}. Choose above which holds the pictures and which the captions."
+        return "list", "Which columns?", text, "", ""
+    return "triangle-alert", "Nothing to train on", in_labels(reading.trouble, reading.data), "again", ""
+
+
+def of_question(question: str, other: str) -> Explanation:
+    """What the person must decide; `other` is the name of the action that reads it in another way, or empty."""
+    text = f"{question} Choose here how it is meant, or above what it is read as."
+    return "list", "What are the captions?", text, other or "as_it_is", "as_it_is" if other else ""
+
+
+def way(other: config.Data) -> str:
+    """What a button says that reads the data in another way."""
+    if isinstance(other, config.Folder):
+        return "Take the file names as captions"
+    if isinstance(other, config.ClassFolder):
+        return "Take the file names as classes"
+    return f"Read {Path(getattr(other, 'path', '')).name}"
+
+
+def lacks_column(reading: Reading) -> bool:
+    """Whether the trouble is that a table lacks a chosen column."""
+    chosen = (getattr(reading.data, name, "") for name in _COLUMNS)
+    return not set(chosen) <= set(reading.columns)
+
+
+def wrong_fields(data: config.Data) -> dict[str, str]:
+    """Field -> what is wrong with it, in a person's words."""
+    found = config.problems(config.Run(data=data))
+    return {key.partition(".")[2]: in_labels(words, data) for key, words in found.items() if key.startswith("data.")}
+
+
+def in_labels(sentence: str, data: config.Data) -> str:
+    """The sentence with the labels of the form in place of dotted fields."""
+    for field in dataclasses.fields(data):
+        sentence = sentence.replace(f"data.{field.name}", str(field.metadata.get("label", field.name)))
+    return sentence
+
+
+def counted(reading: Reading) -> str:
+    """How many pairs were found, and what became of them; a sentence or two."""
+    pairs = "pair" if reading.found == 1 else "pairs"
+    if reading.opened or not reading.used:
+        odd = f", {reading.odd:,} of them odd" if reading.odd else ""
+        return f"{reading.found:,} {pairs} found: {reading.used:,} used{odd}, {reading.not_used:,} not used."
+    left_out = f", {reading.not_used:,} not used" if reading.not_used else ""
+    return f"{reading.found:,} {pairs} found{left_out}. Their pictures have not been opened yet."
+
+
+def described(reading: Reading) -> str:
+    """Splits, classes, what was passed over, and what there is to tell of all pairs; one line, may be empty."""
+    parts = []
+    if len(reading.pairs) > 1:
+        parts.append(", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items()))
+    if reading.classes:
+        parts.append(f"{reading.classes:,} {'class' if reading.classes == 1 else 'classes'}")
+    if reading.passed_over:
+        parts.append(f"passed over, being no pictures: {_few(reading.passed_over)}")
+    words = "; ".join(parts)
+    first = f"{words[:1].upper()}{words[1:]}." if words else ""
+    return " ".join(filter(None, (first, *reading.notes)))
+
+
+def cost(reading: Reading, size: int) -> str:
+    """What the prepared pictures take at this size, and what there is; goes on after the number of pixels."""
+    needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
+    words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"
+    kept = needed <= room_for_cache(reading.bytes_free)
+    return f"{words}." if kept else f"{words}: too little to keep them, so they are opened anew each epoch."
+
+
+def amount(size: int) -> str:
+    """Bytes in MiB or GiB."""
+    return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"
+
+
+_SPLITS: Final = {"train": "to train on", "heldout": "held out"}
+
+
+def _few(endings: Mapping[str, int], most: int = 4) -> str:
+    named = [f"{count:,} {ending}" for ending, count in list(endings.items())[:most]]
+    return ", ".join(named) + (", …" if len(endings) > most else "")

@@ -1,0 +1,135 @@
+"""Long questions: a process each, so that cancelling one means ending it and the quick ones never wait behind it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from explorer.model_client.worker_process import AnswerProcess, Pending
+from trainer.messages import Failure
+
+AT_ONCE: Final = 2
+"""Long questions answered side by side; further ones wait their turn."""
+WAITS: Final = "waiting for its turn"
+"""How the note begins that a question in the queue tells as its progress."""
+STARTS: Final = "starting"
+_CALLED: Final = {
+    "saliency": "a picture is explained",
+    "embed_independent": "pictures are embedded",
+    "evaluate": "an evaluation is made",
+    "read_data": "data are read",
+}
+
+
+class LongQuestions(QObject):
+    """Answers each question in a fresh process, at most `AT_ONCE` at a time, in the order they were asked.
+
+    Signals:
+        count_changed: How many have no answer yet, waiting ones included.
+        died: A process ended without being asked to; its name, and its last words.
+    """
+
+    count_changed = Signal(int)
+    died = Signal(str, str)
+
+    def __init__(self, command: Sequence[str], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._command = tuple(command)
+        self._waiting: OrderedDict[int, Pending] = OrderedDict()
+        self._running: dict[int, AnswerProcess] = {}
+        self._asked: dict[int, Pending] = {}
+        self._told: set[int] = set()
+
+    @property
+    def count(self) -> int:
+        """How many have no answer yet."""
+        return len(self._waiting) + len(self._running)
+
+    def ask(self, number: int, pending: Pending) -> None:
+        """Starts a process for the question, now or when it is its turn."""
+        self._waiting[number] = pending
+        self._start_next()
+        self._tell_waiting_soon()
+        self.count_changed.emit(self.count)
+
+    def cancel(self, number: int) -> None:
+        """Ends the question's process; its `failed` is told later."""
+        pending = self._waiting.pop(number, None) or self._asked.get(number)
+        if pending is None:
+            return
+        self._forget(number)
+        QTimer.singleShot(0, self, lambda: _tell(pending, Failure("cancelled", "Cancelled.")))
+
+    def close(self) -> None:
+        """Ends all of them; nothing is called any more. Takes a second at most."""
+        self._waiting.clear()
+        running, self._running = self._running, {}
+        self._asked.clear()
+        for process in running.values():
+            process.retire()
+        for process in running.values():
+            process.finish_closing()
+
+    def _start_next(self) -> None:
+        while self._waiting and len(self._running) < AT_ONCE:
+            number, pending = self._waiting.popitem(last=False)
+            process = AnswerProcess(self._command, "process of this question", self)
+            process.died.connect(self.died)
+            self._running[number], self._asked[number] = process, pending
+            if number in self._told:
+                self._told.discard(number)
+                QTimer.singleShot(0, self, lambda pending=pending: _note(pending, STARTS))
+            process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
+
+    def _done(self, number: int) -> Callable[[dict[str, Any]], None]:
+        def done(answer: dict[str, Any]) -> None:
+            pending = self._asked[number]
+            self._forget(number)
+            if pending.wanted:
+                pending.done(answer)
+
+        return done
+
+    def _failed(self, number: int) -> Callable[[Failure], None]:
+        def failed(failure: Failure) -> None:
+            pending = self._asked[number]
+            self._forget(number)
+            # The process does not come back by itself, as the others do.
+            _tell(pending, replace(failure, next="Ask again.") if failure.kind == "bug" else failure)
+
+        return failed
+
+    def _forget(self, number: int) -> None:
+        self._asked.pop(number, None)
+        process = self._running.pop(number, None)
+        if process is not None:
+            process.retire()
+        self._start_next()
+        self._tell_waiting_soon()
+        self.count_changed.emit(self.count)
+
+    def _tell_waiting_soon(self) -> None:
+        """Later: whoever asks does not know the number of the question yet."""
+        if self._waiting:
+            QTimer.singleShot(0, self, self._tell_waiting)
+
+    def _tell_waiting(self) -> None:
+        under_way = [_CALLED.get(one.question.ask, "a question is answered") for one in self._asked.values()]
+        for place, (number, pending) in enumerate(list(self._waiting.items())):
+            self._told.add(number)
+            before = f", {place} before it" if place else ""
+            _note(pending, f"{WAITS} while {' and '.join(under_way)}{before}")
+
+
+def _note(pending: Pending, words: str) -> None:
+    if pending.wanted and pending.progress is not None:
+        pending.progress(0.0, words)
+
+
+def _tell(pending: Pending, failure: Failure) -> None:
+    if pending.wanted:
+        pending.failed(failure)

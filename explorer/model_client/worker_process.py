@@ -1,0 +1,290 @@
+"""One answer process: started when first needed, started again when it dies, ended with the window."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import shiboken6
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+
+from explorer.model_client.qprocess import Child
+from trainer.messages import Cancel, Failure, Question, WarmUp, encode
+
+State = Literal["cold", "warming", "warm", "busy", "gone"]
+
+FIRST_PAUSE_MS: Final = 250
+LONGEST_PAUSE_MS: Final = 30_000
+DEATHS_ALLOWED: Final = 4
+"""Deaths in a row, without an answer between them, before it waits for the next question to be started again."""
+CANCEL_GRACE_MS: Final = 5_000
+CLOSE_GRACE_MS: Final = 400
+LINES_KEPT: Final = 50
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A question that has no answer yet, and whom to tell."""
+
+    question: Question
+    done: Callable[[dict[str, Any]], None]
+    failed: Callable[[Failure], None]
+    progress: Callable[[float, str], None] | None = None
+    owner: QObject | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is still somebody to tell."""
+        return self.owner is None or shiboken6.isValid(self.owner)
+
+
+class AnswerProcess(QObject):
+    """A child process that answers JSON lines, and the questions it still owes an answer.
+
+    Signals:
+        state_changed: `cold` before the first start, `warming` until it is ready, `warm` while idle, `busy` while it
+            answers, `gone` when it died too often.
+        died: It ended without being asked to; its name, and its last words.
+    """
+
+    state_changed = Signal(str)
+    died = Signal(str, str)
+
+    def __init__(self, command: Sequence[str], name: str, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._command, self._name = list(command), name
+        self._process: Child | None = None
+        self._pending: dict[int, Pending] = {}
+        self._cancelled: set[int] = set()
+        self._given_up: set[Child] = set()
+        self._warm_up: tuple[int, WarmUp] | None = None
+        self._output, self._errors = b"", b""
+        self._last_words: deque[str] = deque(maxlen=LINES_KEPT)
+        self._deaths = 0
+        self._closed = False
+        self._state: State = "cold"
+        self._again = QTimer(self, singleShot=True, timeout=self._start)
+
+    @property
+    def state(self) -> State:
+        """As last announced."""
+        return self._state
+
+    @property
+    def has_warm_up(self) -> bool:
+        """Whether it was told what to load when it starts."""
+        return self._warm_up is not None
+
+    @property
+    def last_words(self) -> list[str]:
+        """The newest lines of its error stream, oldest first."""
+        return list(self._last_words)
+
+    def warm_up(self, number: int, question: WarmUp) -> None:
+        """Loads what `question` names, now and after every restart."""
+        self._warm_up = (number, question)
+        self.ask(number, Pending(question, _ignore, _ignore))
+
+    def ask(self, number: int, pending: Pending) -> None:
+        """Sends the question, or keeps it until the process has started."""
+        if self._closed:
+            return
+        self._pending[number] = pending
+        if self._running:
+            self._send(number, pending.question)
+        elif self._process is None and not self._again.isActive():
+            self._deaths = 0
+            self._start()
+        self._announce()
+
+    def cancel(self, number: int, *, by_ending: bool) -> None:
+        """Ends one question; with `by_ending` by ending the process, whose other questions are asked again."""
+        if number not in self._pending:
+            return
+        is_next = next(iter(self._pending)) == number
+        pending = self._pending.pop(number)
+        QTimer.singleShot(0, self, lambda: self._fail(pending, Failure("cancelled", "Cancelled.")))
+        if self._running and by_ending and is_next:
+            self._restart()
+        elif self._running:
+            self._send(0, Cancel(target=number))
+            self._cancelled.add(number)
+            QTimer.singleShot(CANCEL_GRACE_MS, self, lambda: self._end_if_stuck(number))
+        self._announce()
+
+    def retire(self) -> None:
+        """Ends the process at once without waiting for it, and deletes this when it has ended."""
+        self.begin_closing()
+        process = self._process
+        if process is None or process.state() == QProcess.ProcessState.NotRunning:
+            self.deleteLater()
+            return
+        process.finished.connect(self.deleteLater)
+        process.kill()
+
+    def begin_closing(self) -> None:
+        """Tells the process to end and takes nothing more from it."""
+        self._closed = True
+        self._again.stop()
+        self._pending.clear()
+        if self._process is not None:
+            self._process.closeWriteChannel()
+
+    def finish_closing(self) -> None:
+        """Waits for the end, and brings it about if it does not come by itself."""
+        for given_up in tuple(self._given_up):
+            given_up.waitForFinished(CLOSE_GRACE_MS)
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for push in (lambda: None, process.terminate, process.kill):
+            push()
+            if process.state() == QProcess.ProcessState.NotRunning or process.waitForFinished(CLOSE_GRACE_MS):
+                break
+        self._set_state("cold")
+
+    # -- the life of the process -------------------------------------------------------------------------------
+
+    @property
+    def _running(self) -> bool:
+        return self._process is not None and self._process.state() == QProcess.ProcessState.Running
+
+    def _start(self) -> None:
+        if self._closed or self._process is not None:
+            return
+        process = Child(self._command, self)
+        self._process, self._output, self._errors = process, b"", b""
+        self._cancelled.clear()
+        if self._warm_up is not None and self._warm_up[0] not in self._pending:
+            number, question = self._warm_up
+            # First in the queue: the others are answered faster by a warm process.
+            self._pending = {number: Pending(question, _ignore, _ignore)} | self._pending
+        process.start()
+        self._announce()
+
+    def _hears(self, child: Child) -> bool:
+        """Whether `child` is the current one: one that was given up must not be heard any more."""
+        return child is self._process and not self._closed
+
+    def on_started(self, child: Child) -> None:
+        """Sends what has waited for it."""
+        if self._hears(child):
+            for number, pending in self._pending.items():
+                self._send(number, pending.question)
+
+    def on_failed_start(self, child: Child) -> None:
+        """Treats it like one that ended at once."""
+        if self._hears(child):
+            self._last_words.append(child.errorString())
+            self.on_finished(child)
+
+    def on_finished(self, child: Child) -> None:
+        """Fails what it owed, and starts another after a pause."""
+        self._given_up.discard(child)
+        if not self._hears(child):
+            return
+        self.on_output(child)
+        self.on_errors(child)
+        if not self._hears(child):
+            return  # whoever took its last answer has closed this
+        self._last_words.append(self._errors.decode("utf-8", errors="replace"))
+        self._forget_process()
+        words = next((line for line in reversed(self._last_words) if line.strip()), "it said nothing")
+        self.died.emit(f"The {self._name}", "\n".join(self._last_words))
+        failure = Failure("bug", f"The {self._name} ended: {words}.", "It starts again by itself; then ask again.")
+        lost, self._pending = self._pending, {}
+        self._deaths += 1
+        if self._deaths <= DEATHS_ALLOWED:
+            self._again.start(min(FIRST_PAUSE_MS * 2 ** (self._deaths - 1), LONGEST_PAUSE_MS))
+        self._announce()
+        for pending in lost.values():
+            self._fail(pending, failure)
+
+    def _restart(self) -> None:
+        """Ends the process without blame; what it still owes is asked of the next one."""
+        # Kept until it has really ended: Qt warns of a process that is destroyed while it runs.
+        self._given_up.add(self._process)
+        self._process.kill()
+        self._process = None
+        self._start()
+
+    def _end_if_stuck(self, number: int) -> None:
+        if number in self._cancelled and self._running:
+            self._restart()
+
+    def _forget_process(self) -> None:
+        self._process.deleteLater()
+        self._process = None
+
+    # -- lines -------------------------------------------------------------------------------------------------
+
+    def _send(self, number: int, question: Question) -> None:
+        self._process.write(encode(number, question).encode() + b"\n")
+
+    def on_output(self, child: Child) -> None:
+        """Takes whole lines."""
+        if not self._hears(child):
+            return
+        *lines, self._output = (self._output + child.readAllStandardOutput().data()).split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def on_errors(self, child: Child) -> None:
+        """Keeps the newest lines."""
+        if not self._hears(child):
+            return
+        # Cut at line ends, so that a character split between two reads stays whole.
+        *lines, self._errors = (self._errors + child.readAllStandardError().data()).split(b"\n")
+        self._last_words.extend(line.decode("utf-8", errors="replace").rstrip() for line in lines)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+            number = message["id"]
+        except (ValueError, KeyError, TypeError):
+            self._last_words.append(line.decode("utf-8", errors="replace"))
+            return
+        if "progress" not in message:
+            self._cancelled.discard(number)
+        pending = self._pending.get(number)
+        if pending is None:
+            return
+        if "progress" in message:
+            if pending.progress is not None and pending.wanted:
+                pending.progress(float(message["progress"]), str(message.get("note", "")))
+            return
+        del self._pending[number]
+        self._deaths = 0
+        self._announce()
+        if "answer" in message:
+            if pending.wanted:
+                pending.done(message["answer"])
+        else:
+            self._fail(pending, Failure(**message["error"]))
+
+    def _fail(self, pending: Pending, failure: Failure) -> None:
+        if pending.wanted and not self._closed:
+            pending.failed(failure)
+
+    # -- state -------------------------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        if self._process is None:
+            idle: State = "cold" if self._warm_up is None else "gone"
+            self._set_state("warming" if self._again.isActive() else idle)
+        elif any(isinstance(pending.question, WarmUp) for pending in self._pending.values()):
+            self._set_state("warming")
+        else:
+            self._set_state("busy" if self._pending else "warm")
+
+    def _set_state(self, state: State) -> None:
+        if state != self._state:
+            self._state = state
+            self.state_changed.emit(state)
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for this answer."""

@@ -1,0 +1,77 @@
+"""Thumbnails by path: at once if they were decoded before, soon otherwise."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage, QPixmap
+
+from explorer.event_loop.background import Background
+from explorer.thumbnails import NoThumbnail, thumbnail
+
+KEPT: Final = 2_000
+"""Decoded thumbnails in memory: at 96 pixels some 70 MB at most."""
+
+
+class Pictures(QObject):
+    """Decodes thumbnails off the GUI thread and keeps the latest ones.
+
+    Signals:
+        arrived: The thumbnail of this path is there now, or is known to be unreadable.
+    """
+
+    arrived = Signal(str)
+
+    def __init__(
+        self,
+        background: Background,
+        parent: QObject | None = None,
+        *,
+        edge: int = 96,
+        decode: Callable[[Path | str, int], QImage] = thumbnail,
+    ) -> None:
+        super().__init__(parent)
+        self._background, self._edge, self._decode = background, edge, decode
+        self._known: OrderedDict[str, QPixmap | str] = OrderedDict()
+        self._waiting: set[str] = set()
+
+    def get(self, path: str) -> QPixmap | None:
+        """The thumbnail, or None while it is being decoded or cannot be; `arrived` tells when to ask again."""
+        if path in self._known:
+            self._known.move_to_end(path)
+            found = self._known[path]
+            return found if isinstance(found, QPixmap) else None
+        if path and path not in self._waiting:
+            self._waiting.add(path)
+            self._background.run(
+                self,
+                self._decode,
+                path,
+                self._edge,
+                done=lambda image: self._keep(path, QPixmap.fromImage(image)),
+                failed=lambda error: self._refuse(path, error),
+                key=path,
+                urgent=True,
+            )
+        return None
+
+    def problem(self, path: str) -> str:
+        """Why there is no thumbnail of this path, a sentence; empty if nothing is wrong."""
+        found = self._known.get(path)
+        return found if isinstance(found, str) else ""
+
+    def _refuse(self, path: str, error: Exception) -> None:
+        if not isinstance(error, NoThumbnail):
+            self._background.failed.emit(error)
+        self._keep(path, str(error))
+
+    def _keep(self, path: str, found: QPixmap | str) -> None:
+        self._waiting.discard(path)
+        self._known[path] = found
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        self.arrived.emit(path)

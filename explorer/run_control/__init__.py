@@ -1,0 +1,1 @@
+"""Runs from the window: started, stopped, queued, polled for news."""

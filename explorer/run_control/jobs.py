@@ -1,0 +1,507 @@
+"""Starts detached trainers, asks them to stop, watches the store and announces its rows.
+
+Facts come only through the store: what a trainer wrote while no window was open arrives the same way as what
+it writes now. Nothing here ends with the window: a trainer is a process of its own session.
+
+A run with the status `queued` waits for its turn (`trainer.scheduling.queue`), which polls start as long as a window is
+open. The status is in the store, so the next window, or `trainer queue run`, keeps the promise of the one that queued
+the run.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QUndoStack
+
+from explorer.event_loop.background import Background
+from explorer.run_control import actions
+from explorer.run_control.actions import demo_runs, free_name
+from explorer.run_control.alerts_seen import Alarms
+from explorer.run_control.poller import News, Seen, news, working
+from explorer.run_control.queue_notice import Notice
+from explorer.run_control.stop_timeout import Deaf, Patience
+from explorer.run_control.write_queue import Undoable, Writes, sentence
+from trainer import catalog, config
+from trainer.scheduling import launch, queue
+from trainer.store import RunRow, Workspace
+
+__all__ = ["Jobs", "catalog", "demo_runs", "free_name", "news", "working"]
+
+POLL_MS: Final = 500
+IDLE_POLL_MS: Final = 2000
+RECONCILE_S: Final = 2.0
+STALLED_S: Final = 90.0
+"""Without a sign of life for this long, a running trainer is called stalled; it gives one every two seconds."""
+NOTICE_S: Final = 10.0
+"""How long a window shows what waits in the queue before the first of it starts."""
+BACKUP_MS: Final = 60_000
+"""How long a window is open before it makes the day's backup of the database."""
+BACKUP_AGAIN_MS: Final = 3_600_000
+"""How often it looks whether a new day has come."""
+IDLE_AFTER: Final = 6
+"""Polls without news, and without an active run, after which polling slows down."""
+
+Done = Callable[[Any], None]
+
+
+class Jobs(QObject):
+    """The one place where the window and the trainers meet.
+
+    Every write to the store happens off the GUI thread, one after the other in the order asked; the rows that
+    come of it are announced by the next poll, which follows at once.
+
+    Attributes:
+        undo: Rename and delete are pushed here.
+
+    Signals:
+        runs_changed: All runs that are not deleted, oldest first, as a list of `RunRow`.
+        scalars_arrived: New `ScalarRow`s, in the order they were logged. Those already in the store when the
+            window opened are not announced: read them with `Workspace.series`.
+        snapshots_changed: The run that has a snapshot more (or fewer).
+        run_ended: A run that was active at the last poll and is no more.
+        started: The run that was just created or resumed.
+        went_deaf: A run whose trainer was asked to stop and goes on; `deaf` tells when it is ended by itself.
+        alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
+        silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
+        deleted: The runs just deleted, so that a banner can offer to undo.
+        starts_soon: How many queued runs start, and in how many seconds; again each second until they do, then 0 runs.
+        look_only_changed: Why nothing may train in this workspace; empty once it is the user's own.
+        adopted: It has just been made the user's own; how many runs wait in its queue, which is then held.
+        failed: A sentence: what could not be done, why, and what to do next.
+    """
+
+    runs_changed = Signal(list)
+    scalars_arrived = Signal(list)
+    snapshots_changed = Signal(int)
+    run_ended = Signal(object)
+    started = Signal(int)
+    went_deaf = Signal(object)
+    deleted = Signal(list)
+    alerted = Signal(object, str)
+    silence_changed = Signal()
+    failed = Signal(str)
+    starts_soon = Signal(int, int)
+    look_only_changed = Signal(str)
+    adopted = Signal(int)
+
+    def __init__(
+        self, workspace: Workspace, background: Background, undo: QUndoStack, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.undo = undo
+        self._workspace = workspace
+        self._background = background
+        self._runs: tuple[RunRow, ...] = ()
+        self._seen = Seen()
+        self._quiet_polls = 0
+        self._polling = self._closed = False
+        self._poll_again = False
+        self._reconciled_at = float("-inf")
+        self._last_problem = ""
+        self._writes = Writes(background, self)
+        self._writes.written.connect(self._written)
+        self._writes.failed.connect(self.failed)
+        self._patience = Patience(workspace, background, self)
+        self._patience.went_deaf.connect(self._tell_deaf)
+        self._patience.overdue.connect(self.end)
+        self._forced: dict[int, float | None] = {}
+        self._slots = queue.Slots()
+        self._look_only = ""
+        self._silent: dict[int, str] = {}
+        self._alarms = Alarms()
+        self._notice = Notice(NOTICE_S)
+        self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
+        self._backup = QTimer(self, singleShot=True, timeout=self._back_up)
+        self._timer = QTimer(self, singleShot=True, timeout=self.poll)
+
+    @property
+    def runs(self) -> tuple[RunRow, ...]:
+        """All runs that are not deleted, oldest first, as of the last poll."""
+        return self._runs
+
+    def run(self, run: int) -> RunRow | None:
+        """The row of `run` as of the last poll; None if there is none (any more)."""
+        return next((row for row in self._runs if row.id == run), None)
+
+    @property
+    def look_only(self) -> str:
+        """Why nothing may train in this workspace, as of the last poll; empty when it is the user's own."""
+        return self._look_only
+
+    def adopt(self) -> None:
+        """Makes a workspace that is look only the user's own."""
+        self._write(self._workspace.adopt, self.adopted.emit)
+
+    # -- what a person asks for --------------------------------------------------------------------------------
+
+    def start(self, run: config.Run, preset: str = "", *, done: Done | None = None) -> None:
+        """Creates `run` in the store and starts its trainer; `done` gets its id."""
+        self._write(
+            partial(actions.create_and_launch, self._workspace, run, preset), partial(self._announce_start, done)
+        )
+
+    def start_demo(self) -> None:
+        """Queues the two demo runs: on a computer with one device they train one after the other."""
+        self._write(partial(actions.create_demo, self._workspace), partial(self._announce_start, None))
+
+    def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
+        """Queues the four objectives of CLOOB's ablation at each co-occurrence; one trains after the other.
+
+        Args:
+            levels: Values of `data.cooccurrence`, as far as the data has it.
+            template: All but the objective; None for the preset of the demo's CLIP.
+        """
+        self._write(
+            partial(actions.create_ablation, self._workspace, tuple(levels), template),
+            partial(self._announce_start, None),
+        )
+
+    def stop(self, runs: Sequence[int], *, after: str = "step", done: Done | None = None) -> None:
+        """Asks the trainers of `runs` to end after the `step` or `epoch` they are in, with a checkpoint.
+
+        One that goes on after the step is ended by itself, unless `let_go_on` calls that off; who asks for an epoch has
+        accepted that it takes long.
+        """
+        for run in runs:
+            told = partial(self._told_to_stop, run, after, done)
+            self._write(partial(launch.stop, self._workspace, run, after=after), told)
+
+    def ask(self, runs: Sequence[int], what: str) -> None:
+        """Asks trainers to `pause`, `save` or `evaluate`; the empty word lets those that pause go on."""
+        for run in runs:
+            self._patience.forget(run)
+            self._write(partial(self._workspace.ask, run, what))
+
+    def kill(self, runs: Sequence[int]) -> None:
+        """Ends trainers at once; what they did since their last checkpoints is lost."""
+        for run in runs:
+            self._patience.end(run)
+            self._force(launch.kill, run)
+
+    def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
+        """Makes a run that goes on from a kept checkpoint of `run`, and queues it."""
+        self._write(partial(actions.branch, self._workspace, run, step, name), partial(self._announce_start, done))
+
+    # -- the queue ---------------------------------------------------------------------------------------------
+
+    @property
+    def slots(self) -> queue.Slots:
+        """How many runs train at once, as of the last poll."""
+        return self._slots
+
+    def expected(self) -> dict[int, queue.Expected]:
+        """When each queued run is likely to start and end."""
+        return queue.forecast(self._runs, self._slots)
+
+    def enqueue(
+        self, runs: Sequence[config.Run], preset: str = "", *, parent: int | None = None, priority: int = 0,
+        after: int | None = None, done: Done | None = None,
+    ) -> None:  # fmt: skip
+        """Queues new runs; `done` gets the first one's number."""
+        make = partial(actions.enqueue, self._workspace, tuple(runs), preset, parent, priority, after)
+        self._write(make, partial(self._announce_start, done))
+
+    def move(self, runs: Sequence[int], place: int) -> None:
+        """Puts queued runs at a place of the queue, 0 being the next; undoable."""
+        before = queue.in_order(self._runs)
+        order, priorities = [run.id for run in before], {run.id: run.priority for run in before}
+        self.undo.push(
+            Undoable(
+                "Move in the queue",
+                redo=partial(self._write, partial(queue.move, self._workspace, tuple(runs), place)),
+                undo=partial(self._write, partial(self._workspace.arrange, order, priorities)),
+            )
+        )
+
+    def shift(self, runs: Sequence[int], by: int) -> None:
+        """Moves queued runs up (-1) or down (+1) by one; undoable."""
+        order = [run.id for run in queue.in_order(self._runs)]
+        places = [order.index(run) for run in runs if run in order]
+        if places:
+            self.move(runs, max(0, (min(places) if by < 0 else max(places) - len(places) + 1) + by))
+
+    def prefer(self, runs: Sequence[int], priority: int) -> None:
+        """Gives queued runs a priority; higher ones start first."""
+        for run in runs:
+            self._write(partial(queue.prefer, self._workspace, run, priority))
+
+    def wait_for(self, runs: Sequence[int], other: int | None) -> None:
+        """Makes queued runs wait until `other` has ended."""
+        for run in runs:
+            self._write(partial(queue.wait_for, self._workspace, run, other))
+
+    def choose_slots(self, **values: Any) -> None:
+        """Changes how many runs train at once, or holds the queue."""
+        self._write(partial(queue.choose_slots, self._workspace, **values))
+
+    def keep_queue_going(self) -> None:
+        """Leaves the queue to a process of its own, for the window closes. At once, not among the writes."""
+        if queue.in_order(self._runs) and not queue.is_kept_going(self._workspace):
+            queue.keep_going_detached(self._workspace)
+
+    def end(self, run: int) -> None:
+        """Ends a trainer that does not answer: a signal, and after a grace time a kill."""
+        row, reminded = self.run(run), self._patience.end(run)
+        if row is not None:
+            self._forced[run] = row.sitting_at
+        # What has been told by a signal already has had its time.
+        self._force(partial(launch.end, grace_s=0.0) if reminded else launch.end, run, urgent=reminded)
+
+    def let_go_on(self, runs: Sequence[int]) -> None:
+        """Lets trainers that were asked to stop go on until they do: they are not ended by themselves any more."""
+        for run in runs:
+            self._patience.wait(run)
+
+    def deaf(self, run: int) -> Deaf | None:
+        """What becomes of a run whose trainer goes on though it was asked to stop; None if it is no such run."""
+        return self._patience.of(run)
+
+    def was_forced(self, row: RunRow) -> bool:
+        """Whether this window has ended, or is about to end, the sitting of the run that `row` tells of."""
+        return row.id in self._forced and self._forced[row.id] == row.sitting_at
+
+    def _told_to_stop(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
+        if after == "step":
+            self._patience.heard(run, by_signal=by_signal)
+        else:
+            self._patience.forget(run)
+        if done is not None:
+            done(None)
+
+    def _tell_deaf(self, run: int) -> None:
+        if (row := self.run(run)) is not None:
+            self.went_deaf.emit(row)
+
+    def _force(self, function: Callable[[Workspace, int], bool], run: int, *, urgent: bool = False) -> None:
+        # Not among the writes: they would wait for the grace time.
+        self._background.run(
+            self,
+            function,
+            self._workspace,
+            run,
+            done=partial(self._ended_by_force, run),
+            failed=partial(self._not_ended, run),
+            key=f"end {run}",
+            urgent=urgent,
+        )
+
+    def is_deaf(self, run: int) -> bool:
+        """Whether the run's trainer goes on though it was asked to stop a while ago."""
+        return self.deaf(run) is not None
+
+    def resume(self, runs: Sequence[int]) -> None:
+        """Starts trainers that go on from the newest checkpoints of `runs`."""
+        for run in runs:
+            self._write(partial(actions.resume, self._workspace, run), partial(self._announce_start, None))
+
+    def duplicate(self, run: int, *, done: Callable[[config.Run], None]) -> None:
+        """Gives `done` the configuration of `run` under a name that is free."""
+        taken = {row.name for row in self._runs}
+        self._write(partial(actions.copy_of, self._workspace, run, taken), done)
+
+    def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
+        """Gives `done` what `run` was told to compute."""
+        self._write(partial(self._workspace.config_of, run), done)
+
+    def requeue(self, run: int) -> None:
+        """Puts a run that ended early back into the queue; it goes on from its newest checkpoint."""
+        self._write(partial(self._workspace.enqueue, run))
+
+    def rename(self, run: int, name: str) -> None:
+        """Renames `run`; undoable."""
+        row = self.run(run)
+        if row is None or row.name == name:
+            return
+        self.undo.push(
+            Undoable(
+                f"Rename {row.name}",
+                redo=partial(self._write, partial(self._workspace.rename, run, name)),
+                undo=partial(self._write, partial(self._workspace.rename, run, row.name)),
+            )
+        )
+
+    def delete(self, runs: Sequence[int]) -> None:
+        """Takes `runs` out of every view; their folders stay, so it is undoable. Active runs are refused."""
+        rows = [row for row in self._runs if row.id in set(runs)]
+        busy = [row.name for row in rows if working(row)]
+        if busy:
+            self.failed.emit(f"{', '.join(busy)} is still training. Stop it first, then delete it.")
+        rows = [row for row in rows if not working(row)]
+        if not rows:
+            return
+        ids = tuple(row.id for row in rows)
+        self.undo.push(
+            Undoable(
+                f"Delete {rows[0].name}" if len(rows) == 1 else f"Delete {len(rows)} runs",
+                redo=partial(self._write, partial(actions.each, self._workspace.delete, ids)),
+                undo=partial(self._write, partial(actions.each, self._workspace.restore, ids)),
+            )
+        )
+        self.deleted.emit(rows)
+
+    def set_note(self, run: int, note: str) -> None:
+        """Keeps a person's remark with `run`."""
+        self._write(partial(self._workspace.set_note, run, note))
+
+    # -- watching the store ------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Starts polling: at once, then every 500 ms, more slowly while nothing runs and nothing changes."""
+        self._backup.start(BACKUP_MS)
+        self.poll()
+
+    def close(self) -> None:
+        """Stops polling for good; the trainers go on, and what was asked already is still written."""
+        self._closed = self._polling = True
+        self._timer.stop()
+        self._countdown.stop()
+        self._backup.stop()
+        self._patience.close()
+        # The answer of a poll under way would start the next one.
+        self._background.forget(self, "poll")
+
+    def poll(self) -> None:
+        """Asks the store for news, off the GUI thread; while one poll is under way a second follows it."""
+        if self._polling:
+            self._poll_again = True
+            return
+        self._timer.stop()
+        self._polling, self._poll_again = True, False
+        now = time.monotonic()
+        reconcile = now - self._reconciled_at >= RECONCILE_S
+        if reconcile:
+            self._reconciled_at = now
+        active = tuple(row.id for row in self._runs if working(row))
+        self._background.run(
+            self,
+            news,
+            self._workspace,
+            self._seen,
+            active,
+            reconcile,
+            self._notice.is_over(now),
+            done=self._take,
+            failed=self._poll_failed,
+            key="poll",
+            urgent=True,
+        )
+
+    def _take(self, found: News) -> None:
+        if self._closed:
+            return
+        self._last_problem = ""
+        self._quiet_polls = 0 if found.runs is not None or found.scalars else self._quiet_polls + 1
+        self._seen = found.seen
+        self._slots = found.slots or self._slots
+        if found.look_only != self._look_only:
+            self._look_only = found.look_only
+            self.look_only_changed.emit(found.look_only)
+        ended = self._ended(found.runs) if found.runs is not None else []
+        if found.runs is not None and found.runs != self._runs:
+            self._runs = found.runs
+            self._patience.watch(found.runs)
+            self.runs_changed.emit(list(found.runs))
+        if found.silent is not None and found.silent != self._silent:
+            self._silent = found.silent
+            self.silence_changed.emit()
+        if found.scalars:
+            self.scalars_arrived.emit(list(found.scalars))
+        for run in found.snapshots:
+            self.snapshots_changed.emit(run)
+        for row in ended:
+            self.run_ended.emit(row)
+        # What trains on another computer gives its signs of life there.
+        if not self._notice.begun and found.runs is not None:
+            self._notice.begin(any(row.status == "queued" for row in found.runs), time.monotonic())
+            self._countdown.start()
+        if self._countdown.isActive():
+            self._count_down()
+        for run, kind in self._alarms.new(() if self._look_only else self._runs, STALLED_S):
+            self.alerted.emit(run, kind)
+        self._poll_later()
+
+    def _back_up(self) -> None:
+        self._backup.start(BACKUP_AGAIN_MS)
+        # Nothing to tell when it fails: a damaged database and a full disk are told by those who use them.
+        self._background.run(
+            self, self._workspace.back_up_daily, done=lambda _: None, failed=lambda _: None, key="backup"
+        )
+
+    def _count_down(self) -> None:
+        """Tells what starts soon; lets it start when it was told long enough."""
+        now = time.monotonic()
+        if self._notice.is_over(now):
+            self._countdown.stop()
+            self.starts_soon.emit(0, 0)
+            self._reconciled_at = float("-inf")
+            if not self._polling:
+                self.poll()
+            return
+        due = [] if self._look_only else queue.due(self._runs, self._slots)
+        self.starts_soon.emit(len(due), math.ceil(self._notice.left(now)))
+
+    @property
+    def silent(self) -> dict[int, str]:
+        """Run -> why its living trainer does not answer, and what to do."""
+        return dict(self._silent)
+
+    def is_stalled(self, run: int) -> bool:
+        """Whether the run's trainer has given no sign of life for `STALLED_S`, by this window's own clock."""
+        row = self.run(run)
+        return row is not None and self._alarms.is_stalled(row, STALLED_S)
+
+    def _ended_by_force(self, run: int, gone: bool) -> None:
+        row = self.run(run)
+        if not gone and row is not None:
+            self._go_on_after_all(run)
+            self.failed.emit(f"The trainer of {row.name} could not be ended: it is not the process this run started.")
+        self.poll()
+
+    def _not_ended(self, run: int, error: Exception) -> None:
+        self._go_on_after_all(run)
+        self.failed.emit(sentence(error))
+
+    def _go_on_after_all(self, run: int) -> None:
+        """A run that could not be ended is not counted down any more; Stop tries it again."""
+        self._patience.wait(run)
+        self._forced.pop(run, None)
+
+    def _ended(self, runs: Sequence[RunRow]) -> list[RunRow]:
+        before = {row.id for row in self._runs if working(row)}
+        return [row for row in runs if row.id in before and not working(row)]
+
+    def _poll_failed(self, error: Exception) -> None:
+        """Says once what is wrong with the store and keeps trying: a disk may come back."""
+        if self._closed:
+            return
+        problem = sentence(error)
+        if problem != self._last_problem:
+            self._last_problem = problem
+            self.failed.emit(problem)
+        self._quiet_polls = IDLE_AFTER
+        self._poll_later()
+
+    def _poll_later(self) -> None:
+        self._polling = False
+        idle = self._quiet_polls >= IDLE_AFTER and not any(working(row) for row in self._runs)
+        self._timer.start(0 if self._poll_again else IDLE_POLL_MS if idle else POLL_MS)
+
+    # -- writing, one after the other --------------------------------------------------------------------------
+
+    def _write(self, function: Callable[[], Any], done: Done | None = None) -> None:
+        self._writes.add(function, done)
+
+    def _written(self) -> None:
+        self._quiet_polls = 0
+        self.poll()
+
+    def _announce_start(self, done: Done | None, run: int) -> None:
+        self.started.emit(run)
+        if done is not None:
+            done(run)

@@ -1,0 +1,213 @@
+"""How long a run that was asked to stop may go on, and when it is to be ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from explorer.event_loop.background import Background
+from explorer.run_control.actions import Look, look
+from explorer.run_control.poller import working
+from trainer.store import RunRow, Workspace
+
+PATIENCE_MS: Final = 15_000
+"""How long a trainer that was asked to stop may go on before its run counts as deaf, and it is asked by a signal.
+
+One whose steps take long may go on for `STEPS` of them.
+"""
+STEPS: Final = 3
+MOST_MS: Final = 2**31 - 1
+"""The longest time that a timer of Qt takes."""
+LAST_MS: Final = 12_000
+"""How long its person has from then on to call the end off: with what ending takes, no Stop takes more than 30 s."""
+SAVING_MS: Final = 15_000
+"""How long a checkpoint that a deaf trainer writes may stay as it is before the trainer counts as hanging."""
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """What is known of a run that was asked to stop and goes on.
+
+    Attributes:
+        kept: Step of its newest checkpoint; None where there is none, or the store does not say.
+        left_s: Seconds until it is ended by itself, 0 while it is being ended; None where it is not.
+        busy: What it is seen at and waited for, as long as that goes on: `writing its checkpoint`, `evaluating`.
+    """
+
+    kept: int | None
+    left_s: float | None
+    busy: str
+
+
+@dataclass
+class _Request:
+    """A wish to stop that is not obeyed yet. `look`: what was seen when it had run out of patience."""
+
+    timer: QTimer
+    look: Look | None = None
+    ends: bool = False
+    reminded: bool = False
+    busy: str = ""
+
+
+class Patience(QObject):
+    """Counts the time of every run that was asked to stop after the step.
+
+    Only a wish of this window leads to an end by itself, and only while this window is open: who asked from
+    elsewhere, or closed the window, is not there to say that it is to be waited for.
+
+    Signals:
+        went_deaf: A run goes on though it was asked, or is seen at something now that is waited for.
+        overdue: A run is to be ended.
+    """
+
+    went_deaf = Signal(int)
+    overdue = Signal(int)
+
+    def __init__(self, workspace: Workspace, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._workspace, self._background = workspace, background
+        self._rows: Sequence[RunRow] = ()
+        self._own: set[int] = set()
+        self._by_signal: set[int] = set()
+        self._requests: dict[int, _Request] = {}
+
+    def of(self, run: int) -> Deaf | None:
+        """What is known of `run`, if it is deaf."""
+        request = self._requests.get(run)
+        if request is None or request.look is None:
+            return None
+        left_s = max(request.timer.remainingTime(), 0) / 1000 if request.ends else None
+        return Deaf(request.look.kept, left_s, request.busy)
+
+    def heard(self, run: int, *, by_signal: bool) -> None:
+        """This window has asked `run` to stop; by a signal where the store could not take the wish."""
+        self._own.add(run)
+        if by_signal:
+            self._by_signal.add(run)
+        request = self._requests.get(run)
+        if request is not None and request.look is not None and not request.ends:
+            # Asked again after Wait: that it does not listen is known already.
+            self._lose(run, request)
+        self.watch(self._rows)
+
+    def forget(self, run: int) -> None:
+        """This window has asked `run` for something else."""
+        self._by_signal.discard(run)
+        self.wait(run)
+
+    def wait(self, run: int) -> None:
+        """Calls the end of `run` off, until it is asked to stop once more."""
+        self._own.discard(run)
+        if (request := self._requests.get(run)) is not None:
+            request.timer.stop()
+            request.ends, request.busy = False, ""
+
+    def end(self, run: int) -> bool:
+        """The run is being ended by now; whether it has had a signal and time to obey it."""
+        self._own.discard(run)
+        request = self._requests.get(run)
+        if request is None:
+            return False
+        request.timer.stop()
+        return request.reminded
+
+    def watch(self, rows: Sequence[RunRow]) -> None:
+        """Gives every run that was asked to stop its time; forgets those that ended or are to go on after all."""
+        self._rows = rows
+        at_work = {row.id: row for row in rows if working(row)}
+        self._own &= at_work.keys()
+        self._by_signal &= at_work.keys()
+        asked = {run for run, row in at_work.items() if self._is_asked(row)}
+        for run in self._requests.keys() - asked:
+            self._requests.pop(run).timer.deleteLater()
+            self._own.discard(run)
+        for run in asked - self._requests.keys():
+            request = _Request(QTimer(self, singleShot=True))
+            request.timer.timeout.connect(partial(self._due, run, request))
+            request.timer.start(patience_ms(at_work[run]))
+            self._requests[run] = request
+
+    def close(self) -> None:
+        """Ends nothing any more: the wishes are in the store, and the next window tells of those not obeyed."""
+        for request in self._requests.values():
+            request.timer.stop()
+        self._requests.clear()
+        self._own.clear()
+
+    def _is_asked(self, row: RunRow) -> bool:
+        # A trainer that is starting is ended by the wish; one that had just begun hears of it like any other.
+        if row.status == "starting":
+            return False
+        return row.asked == "stop" or row.status == "stopping" or (row.id in self._by_signal and not row.asked)
+
+    def _due(self, run: int, request: _Request) -> None:
+        if request.look is None:
+            self._lose(run, request)
+        else:
+            self._look(run, request, self._decide)
+
+    def _lose(self, run: int, request: _Request) -> None:
+        request.ends = request.reminded = run in self._own
+        self._look(run, request, self._tell, remind=request.ends)
+
+    def _look(
+        self, run: int, request: _Request, then: Callable[[int, _Request, Look], None], *, remind: bool = False
+    ) -> None:
+        self._background.run(
+            self,
+            look,
+            self._workspace,
+            run,
+            remind,
+            done=partial(then, run, request),
+            # A store that answers nothing keeps nobody from being told, nor a trainer from being ended.
+            failed=lambda _: then(run, request, Look()),
+            key=f"look {run}",
+            urgent=True,
+        )
+
+    def _tell(self, run: int, request: _Request, found: Look) -> None:
+        if self._requests.get(run) is not request:
+            return
+        request.look = found
+        if request.ends:
+            request.timer.start(LAST_MS)
+        self.went_deaf.emit(run)
+
+    def _decide(self, run: int, request: _Request, found: Look) -> None:
+        if self._requests.get(run) is not request or not request.ends:
+            return
+        # Signs of life alone are no reason to wait: who gives them between steps makes steps it was told not to make.
+        before, request.busy = request.busy, _busy(request.look, found)
+        request.look = found
+        if not request.busy:
+            self.overdue.emit(run)
+            return
+        request.timer.start(SAVING_MS)
+        # An evaluation may take an hour: that it goes on is no news.
+        if request.busy != before:
+            self.went_deaf.emit(run)
+
+
+def patience_ms(row: RunRow) -> int:
+    """How long the trainer of a run may take to hear that it is to stop: it listens between steps only.
+
+    One that pauses makes none, and listens all the time; what it estimates counts the pause as if it had trained.
+    """
+    left = row.total_steps - row.step
+    step_ms = 1e3 * row.eta_s / left if row.eta_s and left > 0 and row.status != "paused" else 0.0
+    return round(min(max(PATIENCE_MS, STEPS * step_ms), MOST_MS))
+
+
+def _busy(before: Look | None, now: Look) -> str:
+    """What of what Stop waits for went on between two looks; empty where nothing did."""
+    if before is None:
+        return ""
+    if now.draft and now.draft != before.draft:
+        return "writing its checkpoint"
+    return "evaluating" if now.measured is not None and now.measured != before.measured else ""

@@ -1,0 +1,80 @@
+"""Acts on the store, one after the other in the order asked, off the GUI thread; and acts that can be undone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QUndoCommand
+
+from explorer.event_loop.background import Background
+from trainer.errors import Problem
+
+
+class Writes(QObject):
+    """Does what it is given, one at a time.
+
+    Signals:
+        written: One is done, well or not.
+        failed: A sentence: why one could not be done.
+    """
+
+    written = Signal()
+    failed = Signal(str)
+
+    def __init__(self, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._background = background
+        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None] | None]] = deque()
+        self._busy = False
+
+    def add(self, function: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
+        """Does `function` after all that was added before; `done` gets its answer."""
+        self._waiting.append((function, done))
+        self._next()
+
+    def _next(self) -> None:
+        if self._busy or not self._waiting:
+            return
+        self._busy = True
+        function, done = self._waiting.popleft()
+
+        def answered(answer: Any) -> None:
+            self._busy = False
+            try:
+                if done is not None:
+                    done(answer)
+            finally:
+                self._go_on()
+
+        self._background.run(self, function, done=answered, failed=self._fail, key="write", urgent=True)
+
+    def _fail(self, error: Exception) -> None:
+        self._busy = False
+        self.failed.emit(sentence(error))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self.written.emit()
+        self._next()
+
+
+class Undoable(QUndoCommand):
+    """An undoable act made of two functions; Qt calls the first when the command is pushed."""
+
+    def __init__(self, text: str, *, redo: Callable[[], None], undo: Callable[[], None]) -> None:
+        super().__init__(text)
+        self._redo, self._undo = redo, undo
+
+    def redo(self) -> None:
+        self._redo()
+
+    def undo(self) -> None:
+        self._undo()
+
+
+def sentence(error: Exception) -> str:
+    """A Problem's own words; any other error is ours, and says so."""
+    return str(error) if isinstance(error, Problem) else f"{type(error).__name__}: {error}. This is a bug; see the log."

@@ -1,0 +1,165 @@
+"""The panel where labels and templates are written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.views.classify import text_input
+from trainer.catalog import PromptSuite
+
+DEBOUNCE_MS: Final = 250
+OF_THE_RUN: Final = "of the run"
+OWN: Final = "own"
+
+
+class Questions(QWidget):
+    """A picker of suites, the labels and the templates, and a word on what is left out.
+
+    Signals:
+        changed: Labels or templates are others now, 250 ms after the last key.
+        suite_wanted: The person chose a suite, by name or `OF_THE_RUN`.
+    """
+
+    changed = Signal()
+    suite_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("classifyQuestions")
+        self.suites = QComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
+        self.suites.addItem("Fitting run A's data", OF_THE_RUN)
+        self.suites.addItem("Own words", OWN)
+        self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines", "cat, dog, house")
+        self.templates_edit = _editor("classifyTemplates", "Templates, one a line", "a photo of a {}")
+        self._labels_count, self._templates_count = _small(), _small()
+        self._labels_remark, self._templates_remark = (
+            _remark("classifyLabelsRemark"),
+            _remark("classifyTemplatesRemark"),
+        )
+        self._labels, self._templates = text_input.labels(""), text_input.templates("")
+        self._later = QTimer(self, singleShot=True, interval=DEBOUNCE_MS, timeout=self._announce)
+        self._lay_out()
+        self.suites.activated.connect(self._choose_suite)
+        for edit in (self.labels_edit, self.templates_edit):
+            edit.textChanged.connect(self._edited)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Usable labels, in the order written."""
+        return self._labels.entries
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Usable templates, in the order written."""
+        return self._templates.entries
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite chosen, `OF_THE_RUN`, or `OWN`."""
+        return str(self.suites.currentData())
+
+    def show_suites(self, names: list[str]) -> None:
+        """Offers these suites by name."""
+        chosen = self.suite
+        while self.suites.count() > 2:
+            self.suites.removeItem(1)
+        for place, name in enumerate(names, 1):
+            self.suites.insertItem(place, name.capitalize(), name)
+        self.choose(chosen)
+
+    def choose(self, suite: str) -> None:
+        """Shows a suite as chosen, without asking for its words; an unknown one counts as own words."""
+        place = self.suites.findData(suite)
+        self.suites.setCurrentIndex(place if place >= 0 else self.suites.findData(OWN))
+
+    def fill(self, suite: PromptSuite) -> None:
+        """Writes a suite's labels and templates; announces them at once."""
+        self.write(", ".join(suite.classes), "\n".join(suite.templates))
+
+    def write(self, labels_text: str, templates_text: str) -> None:
+        """Writes both texts; announces them at once if they ask something else."""
+        for edit, text in ((self.labels_edit, labels_text), (self.templates_edit, templates_text)):
+            edit.blockSignals(True)
+            edit.setPlainText(text)
+            edit.blockSignals(False)
+        self._announce()
+
+    def _choose_suite(self) -> None:
+        if self.suite != OWN:
+            self.suite_wanted.emit(self.suite)
+
+    def _edited(self) -> None:
+        self.choose(OWN)
+        self._later.start()
+
+    def _announce(self) -> None:
+        self._later.stop()
+        before = self._labels.entries, self._templates.entries
+        self._labels = text_input.labels(self.labels_edit.toPlainText())
+        self._templates = text_input.templates(self.templates_edit.toPlainText())
+        self._labels_count.setText(f"{len(self.labels):,}")
+        self._templates_count.setText(f"{len(self.templates):,}")
+        nothing = ("Write at least one label.", "Write at least one template, such as: a photo of a {}")
+        self._tell(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
+        self._tell(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
+        if (self._labels.entries, self._templates.entries) != before:
+            self.changed.emit()
+
+    @staticmethod
+    def _tell(remark: QLabel, text: str) -> None:
+        remark.setText(text)
+        remark.setVisible(bool(text))
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(*[theme.BETWEEN] * 4)
+        column.setSpacing(theme.INSIDE)
+        column.addLayout(_heading("Words to choose from", None))
+        column.addWidget(self.suites)
+        column.addSpacing(theme.INSIDE)
+        column.addLayout(_heading("Labels", self._labels_count))
+        column.addWidget(self.labels_edit, 1)
+        column.addWidget(self._labels_remark)
+        column.addSpacing(theme.INSIDE)
+        column.addLayout(_heading("Templates", self._templates_count))
+        column.addWidget(self.templates_edit, 2)
+        column.addWidget(self._templates_remark)
+        hint = _small("Every label is put in the place of {} in every template; their embeddings are averaged.")
+        hint.setWordWrap(True)
+        column.addWidget(hint)
+
+
+def _editor(name: str, words_for_readers: str, example: str) -> QPlainTextEdit:
+    edit = QPlainTextEdit(objectName=name, accessibleName=words_for_readers, placeholderText=example)
+    edit.setTabChangesFocus(True)
+    # A dropped image belongs to the view, not into the text as its address.
+    edit.setAcceptDrops(False)
+    edit.setMinimumHeight(72)
+    return edit
+
+
+def _heading(text: str, count: QLabel | None) -> QHBoxLayout:
+    row = QHBoxLayout()
+    label = QLabel(text)
+    theme.set_role(label, "heading")
+    row.addWidget(label)
+    row.addStretch()
+    if count is not None:
+        row.addWidget(count)
+    return row
+
+
+def _small(text: str = "") -> QLabel:
+    label = QLabel(text)
+    theme.set_role(label, "small")
+    return label
+
+
+def _remark(name: str) -> QLabel:
+    label = QLabel(objectName=name, wordWrap=True, visible=False)
+    theme.set_role(label, "warn")
+    return label

@@ -1,0 +1,94 @@
+"""The picture in sight: large, with its name and the caption written beside it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage, QPixmap
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from explorer.thumbnails import NoThumbnail, thumbnail
+from explorer.widgets.image_box import Picture
+
+EDGE: Final = 960
+KEPT: Final = 6
+CAPTION_CHARACTERS: Final = 300
+
+
+class Sight(QWidget):
+    """Shows one image file, decoded off the GUI thread; its thumbnail until then."""
+
+    def __init__(
+        self, background: Background, thumbnail_of: Callable[[str], QPixmap | None], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._background, self._thumbnail_of = background, thumbnail_of
+        self._path = ""
+        self._known: OrderedDict[str, tuple[QPixmap | None, str]] = OrderedDict()
+        self.picture = Picture()
+        self.picture.setObjectName("classifyPreview")
+        self.name = plain_label("classifyName", "strong")
+        self.caption = plain_label("classifyCaption", "secondary", wrap=True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, theme.BETWEEN, 0)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.picture, 1)
+        column.addSpacing(theme.SPACE)
+        column.addWidget(self.name)
+        column.addWidget(self.caption)
+
+    def look_at(self, path: str) -> None:
+        """Shows the file; nothing for an empty path."""
+        self._path = path
+        self.name.setText(Path(path).name if path else "")
+        self.name.setToolTip(path)
+        if path in self._known:
+            self._known.move_to_end(path)
+            pixmap, caption = self._known[path]
+            self.picture.show_picture(pixmap, broken=pixmap is None)
+            self.caption.setText(caption)
+            return
+        self.picture.show_picture(self._thumbnail_of(path) if path else None)
+        self.caption.setText("")
+        if path:
+            self._background.run(self, read_preview, path, done=lambda found: self._keep(path, *found), key="preview")
+
+    def _keep(self, path: str, image: QImage | None, caption: str) -> None:
+        self._known[path] = (QPixmap.fromImage(image) if image is not None else None, caption)
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        if path == self._path:
+            self.look_at(path)
+
+
+def read_preview(path: str) -> tuple[QImage | None, str]:
+    """The picture for looking at (None if it cannot be read) and the caption in the text file beside it, if any."""
+    try:
+        return thumbnail(path, EDGE), _caption_beside(Path(path))
+    except NoThumbnail:
+        return None, ""
+
+
+def plain_label(name: str, role: str, *, wrap: bool = False) -> QLabel:
+    """A label that shows every text as it is: file names and labels are a person's, and never HTML."""
+    label = QLabel(objectName=name, wordWrap=wrap)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    theme.set_role(label, role)
+    return label
+
+
+def _caption_beside(image: Path) -> str:
+    beside = image.with_suffix(".txt")
+    try:
+        if not beside.is_file():
+            return ""
+        with beside.open(encoding="utf-8", errors="replace") as file:
+            return f"Its caption: {' '.join(file.read(CAPTION_CHARACTERS).split())}"
+    except OSError:
+        return ""

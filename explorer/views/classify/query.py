@@ -1,0 +1,208 @@
+"""What each run says of each image: asked piece by piece, the image in sight first, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QObject, Signal
+
+from explorer.model_client.client import Asker
+from trainer.messages import Classify, Failure
+
+Model = tuple[int, int | None]
+"""A run and the step of its checkpoint; None: the newest."""
+
+AT_ONCE: Final = 16
+"""Images of one question after the first: few enough that a changed mind costs little."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one run says of one image.
+
+    Attributes:
+        labels: As they were asked.
+        probabilities: One a label; they sum to 1.
+        step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
+        milliseconds: The run's time for this image (the mean, if several were asked together).
+    """
+
+    labels: tuple[str, ...]
+    probabilities: Float[np.ndarray, " labels"]
+    step: int
+    milliseconds: float
+
+    @property
+    def label(self) -> str:
+        """The most probable label."""
+        return self.labels[int(self.probabilities.argmax())]
+
+    @property
+    def share(self) -> float:
+        """The probability of `label`."""
+        return float(self.probabilities.max())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of every image, and whom."""
+
+    models: tuple[Model, ...] = ()
+    labels: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+
+
+class Asking(QObject):
+    """Keeps asking the model process until every wanted image has the answer of every wanted model.
+
+    Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
+    checkpoint of a step is kept no longer, the newest one of that run answers.
+
+    Signals:
+        answered: The images of which something new is known.
+        changed: Waiting, trouble or staleness may be different now.
+    """
+
+    answered = Signal(list)
+    changed = Signal()
+
+    def __init__(self, asker: Asker, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._asker = asker
+        self._wanted = Wanted()
+        self._images: tuple[str, ...] = ()
+        self._known: dict[tuple[str, Model], Prediction] = {}
+        self._old: dict[tuple[str, Model], Prediction] = {}
+        self._unreadable: dict[str, str] = {}
+        self._trouble: dict[Model, str] = {}
+        self._open: dict[Model, int] = {}
+        self._prepared: set[Model] = set()
+        self._gone: set[Model] = set()
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is asked now."""
+        return self._wanted
+
+    def want(self, images: Sequence[str], wanted: Wanted) -> None:
+        """Asks for what is not known yet of `images`, in their order; what is no longer wanted is cancelled."""
+        if wanted != self._wanted:
+            self._cancel()
+            self._old |= self._known
+            self._known.clear()
+            self._trouble.clear()
+            self._prepared.clear()
+            self._gone.clear()
+            self._wanted = wanted
+        self._images = tuple(images)
+        self._old = {key: value for key, value in self._old.items() if key[0] in self._images}
+        self._known = {key: value for key, value in self._known.items() if key[0] in self._images}
+        self._unreadable = {path: why for path, why in self._unreadable.items() if path in self._images}
+        for model in wanted.models:
+            self._next(model)
+        self.changed.emit()
+
+    def ask_again(self) -> None:
+        """Asks everything anew: a run may have a newer checkpoint."""
+        self._cancel()
+        self._old |= self._known
+        self._known.clear()
+        self._unreadable.clear()
+        self._trouble.clear()
+        self._gone.clear()
+        self.want(self._images, self._wanted)
+
+    def prediction(self, path: str, run: int, step: int | None = None) -> Prediction | None:
+        """What `run` says of an image; while a newer answer is on its way, the last one."""
+        key = path, (run, step)
+        return self._known.get(key) or self._old.get(key)
+
+    def answering(self, run: int, step: int | None) -> int | None:
+        """The step of the checkpoint that is asked for this one, None for the newest, as far as known."""
+        return None if (run, step) in self._gone else step
+
+    def is_stale(self, path: str) -> bool:
+        """Whether what is known of the image answers an older question."""
+        return any((path, one) in self._old and (path, one) not in self._known for one in self._wanted.models)
+
+    def problem(self, path: str) -> str:
+        """Why the image cannot be read; empty if it can, as far as known."""
+        return self._unreadable.get(path, "")
+
+    def trouble(self, run: int, step: int | None = None) -> str:
+        """Why `run` does not answer; empty if it does, as far as known."""
+        return self._trouble.get((run, step), "")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether answers are on their way."""
+        return bool(self._open)
+
+    def _missing(self, model: Model) -> list[str]:
+        return [path for path in self._images if (path, model) not in self._known and path not in self._unreadable]
+
+    def _next(self, model: Model) -> None:
+        missing = self._missing(model)
+        wanted = self._wanted
+        if model in self._open or model in self._trouble or not (wanted.labels and wanted.templates):
+            return
+        if not missing and (self._images or model in self._prepared):
+            return
+        # The first image alone: its answer is what a person waits for. Before there is one, none: then the labels
+        # are embedded already when it is dropped.
+        chosen = missing[:1] if missing and missing[0] == self._images[0] else missing[:AT_ONCE]
+        self._prepared.add(model)
+        about = {"images": tuple(chosen), "labels": wanted.labels, "templates": wanted.templates}
+        question = Classify(runs=(model[0],), step=self.answering(*model), **about)
+        self._open[model] = self._asker.ask(
+            question,
+            done=lambda answer: self._take(model, question, answer),
+            failed=lambda failure: self._fail(model, question, failure),
+            owner=self,
+        )
+
+    def _take(self, model: Model, question: Classify, answer: dict[str, Any]) -> None:
+        if not self._is_wanted(model, question):
+            return
+        del self._open[model]
+        said = answer["runs"][str(model[0])]
+        each = said["milliseconds"] / max(1, len(answer["images"]))
+        for path, row in zip(answer["images"], said["probabilities"], strict=True):
+            self._known[path, model] = Prediction(question.labels, np.array(row), said["step"], each)
+            self._old.pop((path, model), None)
+        self._unreadable |= answer["unreadable"]
+        self._next(model)
+        self.answered.emit(list(question.images))
+        self.changed.emit()
+
+    def _fail(self, model: Model, question: Classify, failure: Failure) -> None:
+        if failure.kind == "cancelled" or not self._is_wanted(model, question):
+            return
+        del self._open[model]
+        if failure.kind == "no_checkpoint" and question.step is not None:
+            self._gone.add(model)
+            self._prepared.discard(model)
+            self._next(model)
+            return
+        if not question.images:
+            # Nobody has asked anything yet; a drop will ask again, and then say what is wrong.
+            return
+        self._trouble[model] = f"{failure.message} {failure.next}".strip()
+        for path in question.images:
+            self._old.pop((path, model), None)
+        self.answered.emit(list(question.images))
+        self.changed.emit()
+
+    def _is_wanted(self, model: Model, question: Classify) -> bool:
+        wanted = self._wanted
+        same = (question.labels, question.templates) == (wanted.labels, wanted.templates)
+        return model in self._open and model in wanted.models and same
+
+    def _cancel(self) -> None:
+        for number in self._open.values():
+            self._asker.cancel(number)
+        self._open.clear()

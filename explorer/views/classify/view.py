@@ -1,0 +1,416 @@
+"""The Classify view: what each model sees in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QSize, QStandardPaths, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.models.thumbnails import Pictures
+from explorer.state.selection import Side
+from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
+from explorer.views.classify.method import METHOD
+from explorer.views.classify.preview import Sight, plain_label
+from explorer.views.classify.query import Asking, Prediction, Wanted
+from explorer.views.classify.suites import suite_of
+from explorer.views.classify.verdict import ranking, verdict
+from explorer.views.view import View, hairline, steps_in_words
+from explorer.widgets.bars import Bars, Column
+from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from trainer import catalog
+from trainer.catalog import PromptSuite
+
+EXPORTED: Final = 200
+FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
+
+
+class ClassifyView(View):
+    """Pictures dropped on the window, and which label each run gives them."""
+
+    title = "Classify"
+    question = "What does each model see in this picture?"
+    icon = "image"
+    method = METHOD
+
+    def build(self) -> Iterator[None]:
+        context = self.context
+        self.questions = Questions()
+        self.asking = Asking(context.asker, self)
+        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        yield
+        self.strip = ImageStrip(self.pictures.get)
+        self.bars = Bars()
+        self.bars.setObjectName("classifyBars")
+        self.sight = Sight(context.background, self.pictures.get)
+        self._look_first = ""
+        self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
+        self._browse.setShortcut(QKeySequence.StandardKey.Open)
+        self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._demo = QAction("Start the demo runs", self, triggered=context.jobs.start_demo)
+        self._again = QAction("Ask the models again", self, triggered=self.asking.ask_again)
+        self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
+        self._show_map.triggered.connect(self._go_to_map)
+        self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
+        self.addAction(self._browse)
+        yield
+        self._build()
+        yield
+        self._connect()
+        self._restore_words()
+
+    # -- what the window calls ---------------------------------------------------------------------------------
+
+    def take(self, paths: Iterable[Path | str]) -> None:
+        """Adds image files (dropped, pasted or browsed) and looks at the first of them."""
+        new = [str(path) for path in paths]
+        if not new:
+            return
+        self._look_first = new[0]
+        selection = self.context.selection
+        selection.queries = [*selection.queries, *new]
+        self._show_images()
+        self._look_first = ""
+        self.strip.choose(new[0])
+        self.strip.setFocus()
+
+    def refresh(self) -> None:
+        """Shows the images and runs of the selection and asks what is not known yet."""
+        runs = self.context.selection.runs
+        if not any(self._row(run) for run in runs) and not self.context.jobs.runs:
+            self.show_empty(
+                "flask-conical",
+                "No model to ask yet",
+                "Train a run first. The demo runs take a few minutes; then drop any picture here and compare what "
+                "CLIP and CLOOB see in it.",
+                self._demo,
+            )
+            return
+        if runs:
+            self.context.asker.warm_up(runs)
+        if self.questions.suite == OF_THE_RUN:
+            self._fill_from_run()
+        self._show_images()
+
+    def command(self) -> list[str] | None:
+        """`classify` with the images shown, the one in sight first."""
+        sides, paths = self.context.selection.sides, self._paths
+        questions = self.questions
+        if not (sides and paths and self._has_words):
+            return None
+        current = self.strip.current or paths[0]
+        images = [current, *[path for path in paths if path != current]][:EXPORTED]
+        suite = catalog.prompt_suites().get(questions.suite)
+        words = ["--labels", *questions.labels, "--templates", *questions.templates]
+        if suite and (suite.classes, suite.templates) == (questions.labels, questions.templates):
+            words = ["--suite", suite.name]
+        runs = dict.fromkeys(str(side.run) for side in sides)
+        steps = [self.asking.answering(side.run, side.step) for side in sides]
+        return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *words]
+
+    def details(self) -> QWidget | None:
+        """The labels and templates."""
+        return self.questions
+
+    def actions_for_palette(self) -> list[QAction]:
+        """Browse, ask again, remove all."""
+        return [self._browse, self._again, *([self._show_map] if self._paths else []), self._clear]
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def browse(self) -> None:
+        """Lets the person choose files; the dialog opens at the pictures of Scenes if there are any."""
+        dialog = QFileDialog(self, "Choose images", self._start_folder(), FILTER)
+        dialog.setObjectName("classifyFiles")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(self.take)
+        dialog.open()
+
+    def _go_to_map(self) -> None:
+        if self._paths:
+            self.context.selection.place(self._paths)
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        gone = set(paths)
+        self.context.selection.queries = [path for path in self._paths if path not in gone]
+
+    # -- showing -----------------------------------------------------------------------------------------------
+
+    @property
+    def _paths(self) -> list[str]:
+        return [str(path) for path in self.context.selection.queries]
+
+    @property
+    def _has_words(self) -> bool:
+        return bool(self.questions.labels and self.questions.templates)
+
+    def _show_images(self) -> None:
+        if not self._paths:
+            self.show_empty(
+                "image-plus",
+                "Drop images here",
+                "Drop image files anywhere on this window, paste one from the clipboard, or browse. Each of the two "
+                "runs then says which of your labels fits best.",
+                self._browse,
+            )
+        else:
+            self.show_content()
+        self._ask()
+        self._show_strip()
+        self._show_current()
+
+    def _ask(self) -> None:
+        models = tuple((side.run, side.step) for side in self.context.selection.sides)
+        wanted = Wanted(models, self.questions.labels, self.questions.templates)
+        current, paths = self._look_first or self.strip.current, self._paths
+        first = [current] if current in paths else []
+        self.asking.want([*first, *[path for path in paths if path != current]], wanted)
+
+    def _show_strip(self, changed: Sequence[str] | None = None) -> None:
+        paths = self._paths
+        # A strip of a thousand images is not rebuilt for the one that was answered.
+        before = {item.path: item for item in self.strip.items} if changed is not None else {}
+        again = set(changed or ())
+        items = [before[path] if path in before and path not in again else self._strip_item(path) for path in paths]
+        self.strip.show_items(items)
+        self._count.setText(self._summary(items))
+        self._remove_button.setEnabled(bool(paths))
+        self._map_button.setVisible(bool(paths))
+
+    def _strip_item(self, path: str) -> StripItem:
+        problem = self.asking.problem(path)
+        sides, said = self.context.selection.sides, self._said(path)
+        lines = tuple(
+            (f"{prediction.label} {100 * prediction.share:.0f} %", theme.run_colour(side.place))
+            for side, prediction in zip(sides, said, strict=True)
+            if prediction is not None
+        )
+        found = verdict(said, [*map(self._name, sides)])
+        mark = {True: "good", False: "warn", None: ""}[found.agree if found else None]
+        tip = "\n".join([Path(path).name, problem or (found.words if found else "")]).strip()
+        return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
+
+    def _summary(self, items: Sequence[StripItem]) -> str:
+        n = len(items)
+        words = [f"{n:,} image{'' if n == 1 else 's'}"]
+        judged = sum(bool(item.mark) for item in items)
+        if judged:
+            agree = sum(item.mark == "good" for item in items)
+            words.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
+        if broken := sum(bool(item.problem) for item in items):
+            words.append(f"{broken:,} could not be read")
+        return " · ".join(word for word in words if word)
+
+    def _show_current(self) -> None:
+        path = self.strip.current
+        self.sight.look_at(path)
+        self._show_bars(path)
+
+    def _show_bars(self, path: str) -> None:
+        said = self._said(path)
+        order = ranking(said)
+        first = next((prediction for prediction in said if prediction is not None), None)
+        names = [first.labels[place] for place in order] if first else []
+        broken = bool(self.asking.problem(path))
+        sides = self.context.selection.sides
+        columns = [] if broken else [self._column(side, p, order) for side, p in zip(sides, said, strict=True)]
+        self.bars.show_bars(names, columns, stale=self.asking.is_stale(path))
+        self._show_verdict(path, said)
+
+    def _said(self, path: str) -> list[Prediction | None]:
+        return [self.asking.prediction(path, side.run, side.step) for side in self.context.selection.sides]
+
+    def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> Column:
+        shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
+        note = self.asking.trouble(side.run, side.step)
+        if prediction:
+            gone = side.step not in (None, prediction.step)
+            more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
+            note = f"step {prediction.step:,} {more}"
+        return Column(self._name(side), note, theme.run_colour(side.place), shares)
+
+    def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
+        sides = self.context.selection.sides
+        found = verdict(said, [*map(self._name, sides)])
+        if problem := self.asking.problem(path):
+            self._tell("triangle-alert", "bad", problem)
+        elif not sides:
+            there = bool(self.context.jobs.runs)
+            words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
+            self._tell("info", "secondary", words)
+        elif not self._has_words and self.questions.suite != OF_THE_RUN:
+            self._tell("info", "secondary", "Write labels and templates to choose from.")
+        elif found is not None:
+            sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
+                found.agree
+            ]
+            self._tell(sign, role, found.words)
+        elif self.asking.waiting or not self._has_words:
+            state = self.context.asker.state("models")
+            self._tell("loader", "secondary", "Asking …" if state in ("warm", "busy") else "Warming up the models …")
+        else:
+            trouble = next((t for side in sides if (t := self.asking.trouble(side.run, side.step))), "")
+            self._tell("triangle-alert" if trouble else "image", "warn" if trouble else "secondary", trouble)
+
+    def _tell(self, sign: str, role: str, words: str) -> None:
+        self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
+        self._verdict_sign.setVisible(bool(words))
+        self._verdict.setText(words)
+        self._sign_now = sign, role
+
+    # -- words and runs ----------------------------------------------------------------------------------------
+
+    def _fill_from_run(self) -> None:
+        self.context.background.run(
+            self, suite_of, self.context.workspace, self.context.selection.run_a, done=self._fill, key="suite"
+        )
+
+    def _fill(self, suite: PromptSuite | None) -> None:
+        if suite is not None and self.questions.suite == OF_THE_RUN:
+            self.questions.fill(suite)
+
+    def _suite_wanted(self, name: str) -> None:
+        if name == OF_THE_RUN:
+            self._fill_from_run()
+        elif name in (suites := catalog.prompt_suites()):
+            self.questions.fill(suites[name])
+
+    def _words_changed(self) -> None:
+        settings, questions = self.context.settings, self.questions
+        settings.set("classify/suite", questions.suite)
+        if questions.suite == OWN:
+            settings.set("classify/labels", questions.labels_edit.toPlainText())
+            settings.set("classify/templates", questions.templates_edit.toPlainText())
+        if self.isVisible():
+            self._ask()
+            self._show_current()
+
+    def _restore_words(self) -> None:
+        settings = self.context.settings
+        self.questions.show_suites(list(catalog.prompt_suites()))
+        suite = settings.value("classify/suite", OF_THE_RUN)
+        self.questions.choose(suite if isinstance(suite, str) else OF_THE_RUN)
+        if self.questions.suite == OWN:
+            written = [settings.value(f"classify/{what}", "") for what in ("labels", "templates")]
+            self.questions.write(*(text if isinstance(text, str) else "" for text in written))
+        else:
+            self._suite_wanted(self.questions.suite)
+
+    def _row(self, run: int) -> object | None:
+        return self.context.jobs.run(run)
+
+    def _name(self, side: Side) -> str:
+        row = self.context.jobs.run(side.run)
+        name = row.name if row is not None else f"Run {side.run}"
+        if all(other.run != side.run for other in self.context.selection.sides if other.place != side.place):
+            return name
+        step = self.asking.answering(side.run, side.step)
+        return f"{name}, last step" if step is None else f"{name}, step {step:,}"
+
+    # -- putting it together -----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        selection, asker, jobs = self.context.selection, self.context.asker, self.context.jobs
+        self.questions.changed.connect(self._words_changed)
+        self.questions.suite_wanted.connect(self._suite_wanted)
+        self.asking.answered.connect(self._show_strip)
+        self.asking.changed.connect(lambda: self._show_bars(self.strip.current))
+        self.strip.current_changed.connect(self._current_changed)
+        self.strip.remove_asked.connect(self._remove)
+        self.pictures.arrived.connect(self.strip.picture_arrived)
+        selection.queries_changed.connect(self._refresh_if_visible)
+        selection.runs_changed.connect(self._refresh_if_visible)
+        selection.step_changed.connect(self._refresh_if_visible)
+        asker.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
+        jobs.runs_changed.connect(self._runs_changed)
+        jobs.run_ended.connect(self._run_ended)
+        theme.theme().follow(self._recolour)
+
+    def _current_changed(self, path: str) -> None:
+        if path and path in self._paths:
+            self._ask()
+        self._show_current()
+
+    def _refresh_if_visible(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _runs_changed(self, _rows: object) -> None:
+        # Names may have changed; the empty state may be over.
+        if self.isVisible() and self.is_empty:
+            self.refresh()
+        elif self.isVisible():
+            self._show_bars(self.strip.current)
+
+    def _run_ended(self, row: object) -> None:
+        if getattr(row, "id", None) in {run for run, _ in self.asking.wanted.models}:
+            self.asking.ask_again()
+
+    def _recolour(self) -> None:
+        self._tell(*self._sign_now, self._verdict.text())
+        self._show_strip()
+        self._show_bars(self.strip.current)
+
+    def _start_folder(self) -> str:
+        scenes = sorted((self.context.workspace.folder / "data").glob("scenes-*/renderings"))
+        return str(scenes[0]) if scenes else _pictures_folder()
+
+    def _build(self) -> None:
+        self._verdict = plain_label("classifyVerdict", "title")
+        self._verdict.setWordWrap(True)
+        self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
+        self._count = plain_label("classifyCount", "secondary")
+        self.strip.setObjectName("classifyStrip")
+        right = QWidget()
+        line = QHBoxLayout()
+        line.setSpacing(theme.INSIDE)
+        line.addWidget(self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop)
+        line.addWidget(self._verdict, 1)
+        column = QVBoxLayout(right)
+        column.setContentsMargins(theme.BETWEEN, 0, 0, 0)
+        column.setSpacing(theme.SPACE)
+        column.addLayout(line)
+        column.addSpacing(theme.INSIDE)
+        column.addWidget(self.bars, 1)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="classifySplitter")
+        self.splitter.setChildrenCollapsible(False)
+        for place, (part, stretch) in enumerate(((self.sight, 2), (right, 3))):
+            self.splitter.addWidget(part)
+            self.splitter.setStretchFactor(place, stretch)
+        self.splitter.restoreState(self.context.settings.state("classify/splitter"))
+        self.splitter.splitterMoved.connect(
+            lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
+        )
+        self.body.addWidget(self.splitter, 1)
+        self.body.addWidget(hairline())
+        self.body.addWidget(self._strip_head())
+        self.body.addWidget(self.strip)
+
+    def _strip_head(self) -> WrappingRow:
+        add = QPushButton("Add images…", objectName="classifyAdd")
+        theme.keep_icon(add, "image-plus")
+        add.clicked.connect(self.browse)
+        self._remove_button = QPushButton("Remove", objectName="classifyRemove", toolTip="Remove the image (Delete)")
+        theme.set_role(self._remove_button, "quiet")
+        theme.keep_icon(self._remove_button, "trash-2", role="secondary")
+        self._remove_button.clicked.connect(lambda: self._remove([self.strip.current]))
+        self._map_button = QPushButton("Show on the map", objectName="classifyShowMap", visible=False)
+        self._map_button.setToolTip("Where each run puts these images among those it was measured on")
+        theme.set_role(self._map_button, "quiet")
+        theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
+        self._map_button.clicked.connect(self._go_to_map)
+        row = WrappingRow()
+        row.add(self._count)
+        for button in (self._map_button, self._remove_button, add):
+            row.add(button, gap=theme.INSIDE, right=True)
+        return row
+
+
+def _pictures_folder() -> str:
+    return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.PicturesLocation)

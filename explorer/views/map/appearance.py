@@ -1,0 +1,368 @@
+"""How the maps look: colours and their legend, contours, thumbnails, words of clusters, what is shown at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import is_
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from explorer.theme import theme
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Colouring
+from explorer.views.map.details import MapDetails
+from explorer.views.map.load import Side, read_changes, read_numbers, read_words
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.selecting import Selecting
+from explorer.views.map.shared_colors import Asked, SharedColours, columns_of, found
+from explorer.views.map.toolbar import Toolbar
+from explorer.views.view import Context
+from explorer.widgets.point_map.labels import Label
+from trainer.analysis.cluster_words import ClusterWords
+from trainer.charts.changed_colours import CHANGED
+from trainer.charts.columns import Column
+from trainer.charts.pair_colours import MOST_RANKED, PairNumbers
+
+POLL_MS = 120
+BETWEEN: Final = 2
+"""Number of the watch over what is compared between the maps; 0 and 1 are the maps' own."""
+MEMBERS = 300
+"""Points of a cluster that decide where its words stand."""
+
+
+class Watch:
+    """How far a computation on a thread is; asked to stop, it stops at its next step. Holds no object of Qt."""
+
+    def __init__(self) -> None:
+        self.note = ""
+        self.stopped = False
+
+    def __call__(self, _share: float, note: str) -> None:
+        """Takes news from the thread.
+
+        Raises:
+            InterruptedError: It is to stop.
+        """
+        if self.stopped:
+            raise InterruptedError("cancelled")
+        self.note = note
+
+
+class Looks(QObject):
+    """The looks of both maps.
+
+    Signals:
+        numbers_changed: It is known now how a run sees its pairs.
+    """
+
+    numbers_changed = Signal()
+
+    def __init__(
+        self,
+        panels: Sequence[MapPanel],
+        toolbar: Toolbar,
+        details: MapDetails,
+        selecting: Selecting,
+        context: Context,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._panels, self._toolbar, self._details = panels, toolbar, details
+        self._selecting, self._context = selecting, context
+        self._by = context.settings.value("map/colour", CLASS)
+        self._colours = SharedColours()
+        self._clusters: dict[int, tuple[Side, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
+        self._watches: dict[int, Watch] = {}
+        self._changes: tuple[tuple[Side, Side], Mapping[str, Column]] | None = None
+        self._poll = QTimer(self, interval=POLL_MS)
+        self._poll.timeout.connect(self._tell_work)
+        self._restore()
+        toolbar.colour_changed.connect(self._choose)
+        toolbar.tools.shown_changed.connect(self._switch)
+        details.isolated.connect(self._isolate)
+        details.cancel_asked.connect(self._cancel)
+        selecting.marked.connect(self.show_legend)
+        theme().follow(self.recolour)
+        for index, panel in enumerate(panels):
+            panel.map.layer.indexed.connect(partial(self._place_words, index))
+
+    # Colours ----------------------------------------------------------------------------------------------------
+
+    def show_side(self, index: int, side: Side, projection: str, then: Callable[[], None]) -> None:
+        """Shows a snapshot in one map, coloured as chosen, and does `then`; the colours of very many come first."""
+        sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
+        numbers = {p.index: p.numbers for p in self._panels if p.index != index}
+        order = sorted(sides)
+        shown = [sides[i] for i in order]
+        choices = columns_of(shown)
+        self._toolbar.offer_colours(choices, self._by if self._by in choices else MODALITY)
+        self._stop(index)
+        self._stop(BETWEEN)
+        asked = self._wanted(shown, [numbers.get(i) for i in order])
+
+        def enter(made: list[Colouring]) -> None:
+            self._colours.keep(asked, made)
+            self._panels[index].show_side(side, made[order.index(index)], projection)
+            if side.n <= MOST_RANKED:
+                self._compute(index, side)
+            then()
+
+        if self._colours.known(asked):
+            enter(self._colours.of(asked))
+        else:
+            self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
+
+    def recolour(self) -> None:
+        """Colours the points by what is chosen, and says what the colours mean."""
+        if self._toolbar.colour_by in COMPUTED:
+            for index, panel in enumerate(self._panels):
+                if panel.side is not None and panel.numbers is None and index not in self._watches:
+                    self._compute(index, panel.side)
+        shown = self._shown_panels
+        asked = self._wanted([p.side for p in shown if p.side is not None], [p.numbers for p in shown])
+        if asked.by in CHANGED and not any(asked.more) and BETWEEN not in self._watches:
+            self._compare(asked.sides)
+        if self._colours.known(asked):
+            self._take_colours(asked, self._colours.of(asked))
+        else:
+            take = partial(self._take_colours, asked)
+            self._context.background.run(self, found, asked, done=take, key="colours")
+
+    def _take_colours(self, asked: Asked, made: list[Colouring]) -> None:
+        shown = self._shown_panels
+        if [panel.side for panel in shown] != [*asked.sides]:
+            return
+        self._colours.keep(asked, made)
+        for panel, colours in zip(shown, made, strict=True):
+            panel.colour(colours)
+        self.show_legend()
+        self._isolate(self._details.legend.chosen())
+
+    def _wanted(self, sides: Sequence[Side], numbers: Sequence[PairNumbers | None]) -> Asked:
+        known = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
+        more = (self._changes[1],) * 2 if known and self._changes is not None else ()
+        return Asked(self._toolbar.colour_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
+
+    def show_legend(self) -> None:
+        """Says what the colours mean, how many pairs have each, and how many of them are selected."""
+        sides, colours = self._selecting.sides, self._colourings()
+        if self._selecting.linked and not any(one.own_scale for one in colours) and _equal(colours):
+            sides, colours = sides[:1], colours[:1]
+        self._details.show_colours(colours, sides, self._selecting.rows, owner=self._selecting.owner)
+
+    def show_points(self) -> None:
+        """Leaves away images or texts, if that is chosen."""
+        kept = [self._toolbar.tools.is_shown(name) for name in ("images", "texts")]
+        for panel in self._shown_panels:
+            side = panel.side
+            mask = np.repeat(kept, [side.images, side.texts]) if side is not None else np.empty(0, bool)
+            panel.map.set_shown(None if all(kept) else mask)
+            panel.sprites.set_shown(self._toolbar.tools.is_shown("sprites") and kept[0])
+
+    @property
+    def _shown_panels(self) -> list[MapPanel]:
+        return [panel for panel in self._panels if panel.side is not None]
+
+    def _colourings(self) -> list[Colouring]:
+        """The colours that the maps have; those that were chosen may still be on their way."""
+        shown = self._shown_panels
+        sides = [panel.side for panel in shown if panel.side is not None]
+        known = self._colours.last(sides)
+        return known if known is not None else self._colours.of(self._wanted(sides, [p.numbers for p in shown]))
+
+    def _choose(self) -> None:
+        self._by = self._toolbar.colour_by
+        self._context.settings.set("map/colour", self._by)
+        if self._by not in COMPUTED:
+            self._cancel_large()
+        if self._by not in CHANGED:
+            self._stop(BETWEEN)
+        self.recolour()
+
+    def _isolate(self, classes: list[int]) -> None:
+        for panel, colours in zip(self._shown_panels, self._colourings(), strict=True):
+            if not classes:
+                panel.map.set_isolated(None)
+                continue
+            lit = np.zeros(len(colours.palette), bool)
+            lit[classes] = True
+            panel.map.set_isolated(lit[colours.index])
+
+    # How a run sees its pairs -----------------------------------------------------------------------------------
+
+    def _compute(self, index: int, side: Side) -> None:
+        watch = self._watches[index] = Watch()
+        self._context.background.run(
+            self,
+            read_numbers,
+            side,
+            watch,
+            done=partial(self._take_numbers, index, side),
+            failed=partial(self._fail, index, watch),
+            key=f"numbers {index}",
+        )
+        self._poll.start()
+
+    def _compare(self, sides: Sequence[Side]) -> None:
+        """What changed from A to B, pair by pair: for the colours, on a thread, with a way to cancel it."""
+        if len(sides) != 2:
+            return
+        both = (sides[0], sides[1])
+        watch = self._watches[BETWEEN] = Watch()
+        self._context.background.run(
+            self,
+            read_changes,
+            self._context.workspace,
+            *both,
+            watch,
+            done=partial(self._take_changes, both),
+            failed=partial(self._fail, BETWEEN, watch),
+            key="changes",
+        )
+        self._poll.start()
+
+    def _take_changes(self, sides: tuple[Side, Side], found: Mapping[str, Column]) -> None:
+        self._watches.pop(BETWEEN, None)
+        self._tell_work()
+        self._changes = (sides, found)
+        if self._toolbar.colour_by in CHANGED:
+            self.recolour()
+
+    def _take_numbers(self, index: int, side: Side, numbers: PairNumbers | None) -> None:
+        self._watches.pop(index, None)
+        self._tell_work()
+        if self._panels[index].side is not side:
+            return
+        self._panels[index].numbers = numbers
+        self.numbers_changed.emit()
+        if self._toolbar.colour_by in COMPUTED:
+            self.recolour()
+
+    def _fail(self, index: int, watch: Watch, error: Exception) -> None:
+        if self._watches.get(index) is watch:
+            del self._watches[index]
+        self._tell_work()
+        if not isinstance(error, InterruptedError):
+            self._context.background.failed.emit(error)
+
+    def _stop(self, index: int) -> None:
+        if (watch := self._watches.pop(index, None)) is not None:
+            watch.stopped = True
+            self._context.background.forget(self, "changes" if index == BETWEEN else f"numbers {index}")
+
+    def _cancel_large(self) -> None:
+        for index in list(self._watches):
+            if index == BETWEEN:
+                continue
+            side = self._panels[index].side
+            if side is None or side.n > MOST_RANKED:
+                self._stop(index)
+        self._tell_work()
+
+    def _cancel(self) -> None:
+        """Gives up the ranks that are being computed, and colours by modality."""
+        self._cancel_large()
+        self._stop(BETWEEN)
+        self._toolbar.offer_colours(columns_of(self._selecting.sides), MODALITY)
+        self._choose()
+
+    def _tell_work(self) -> None:
+        large = [w.note for i, w in self._watches.items() if self._is_long(i)]
+        self._details.tell_work((large[0] or "Reading the embeddings").capitalize() if large else "")
+        if not self._watches:
+            self._poll.stop()
+
+    def _is_long(self, index: int) -> bool:
+        if index == BETWEEN:
+            return True
+        side = self._panels[index].side
+        return side is not None and side.n > MOST_RANKED
+
+    # Contours, thumbnails, words --------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        away = self._context.settings.value("map/away", [])
+        for name, action in self._toolbar.tools.shown.items():
+            action.setChecked(name not in away)
+        self._apply()
+
+    def _switch(self, name: str) -> None:
+        away = [name for name, action in self._toolbar.tools.shown.items() if not action.isChecked()]
+        self._context.settings.set("map/away", away)
+        self._apply()
+        if name in ("images", "texts", "sprites"):
+            self.show_points()
+        if name == "labels":
+            self.show_words()
+
+    def _apply(self) -> None:
+        for panel in self._panels:
+            panel.contours.set_shown(self._toolbar.tools.is_shown("contours"))
+
+    def show_words(self) -> None:
+        """Shows the words of clusters over each map, as soon as they are known, or takes them away."""
+        for index, panel in enumerate(self._panels):
+            side = panel.side
+            if side is None or not self._toolbar.tools.is_shown("labels"):
+                panel.labels.show(())
+            elif (known := self._clusters.get(index)) is not None and known[0] is side:
+                self._place_words(index)
+            elif any(side.items.caption[:1000]):
+                self._context.background.run(
+                    self, grouped, side, done=partial(self._take_words, index, side), key=f"words {index}"
+                )
+
+    def _take_words(self, index: int, side: Side, found: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
+        if self._panels[index].side is side:
+            self._clusters[index] = (side, *found)
+            self._place_words(index)
+
+    def _place_words(self, index: int) -> None:
+        """Puts each cluster's words over the middle of its points, wherever the points are now."""
+        known, panel = self._clusters.get(index), self._panels[index]
+        xy = panel.map.layer.grid.xy
+        if known is None or known[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
+            return
+        _, clusters, members = known
+        if max((int(rows.max(initial=0)) for rows in members), default=0) >= len(xy):
+            return
+        panel.labels.show(labels_of(clusters, members, xy))
+
+
+def grouped(side: Side) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
+    """Clusters and their words, and some pairs of each, drawn at random, to stand for it on a map."""
+    clusters = read_words(side)
+    rng = np.random.default_rng(0)
+    members = []
+    for group in range(len(clusters.counts)):
+        rows = np.flatnonzero(clusters.group == group)
+        members.append(rng.choice(rows, MEMBERS, replace=False) if len(rows) > MEMBERS else rows)
+    return clusters, members
+
+
+def labels_of(
+    clusters: ClusterWords, members: Sequence[Int[np.ndarray, " m"]], xy: Float[np.ndarray, "n 2"]
+) -> list[Label]:
+    """Each cluster's words over that one of its points that is nearest to the others, the largest cluster first."""
+    labels = []
+    for words, rows in zip(clusters.words, members, strict=True):
+        places = np.asarray(xy[rows], np.float64)
+        places = places[np.isfinite(places).all(axis=1)]
+        if not words or not len(places):
+            continue
+        # The median alone may stand in a void between two heaps: the point nearest to it never does.
+        middle = np.median(places, axis=0)
+        x, y = places[((places - middle) ** 2).sum(axis=1).argmin()]
+        labels.append(Label(" ".join(words), float(x), float(y)))
+    return labels
+
+
+def _equal(colours: Sequence[Colouring]) -> bool:
+    """Whether the same pairs have the same colours in all maps, so that one count is true of each."""
+    first = colours[0] if colours else None
+    return first is not None and all(
+        one.index is first.index or np.array_equal(one.index, first.index) for one in colours
+    )

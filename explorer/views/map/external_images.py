@@ -1,0 +1,208 @@
+"""Images from outside, placed among the points of both maps: embedded by each run, laid into each layout."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+from PySide6.QtCore import QObject, Signal
+
+from explorer.views.map.load import Side
+from explorer.views.map.panel import MapPanel
+from explorer.widgets.point_map.pins import Pin
+from trainer.analysis.procrustes import procrustes
+from trainer.charts.placement import Placement
+from trainer.messages import EmbedImages, Failure, Project
+
+if TYPE_CHECKING:
+    from explorer.event_loop.background import Background
+    from explorer.model_client.client import Asker
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the points of one map stand.
+
+    Attributes:
+        side: What is shown.
+        how: How it was placed.
+        xy: Where each point stands.
+        onto: Folder of the snapshot whose map it faces; empty for none.
+    """
+
+    side: Side
+    how: Placement
+    xy: Float[np.ndarray, "m 2"]
+    onto: str = ""
+
+
+class Newcomers(QObject):
+    """Keeps the images and asks the two processes for their places, whenever a map is another.
+
+    Signals:
+        changed: Other images are placed, or in other places.
+        progressed: The share done, and a note.
+        finished: Nothing is under way any more.
+        failed: The `Failure`, when it is no cancelling.
+    """
+
+    changed = Signal()
+    progressed = Signal(float, str)
+    finished = Signal()
+    failed = Signal(object)
+
+    def __init__(self, panels: Sequence[MapPanel], asker: Asker, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._panels, self._asker, self._background = panels, asker, background
+        self._tickets = itertools.count()
+        self._layouts: dict[int, Layout] = {}
+        self._open: dict[int, tuple[int, int]] = {}
+        self._vectors: dict[tuple[int, int, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
+        self.paths: tuple[str, ...] = ()
+
+    def take(self, paths: Sequence[Path | str]) -> None:
+        """Places these images, instead of those before."""
+        self.paths = tuple(dict.fromkeys(str(path) for path in paths))
+        for index in range(len(self._panels)):
+            self._place(index)
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Takes all images off the maps."""
+        self.cancel()
+        self.paths = ()
+        for panel in self._panels:
+            panel.pins.show(())
+        self.changed.emit()
+
+    def cancel(self) -> None:
+        """Gives up what is under way."""
+        waiting, self._open = list(self._open.values()), {}
+        for number, _index in waiting:
+            self._asker.cancel(number)
+        if waiting:
+            self.finished.emit()
+
+    def lay(self, index: int, layout: Layout | None) -> None:
+        """The points of one map stand so now (None: in space, or nowhere)."""
+        if layout is None:
+            self._layouts.pop(index, None)
+        else:
+            self._layouts[index] = layout
+        self._place(index)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a place is still to come."""
+        return bool(self._open)
+
+    @property
+    def placed(self) -> int:
+        """How many images are on a map."""
+        return max((len(panel.pins.pins) for panel in self._panels), default=0)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _place(self, index: int) -> None:
+        self._panels[index].pins.show(())
+        for ticket, (number, other) in list(self._open.items()):
+            if other == index:
+                del self._open[ticket]
+                self._asker.cancel(number)
+        layout = self._layouts.get(index)
+        if not self.paths or layout is None or not layout.side.images:
+            self._end_if_idle()
+            return
+        key = (layout.side.run, layout.side.row.step, self.paths)
+        if key in self._vectors:
+            self._project(index, layout, *self._vectors[key])
+            return
+        question = EmbedImages(run=layout.side.run, images=self.paths, step=layout.side.row.step)
+        self._ask(index, question, lambda answer: self._take_vectors(index, layout, key, answer))
+
+    def _take_vectors(self, index: int, layout: Layout, key: tuple[Any, ...], answer: dict[str, Any]) -> None:
+        unreadable = answer.get("unreadable") or {}
+        if unreadable:
+            name, reason = next(iter(unreadable.items()))
+            more = f", and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+            self.failed.emit(Failure("input", f"{Path(name).name} cannot be read: {reason}{more}.", "Drop another."))
+        found = (answer["array"], tuple(answer["images"]))
+        self._vectors[key] = found
+        if found[1]:
+            self._project(index, layout, *found)
+
+    def _project(self, index: int, layout: Layout, array: str, paths: tuple[str, ...]) -> None:
+        how = layout.how
+        question = Project(
+            snapshot=str(layout.side.row.folder),
+            method=how.method,
+            neighbours=how.neighbours,
+            min_dist=how.min_dist,
+            metric=how.metric,
+            seed=how.seed,
+            file=how.file,
+            onto=layout.onto,
+            place=array,
+        )
+        self._ask(index, question, lambda answer: self._take_places(index, layout, paths, answer))
+
+    def _take_places(self, index: int, layout: Layout, paths: tuple[str, ...], answer: dict[str, Any]) -> None:
+        self._background.run(
+            self,
+            carried,
+            answer["layout"],
+            np.asarray(answer["placed"], np.float64).reshape(-1, 2),
+            layout.xy,
+            done=partial(self._show, index, layout, paths),
+            key=f"pins {index}",
+        )
+
+    def _show(self, index: int, layout: Layout, paths: tuple[str, ...], places: np.ndarray) -> None:
+        if self._layouts.get(index) is layout and self.paths:
+            rows = zip(paths, places.tolist(), strict=True)
+            self._panels[index].pins.show([Pin(path, Path(path).name, x, y) for path, (x, y) in rows])
+            self.changed.emit()
+
+    def _ask(self, index: int, question: EmbedImages | Project, done: Callable[[dict[str, Any]], None]) -> None:
+        ticket = next(self._tickets)
+
+        def answered(answer: dict[str, Any]) -> None:
+            if self._open.pop(ticket, None) is not None:
+                done(answer)
+                self._end_if_idle()
+
+        def refused(failure: Failure) -> None:
+            if self._open.pop(ticket, None) is not None:
+                if failure.kind != "cancelled":
+                    self.failed.emit(failure)
+                self._end_if_idle()
+
+        def progressed(share: float, note: str) -> None:
+            if ticket in self._open:
+                self.progressed.emit(share, f"Placing {self._count} on {'AB'[index]}: {note}")
+
+        number = self._asker.ask(question, done=answered, failed=refused, progress=progressed, owner=self)
+        self._open[ticket] = (number, index)
+        self.progressed.emit(0.0, f"Placing {self._count} on {'AB'[index]}")
+
+    @property
+    def _count(self) -> str:
+        return f"{len(self.paths):,} image{'' if len(self.paths) == 1 else 's'}"
+
+    def _end_if_idle(self) -> None:
+        if not self._open:
+            self.finished.emit()
+
+
+def carried(layout: str, places: Float[np.ndarray, "q 2"], shown: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "q 2"]:
+    """Places of a layout's file where its points are shown: maps of the same method may be turned differently."""
+    known = np.load(layout)
+    if known.shape != shown.shape or np.array_equal(known, shown):
+        return places
+    return procrustes(known, shown).apply(places)

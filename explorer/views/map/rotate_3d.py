@@ -1,0 +1,191 @@
+"""The maps in space: three principal components, turned by dragging, drawn by the same rasteriser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from explorer.event_loop.background import Background
+from explorer.views.map.depth_shading import Seen, sample_of, seen_from
+from explorer.views.map.load import Side
+from explorer.views.map.panel import MapPanel
+
+FIRST_TURN: Final = (30.0, 20.0)
+"""Azimuth and elevation, in degrees, that the cloud is first seen from."""
+
+
+REST_MS: Final = 180
+"""After so long without a turn a large cloud is shown whole again."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A side's points in space.
+
+    Attributes:
+        side: Whose.
+        points: All of them, images first.
+        of: Those that are drawn while a large cloud is turned.
+        few: Their places.
+    """
+
+    side: Side
+    points: Float[np.ndarray, "m 3"]
+    of: Int[np.ndarray, " k"]
+    few: Float[np.ndarray, "k 3"]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether not every picture has all points."""
+        return len(self.of) < len(self.points)
+
+
+class Turning(QObject):
+    """Keeps the clouds, turns them, and hands their picture to the maps.
+
+    Signals:
+        changed: The maps are in space now, or no longer.
+        turned: They are seen from another side; which map was turned.
+        failed: A cloud cannot be had; the exception.
+    """
+
+    changed = Signal()
+    turned = Signal()
+    failed = Signal(object)
+
+    def __init__(self, panels: Sequence[MapPanel], background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._panels, self._background = panels, background
+        self._clouds: dict[int, Cloud] = {}
+        # Maps that are being projected, and whether to project them once more afterwards; maps to be shown whole.
+        self._busy: dict[int, bool] = {}
+        self._fits: set[int] = set()
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self._settle)
+        self.on = False
+        self.locked = False
+        self.sides: list[tuple[float, float]] = [FIRST_TURN, FIRST_TURN]
+        for index, panel in enumerate(panels):
+            panel.map.turned.connect(partial(self._turn, index))
+
+    def set_on(self, on: bool) -> None:
+        """Puts the maps into space; the view puts them back into the plane."""
+        self.on = on
+        for panel in self._panels:
+            panel.map.box.in_space = on
+            if not on:
+                panel.shade(None)
+        if on:
+            self.show()
+        self.changed.emit()
+
+    def show(self) -> None:
+        """Shows every map in space that is not yet."""
+        for index, panel in enumerate(self._panels):
+            if not self.on or panel.side is None:
+                continue
+            known = self._clouds.get(index)
+            if known is not None and known.side is panel.side:
+                self._place(index, fit=True)
+                continue
+            self._background.run(
+                self,
+                cloud_of,
+                panel.side,
+                done=partial(self._take, index, panel.side),
+                failed=self.failed.emit,
+                key=f"cloud {index}",
+            )
+
+    def words(self, index: int) -> str:
+        """As it is written above a map."""
+        azimuth, elevation = self.sides[index]
+        return f"3-D PCA seen from {azimuth:.0f}°, {elevation:.0f}°"
+
+    def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
+        """Shows a map, or both if they are locked, from this side."""
+        azimuth = (azimuth + 180) % 360 - 180
+        for one in range(len(self._panels)) if self.locked else [index]:
+            self.sides[one] = (azimuth, float(np.clip(elevation, -90, 90)))
+            cloud = self._clouds.get(one)
+            if cloud is not None and cloud.is_large:
+                self._rest.start()
+                self._preview(one)
+            else:
+                self._place(one, fit=False)
+        self.turned.emit()
+
+    def _turn(self, index: int, right: float, towards: float) -> None:
+        azimuth, elevation = self.sides[index]
+        self.turn_to(index, azimuth + right, elevation + towards)
+
+    def _take(self, index: int, side: Side, cloud: Cloud) -> None:
+        if self._panels[index].side is side:
+            self._clouds[index] = cloud
+            if cloud.is_large:
+                self._preview(index)
+            self._place(index, fit=True)
+
+    def _place(self, index: int, *, fit: bool) -> None:
+        """Projects on a thread; a side that is asked for meanwhile is projected next, the newest only."""
+        if not self.on or index not in self._clouds:
+            return
+        if fit:
+            self._fits.add(index)
+        if index in self._busy:
+            self._busy[index] = True
+            return
+        self._busy[index] = False
+        cloud = self._clouds[index]
+        side = cloud.side
+        self._background.run(
+            self,
+            seen_from,
+            cloud.points,
+            *self.sides[index],
+            done=partial(self._show, index, side),
+            failed=partial(self._give_up, index),
+            key=f"turn {index}",
+        )
+
+    def _preview(self, index: int) -> None:
+        """Shows some of the points from the present side: few enough to be seen from it at once."""
+        cloud, panel = self._clouds[index], self._panels[index]
+        if self.on and panel.side is cloud.side:
+            panel.preview(seen_from(cloud.few, *self.sides[index]), cloud.of)
+            panel.tell_projection(self.words(index))
+
+    def _settle(self) -> None:
+        """The cloud is no longer turned: all its points are shown."""
+        for index, cloud in self._clouds.items():
+            if cloud.is_large:
+                self._place(index, fit=False)
+
+    def _give_up(self, index: int, error: Exception) -> None:
+        self._busy.pop(index, None)
+        self.failed.emit(error)
+
+    def _show(self, index: int, side: Side, seen: Seen) -> None:
+        again = self._busy.pop(index, False)
+        panel = self._panels[index]
+        if self.on and panel.side is side and not self._rest.isActive():
+            panel.map.layer.move_points(seen.xy)
+            panel.shade(seen.level)
+            panel.tell_projection(self.words(index))
+            if index in self._fits:
+                self._fits.discard(index)
+                panel.map.fit()
+        if again:
+            self._place(index, fit=False)
+
+
+def cloud_of(side: Side) -> Cloud:
+    """The cloud of a side, and which of its points are drawn while it is turned."""
+    of = sample_of(len(side.space))
+    return Cloud(side, side.space, of, side.space[of] if len(of) < len(side.space) else side.space)

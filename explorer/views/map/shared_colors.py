@@ -1,0 +1,105 @@
+"""The colours of both maps together, kept until what is shown, the choice or the theme are others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from typing import Final
+
+from explorer.views.map.coloring import COMPUTED, MODALITY, Colouring, colourings
+from explorer.views.map.load import Side, same_items
+from trainer.charts.changed_colours import CHANGED
+from trainer.charts.columns import Column
+from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers
+
+AT_ONCE: Final = 100_000
+"""Points whose colours are found where they are wanted; those of more are found on a thread."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What colours are wanted.
+
+    Attributes:
+        by: What is chosen; a side that has no such column is coloured by modality with the others.
+        sides: What is shown.
+        numbers: How each run sees its pairs, as far as that is known.
+        more: Further columns of each side, by their name.
+        dark: The theme's ground is dark.
+    """
+
+    by: str
+    sides: tuple[Side, ...]
+    numbers: tuple[PairNumbers | None, ...]
+    more: tuple[Mapping[str, Column], ...] = ()
+    dark: bool = False
+
+    @property
+    def few(self) -> bool:
+        """Whether finding them takes no time."""
+        return sum(side.images + side.texts for side in self.sides) <= AT_ONCE
+
+    def same(self, other: Asked | None) -> bool:
+        """Whether the same colours are wanted."""
+        if other is None or (self.by, self.dark) != (other.by, other.dark) or len(self.sides) != len(other.sides):
+            return False
+        used = self.by in COMPUTED
+        pairs = [*zip(self.sides, other.sides, strict=True)]
+        pairs += [*zip(self.numbers, other.numbers, strict=True)] if used else []
+        mine, theirs = ([one.get(self.by) for one in asked.more] for asked in (self, other))
+        return all(a is b for a, b in pairs) and len(mine) == len(theirs) and all(map(is_, mine, theirs))
+
+
+def found(asked: Asked) -> list[Colouring]:
+    """The colours of each side, meaning the same in all."""
+    more = asked.more or ({},) * len(asked.sides)
+    there = columns_of(asked.sides) + [name for columns in more for name in columns]
+    by = asked.by if asked.by in there else MODALITY
+    maps = [
+        (ColouredMap(side.n, {**side.values, **columns}, known), side.images, side.texts)
+        for side, known, columns in zip(asked.sides, asked.numbers, more, strict=True)
+    ]
+    return colourings(by, maps) if maps else []
+
+
+class SharedColours:
+    """One colouring for all maps that are shown, so that one legend is true of each; kept until another is wanted."""
+
+    def __init__(self) -> None:
+        self._asked: Asked | None = None
+        self._made: list[Colouring] = []
+
+    def known(self, asked: Asked) -> bool:
+        """Whether `of` answers at once."""
+        return asked.few or asked.same(self._asked)
+
+    def of(self, asked: Asked) -> list[Colouring]:
+        """The colours that are wanted."""
+        if not asked.same(self._asked):
+            self.keep(asked, found(asked))
+        return self._made
+
+    def last(self, sides: Sequence[Side]) -> list[Colouring] | None:
+        """The colours that these sides have for the present; None if they have none yet."""
+        shown = self._asked.sides if self._asked is not None else ()
+        return self._made if len(shown) == len(sides) and all(map(is_, shown, sides)) else None
+
+    def keep(self, asked: Asked, made: list[Colouring]) -> None:
+        """These were found on a thread."""
+        self._asked, self._made = asked, made
+
+
+def columns_of(sides: Sequence[Side]) -> list[str]:
+    """What any of the sides can be coloured by, modality first; agreement needs two sides of the same pairs."""
+    columns = dict.fromkeys([MODALITY, *(column for side in sides for column in side.columns)])
+    pairs = [side for side in sides if side.images and side.texts]
+    computed = list(COMPUTED) if pairs else []
+    if len(pairs) != 2 or not same_items(*pairs):
+        computed = [by for by in computed if by != AGREEMENT]
+    return [*columns, *computed, *(CHANGED if _comparable(sides) else ())]
+
+
+def _comparable(sides: Sequence[Side]) -> bool:
+    """Whether two snapshots of the same pairs are shown: what changed between them can be told."""
+    return len(sides) == 2 and sides[0].row != sides[1].row and same_items(*sides)

@@ -1,0 +1,177 @@
+"""Class vectors of both runs: which step, then the models, then the charts; newest wishes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from explorer.state.selection import Side
+from explorer.views.view import Context
+from trainer.charts.calibration import CalibrationChart, CalibrationRun, calibration
+from trainer.charts.class_task import read_class_texts
+from trainer.charts.prompts import PromptChart, PromptRun, prompts
+from trainer.charts.snapshots import choose_snapshot
+from trainer.errors import Problem
+from trainer.messages import EmbedClasses, Failure
+from trainer.store import Workspace
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the view is to show: A and B, each at its own step."""
+
+    sides: tuple[Side, ...]
+    data: str | None
+    labels: tuple[str, ...]
+    templates: tuple[str, ...]
+
+    @property
+    def steps(self) -> tuple[int | None, ...]:
+        """The step of each side; None is its last."""
+        return tuple(side.step for side in self.sides)
+
+    @property
+    def split(self) -> dict[str, str | None]:
+        """Dataset and split, as charts take them."""
+        dataset, split = self.data.rpartition("-")[::2] if self.data else (None, None)
+        return {"dataset": dataset, "split": split}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Both charts of the sides that have them (`places`: 0 is A), and why others have none."""
+
+    wish: Wish
+    calibration: CalibrationChart | None = None
+    prompts: PromptChart | None = None
+    problems: dict[int, str] = field(default_factory=dict)
+    places: tuple[int, ...] = ()
+
+    def calibrated(self, place: int) -> CalibrationRun | None:
+        """The calibration of A (0) or B (1)."""
+        return self.calibration.runs[self.places.index(place)] if self.calibration and place in self.places else None
+
+    def prompted(self, place: int) -> PromptRun | None:
+        """The templates of A (0) or B (1)."""
+        return self.prompts.runs[self.places.index(place)] if self.prompts and place in self.places else None
+
+
+class Asking(QObject):
+    """Fetches what is wanted; what is wanted no longer is dropped.
+
+    Signals:
+        read: A `Reading` of the newest wish.
+        progressed: Share done and a note, while the models embed sentences.
+    """
+
+    read = Signal(object)
+    progressed = Signal(float, str)
+
+    def __init__(self, context: Context, parent: QObject) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._wish: Wish | None = None
+        self._files: dict[int, str] = {}
+        self._problems: dict[int, str] = {}
+        self._open: dict[int, int] = {}
+
+    @property
+    def wish(self) -> Wish | None:
+        """The newest."""
+        return self._wish
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an answer of a model is still to come."""
+        return bool(self._open)
+
+    def want(self, wish: Wish, *, again: bool = False) -> bool:
+        """Fetches this, unless it was asked for last; returns whether it is new."""
+        if wish == self._wish and not again:
+            return False
+        self.cancel()
+        self._wish, self._files, self._problems = wish, {}, {}
+        self._context.background.run(self, steps_of, self._context.workspace, wish, done=self._ask, key="steps")
+        return True
+
+    def cancel(self) -> None:
+        """Wants nothing any more."""
+        self._wish = None
+        open_questions, self._open = self._open, {}
+        for number in open_questions.values():
+            self._context.asker.cancel(number)
+        self._context.background.forget(self)
+
+    def _ask(self, found: tuple[Wish, dict[int, int], dict[int, str]]) -> None:
+        wish, steps, problems = found
+        if wish != self._wish:
+            return
+        self._problems = dict(problems)
+        for side in wish.sides:
+            place = side.place
+            if place not in steps:
+                continue
+            question = EmbedClasses(run=side.run, labels=wish.labels, templates=wish.templates, step=steps[place])
+            self._open[place] = self._context.asker.ask(
+                question,
+                done=lambda answer, place=place: self._answered(wish, place, answer),
+                failed=lambda failure, place=place: self._failed(wish, place, failure),
+                progress=lambda share, note: self.progressed.emit(share, note),
+                owner=self,
+            )
+        self._go_on()
+
+    def _answered(self, wish: Wish, place: int, answer: dict[str, Any]) -> None:
+        if wish == self._wish:
+            self._open.pop(place, None)
+            self._files[place] = answer["file"]
+            self._go_on()
+
+    def _failed(self, wish: Wish, place: int, failure: Failure) -> None:
+        if wish == self._wish and failure.kind != "cancelled":
+            self._open.pop(place, None)
+            self._problems[place] = f"{failure.message} {failure.next}".strip()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._open or self._wish is None:
+            return
+        files = {side.place: self._files[side.place] for side in self._wish.sides if side.place in self._files}
+        args = (self._context.workspace, self._wish, files, dict(self._problems))
+        self._context.background.run(self, read, *args, done=self.read.emit, key="charts")
+
+
+def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], dict[int, str]]:
+    """The step of the snapshot at each place, and why there is none. Pure, for a thread."""
+    steps, problems = {}, {}
+    for side in wish.sides:
+        try:
+            steps[side.place] = choose_snapshot(workspace, workspace.run(side.run), step=side.step, **wish.split).step
+        except Problem as problem:
+            problems[side.place] = str(problem)
+    return wish, steps, problems
+
+
+def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> Reading:
+    """Both charts of the places with class vectors; a run without labelled images is named and left out. Pure."""
+    texts = {}
+    for place, file in files.items():
+        try:
+            texts[place] = read_class_texts(Path(file))
+            calibration(workspace, [texts[place]], **wish.split)
+        except Problem as problem:
+            texts.pop(place, None)
+            problems = problems | {place: str(problem)}
+    if not texts:
+        return Reading(wish, problems=problems)
+    able = list(texts.values())
+    return Reading(
+        wish,
+        calibration(workspace, able, **wish.split),
+        prompts(workspace, able, **wish.split),
+        problems,
+        tuple(texts),
+    )

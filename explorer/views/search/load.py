@@ -1,0 +1,60 @@
+"""What the view shows, read from the store: pure functions for the background threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from explorer.widgets.progress_row import Ticket
+from trainer.charts.search import Hits, Target, search
+from trainer.charts.snapshots import Embedder, choose_snapshot, embedder_of
+from trainer.store import Workspace
+
+
+@dataclass(frozen=True)
+class Where:
+    """The snapshot that is searched, and how."""
+
+    run: int
+    step: int | None
+    dataset: str | None
+    split: str | None
+    target: Target
+    csls: bool
+    k: int
+
+
+def embedder(workspace: Workspace, where: Where) -> Embedder:
+    """The checkpoint that embeds the question.
+
+    Raises:
+        ChartError: There is no such snapshot.
+    """
+    row = workspace.run(where.run)
+    return embedder_of(
+        workspace, choose_snapshot(workspace, row, step=where.step, dataset=where.dataset, split=where.split)
+    )
+
+
+def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits:
+    """The hits of a question whose embedding is in the file `array`.
+
+    Raises:
+        Cancelled: The person ended it.
+        ChartError: There is no such snapshot, or it lacks what is searched.
+    """
+    query = np.load(Path(array), allow_pickle=False)[0]
+    return search(
+        workspace,
+        where.run,
+        query,
+        step=where.step,
+        dataset=where.dataset,
+        split=where.split,
+        target=where.target,
+        k=where.k,
+        csls=where.csls,
+        progress=ticket,
+    )

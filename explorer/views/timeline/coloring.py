@@ -1,0 +1,125 @@
+"""What the points of all steps are coloured by: what the Map offers, one meaning in both runs and at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+from explorer.theme import theme
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Colouring, choices, colourings
+from explorer.widgets.legend import LegendEntry
+from trainer.charts.changed_colours import BETTER_IN_B, CHANGED
+from trainer.charts.columns import Column, column
+from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_numbers
+from trainer.charts.timeline import TimelineRun, compared, compared_words
+from trainer.store.snapshot_files import read_snapshot
+
+MOST_NAMED: Final = 12
+STOPS: Final = 5
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Colours of every run's points.
+
+    Attributes:
+        by: `label`, `modality`, a column, or what is computed, as `trainer export` calls it.
+        index: Row of `palette` for every point of each run, by its place.
+        legend: What the colours mean; the first few.
+    """
+
+    by: str
+    index: dict[int, Int[np.ndarray, " m"]]
+    palette: UInt8[np.ndarray, "k 3"]
+    legend: tuple[LegendEntry, ...]
+
+
+def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
+    """By what these runs' points can be told apart, modality first; what is computed last."""
+    found = dict.fromkeys(by for run in runs for by in choices(run.items))
+    pairs = [run for run in runs if run.images and run.images == run.texts]
+    computed = list(COMPUTED) if pairs else []
+    if len(pairs) != 2 or not np.array_equal(np.asarray(pairs[0].items.id), np.asarray(pairs[1].items.id)):
+        computed = [by for by in computed if by != AGREEMENT]
+    return [*found, *computed, *(CHANGED if pairs and compared(runs) else ())]
+
+
+def first_choice(offered: Sequence[str]) -> str:
+    """By class where there are some that can be told apart, else by modality."""
+    return CLASS if CLASS in offered else MODALITY
+
+
+def numbers_at_the_end(run: TimelineRun) -> PairNumbers | None:
+    """Cosine and rank of every pair at the run's last step; None without both modalities. For a thread."""
+    return pair_numbers(read_snapshot(run.folders[-1]))
+
+
+def colours_of(
+    runs: Sequence[TimelineRun],
+    by: str | None = None,
+    numbers: Mapping[int, PairNumbers | None] | None = None,
+    changed: Mapping[str, Column] | None = None,
+) -> Colours:
+    """The same colour means the same in all runs and at all steps.
+
+    Args:
+        runs: What is shown.
+        by: One of `choices_of`; anything else is `first_choice`.
+        numbers: How each run, by its place, sees its pairs at its last step, as far as that is known.
+        changed: What changed between the snapshots that are compared, once it is known.
+    """
+    offered = choices_of(runs)
+    by = by if by in offered else first_choice(offered)
+    known = numbers or {}
+    maps = [
+        (ColouredMap(run.n, {**_columns(run, by), **(changed or {})}, known.get(run.index)), run.images, run.texts)
+        for run in runs
+    ]
+    made = colourings(by, maps)
+    index = {run.index: one.index for run, one in zip(runs, made, strict=True)}
+    return Colours(by, index, made[0].palette, tuple(_legend(by, runs, made)))
+
+
+def _columns(run: TimelineRun, by: str) -> dict[str, Column]:
+    values = run.items.label if by == CLASS else run.items.metadata.get(by)
+    found = column(values) if values is not None else None
+    return {} if found is None else {by: found}
+
+
+def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Colouring]) -> list[LegendEntry]:
+    palette = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in made[0].palette.tolist()]
+    if by == MODALITY:
+        return [LegendEntry("Images", palette[0], "disc"), LegendEntry("Texts", palette[1], "diamond")]
+    grey = theme().tokens.secondary
+    entries = [LegendEntry("Images", grey, "disc"), LegendEntry("Texts", grey, "diamond")]
+    if made[0].scale is not None:
+        own = made[0].own_scale and len(made) > 1
+        for run, one in zip(runs, made, strict=True) if own else [(runs[0], made[0])]:
+            entries += _stops(one, palette, "AB"[run.index] + " " if own else "")
+    else:
+        names = made[0].names
+        entries += [LegendEntry(name, palette[i], "square") for i, name in enumerate(names[:MOST_NAMED])]
+        if len(names) > MOST_NAMED:
+            entries.append(LegendEntry(f"and {len(names) - MOST_NAMED} more", theme().tokens.unselected))
+    if any(one.unknown for one in made):
+        entries.append(LegendEntry("not known", palette[-1], "square"))
+    if by in COMPUTED:
+        entries.append(LegendEntry("at each run's last step", theme().tokens.unselected, "line"))
+    if by in CHANGED:
+        told = ("blue is better in A, orange in B",) if by in BETTER_IN_B else ()
+        entries += [LegendEntry(w, theme().tokens.unselected, "line") for w in (*told, compared_words(runs))]
+    return entries
+
+
+def _stops(one: Colouring, palette: Sequence[str], letter: str) -> list[LegendEntry]:
+    low, high = one.scale or (0.0, 0.0)
+    shares = np.linspace(0, 1, STOPS)
+    values = [f"{low + share * (high - low):.3g}".replace("-", "−") for share in shares]
+    return [
+        LegendEntry(letter + value, palette[round(share * (SHADES - 1))], "square")
+        for share, value in zip(shares, values, strict=True)
+    ]

@@ -1,0 +1,56 @@
+"""What happens when a point of the timeline is pointed at: its card, and the pair hovered everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject, QPoint, QRect
+from PySide6.QtWidgets import QWidget
+
+from explorer.models.thumbnails import Pictures
+from explorer.views.timeline.card import TimelineCard, is_same_pair, one_pair, pair_of
+from explorer.views.timeline.panel import TimelinePanel
+from explorer.views.view import Context
+
+
+class Pointing(QObject):
+    """The card of the pair under the pointer; both runs' numbers where both hold the pair."""
+
+    def __init__(self, context: Context, panels: Sequence[TimelinePanel], view: QWidget) -> None:
+        super().__init__(view)
+        self._context, self._panels, self._view = context, panels, view
+        self.pictures = Pictures(context.background, self)
+        self.card = TimelineCard(self.pictures, view)
+        self.pictures.arrived.connect(lambda *_: self.card.fill())
+        for index, panel in enumerate(panels):
+            panel.map.hovered.connect(partial(self._hover, index))
+            panel.map.settled.connect(partial(self._show, index))
+            panel.map.hover_ended.connect(self.card.end)
+            panel.map.view_changed.connect(self.card.end)
+        context.selection.hovered_changed.connect(self._mark)
+
+    def _hover(self, index: int, point: int) -> None:
+        run = self._panels[index].run
+        self._context.selection.hovered = pair_of(run, point) if run is not None and point >= 0 else None
+
+    def _mark(self) -> None:
+        row = self._context.selection.hovered
+        for panel in self._panels:
+            run = panel.run
+            if run is not None:
+                points = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
+                panel.map.set_hovered(*(point for point, end in points if point < end))
+
+    def _show(self, index: int, point: int, place: QPoint) -> None:
+        panel = self._panels[index]
+        if panel.run is None or point < 0:
+            return
+        row = pair_of(panel.run, point)
+        of = [p for p in self._panels if p.run is not None and (p is panel or is_same_pair(p.run, panel.run, row))]
+        self.card.show_pair(panel.run, row, {p.index: p.step for p in of})
+        room = QRect(panel.mapTo(self._view, QPoint(0, 0)), panel.size())
+        self.card.show_at(self._view.mapFromGlobal(place), room)
+        for one in of:
+            folder, taken = one.run.folders[one.run.at(one.step)], partial(self.card.take, one.index, row, one.step)
+            self._context.background.run(self._view, one_pair, folder, row, done=taken, key=f"one {one.index}")

@@ -1,0 +1,99 @@
+"""The layouts of all snapshots by UMAP, asked of the projection process, run after run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from trainer.charts.placement import Placement
+from trainer.charts.timeline import TimelineChart
+from trainer.messages import Failure, Project
+
+if TYPE_CHECKING:
+    from explorer.model_client.client import Asker
+
+
+class Asking(QObject):
+    """Asks for one series of layouts a run; answers when all are there.
+
+    Signals:
+        placed: The placement, and the files of each run by its place.
+        progressed: Share done, and a note.
+        ended: Nothing is under way any more.
+        failed: The `Failure`, when it is no cancelling.
+    """
+
+    placed = Signal(object, object)
+    progressed = Signal(float, str)
+    ended = Signal()
+    failed = Signal(object)
+
+    def __init__(self, asker: Asker, parent: QObject) -> None:
+        super().__init__(parent)
+        self._asker = asker
+        self._open: dict[int, int] = {}
+        self._files: dict[int, list[str]] = {}
+        self._round = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is still to come."""
+        return bool(self._open)
+
+    def ask(self, chart: TimelineChart, placement: Placement) -> None:
+        """Asks for the layouts of every run of `chart`; an open question is given up."""
+        self.cancel()
+        self._files = {}
+        anchor = str(chart.runs[0].folders[-1])
+        for place, run in enumerate(chart.runs):
+            *earlier, last = map(str, run.folders)
+            question = Project(
+                snapshot=last,
+                series=tuple(earlier),
+                onto="" if place == 0 else anchor,
+                method=placement.method,
+                neighbours=placement.neighbours,
+                min_dist=placement.min_dist,
+                metric=placement.metric,
+                seed=placement.seed,
+            )
+            self._open[run.index] = self._asker.ask(
+                question,
+                done=partial(self._done, self._round, run.index, placement),
+                failed=partial(self._fail, self._round),
+                progress=partial(self._tell, self._round, place, len(chart.runs), "AB"[run.index]),
+                owner=self,
+            )
+        self.progressed.emit(0.0, "waiting for the projection process")
+
+    def cancel(self) -> None:
+        """Gives up what is under way."""
+        self._round += 1
+        numbers, self._open = list(self._open.values()), {}
+        # The last first: ending the process for the first would begin the second.
+        for number in reversed(numbers):
+            self._asker.cancel(number)
+        if numbers:
+            self.ended.emit()
+
+    def _done(self, round_: int, index: int, placement: Placement, answer: dict[str, Any]) -> None:
+        if round_ != self._round:
+            return
+        self._open.pop(index, None)
+        self._files[index] = [*answer["layouts"], answer["layout"]]
+        if not self._open:
+            self.ended.emit()
+            self.placed.emit(placement, self._files)
+
+    def _fail(self, round_: int, failure: Failure) -> None:
+        if round_ != self._round:
+            return
+        self.cancel()
+        if failure.kind != "cancelled":
+            self.failed.emit(failure)
+
+    def _tell(self, round_: int, place: int, count: int, letter: str, share: float, note: str) -> None:
+        if round_ == self._round:
+            self.progressed.emit((place + share) / count, f"{letter}, step {note}")

@@ -1,0 +1,92 @@
+"""Plots that are painted one after the other where all at once would hold up the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent
+
+from explorer import theme
+from explorer.event_loop.idle_scheduler import turns
+
+MOST_SKIPPED: Final = 3
+"""Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
+_frames = 0
+_exposed_in = -1
+_overdue_in = 0
+
+
+@contextmanager
+def frame() -> Iterator[None]:
+    """What is painted inside goes to the screen and may come a turn later; pictures for files are painted at once."""
+    global _frames
+    _frames += 1
+    try:
+        yield
+    finally:
+        _frames -= 1
+
+
+class Exposures(QObject):
+    """Filters the events of a `QWindow`: what it exposes, as when it is resized, Qt paints at once and to the screen.
+
+    From there to the end of the turn everything is taken for such a picture.
+    """
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Expose, QEvent.Type.Paint):
+            global _exposed_in
+            _exposed_in = turns().number
+        return super().eventFilter(watched, event)
+
+
+class InTurn:
+    """Stands before a graphics view among the bases, and has it painted in the next turn where this one is full.
+
+    Until then it keeps what it showed; where it has just been moved or shown, there is its ground.
+    """
+
+    _times_passed_over = 0
+    _painted_at: QRect | None = None
+
+    def wait_for_turns(self) -> None:
+        """For the constructor: what is not painted now keeps its pixels, instead of being wiped first."""
+        self.viewport().setAutoFillBackground(False)  # type: ignore[attr-defined]
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # type: ignore[attr-defined]
+
+    def forget_painted(self) -> None:
+        """What was painted last must not be seen any more."""
+        self._painted_at = None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        on_screen = _frames or _exposed_in == turns().number
+        if on_screen and turns().is_full and not self._is_overdue():
+            self._times_passed_over += 1
+            if self._painted_at != self._place_on_screen():
+                QPainter(self.viewport()).fillRect(event.rect(), theme.colour("surface"))  # type: ignore[attr-defined]
+            turns().later(self, self._paint_now)  # type: ignore[arg-type]
+            return
+        self._times_passed_over = 0
+        super().paintEvent(event)  # type: ignore[misc]
+        self._painted_at = self._place_on_screen()
+
+    def _is_overdue(self) -> bool:
+        global _overdue_in
+        if self._times_passed_over < MOST_SKIPPED or _overdue_in == turns().number:
+            return False
+        _overdue_in = turns().number
+        return True
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._painted_at = None
+        super().hideEvent(event)  # type: ignore[misc]
+
+    def _paint_now(self) -> None:
+        self.viewport().update()  # type: ignore[attr-defined]
+
+    def _place_on_screen(self) -> QRect:
+        viewport = self.viewport()  # type: ignore[attr-defined]
+        return QRect(viewport.mapTo(viewport.window(), QPoint()), viewport.size())

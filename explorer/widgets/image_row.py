@@ -1,0 +1,178 @@
+"""Pictures side by side with a share over each and its caption below; one may be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetrics,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from explorer import theme
+from explorer.widgets.image_box import paint_square
+
+LEAST_PX: Final = 84
+MOST_PX: Final = 132
+ROOMY_PX: Final = 12 * MOST_PX
+"""From this width on pictures are larger, so that a wide screen is not left empty."""
+LARGER: Final = 1.5
+WORDS_PX: Final = 20
+CAPTION_PX: Final = 32
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One picture: its file, the words over it, its caption, a share of a bar (NaN for none), whether in a frame."""
+
+    path: str
+    words: str
+    caption: str
+    share: float = float("nan")
+    strong: bool = False
+
+
+class PictureRow(QWidget):
+    """As many pictures as fit, the rest left out; their number is in `fitting`.
+
+    Signals:
+        chosen: Place of the picture that was clicked, or chosen with the arrow keys and Enter.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._picture = picture
+        self._shown: tuple[Shown, ...] = ()
+        self._colour = "secondary"
+        self._current = 0
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._fit_height()
+        self.setMouseTracking(True)
+        theme.theme().changed.connect(self.update)
+
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        """All pictures, also those that do not fit."""
+        return self._shown
+
+    def show_pictures(self, shown: Sequence[Shown], colour: str) -> None:
+        """Shows these; `colour` (a token or `#rrggbb`) paints the bars."""
+        self._shown, self._colour = tuple(shown), colour
+        self._current = min(self._current, max(len(self._shown) - 1, 0))
+        self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
+        self.update()
+
+    def picture_arrived(self, path: str) -> None:
+        """Paints again if this picture is shown."""
+        if any(s.path == path for s in self._shown):
+            self.update()
+
+    @property
+    def scale(self) -> float:
+        """How much larger pictures are than on a narrow screen."""
+        return LARGER if self.width() >= ROOMY_PX else 1.0
+
+    @property
+    def fitting(self) -> int:
+        """How many are drawn."""
+        return max(1, min(len(self._shown), int(self.width() / (LEAST_PX * self.scale))))
+
+    def place(self, number: int) -> QRect:
+        """Where a picture is, words and caption included."""
+        wide = min(self.width() // max(self.fitting, 1), round(MOST_PX * self.scale))
+        return QRect(number * wide, 0, wide, self.height())
+
+    def sizeHint(self) -> QSize:
+        return QSize(6 * LEAST_PX, self.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(3 * LEAST_PX, self.height())
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            number = self._at(event.pos())
+            if number >= 0:
+                shown = self._shown[number]
+                QToolTip.showText(event.globalPos(), f"{shown.words}\n{shown.caption}", self)
+            return True
+        return super().event(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        number = self._at(event.position().toPoint())
+        if number >= 0:
+            self._current = number
+            self.update()
+            self.chosen.emit(number)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
+        if step and self._shown:
+            self._current = min(max(self._current + step, 0), self.fitting - 1)
+            self.update()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._shown:
+            self.chosen.emit(self._current)
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        for number, shown in enumerate(self._shown[: self.fitting]):
+            self._paint(painter, self.place(number), shown, focused=self.hasFocus() and number == self._current)
+
+    def _paint(self, painter: QPainter, room: QRect, shown: Shown, *, focused: bool) -> None:
+        side = self._side()
+        square = QRect(room.left() + 1, WORDS_PX, side, side)
+        weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
+        painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
+        painter.setPen(theme.colour("text"))
+        line = QRect(square.left(), 0, room.width() - 6, WORDS_PX - 5)
+        words = QFontMetrics(painter.font()).elidedText(shown.words, Qt.TextElideMode.ElideRight, line.width())
+        painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), words)
+        if shown.share == shown.share:
+            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, side, 3), theme.colour("sunken"))
+            wide = max(1.0, side * min(shown.share, 1.0))
+            painter.fillRect(QRectF(square.left(), WORDS_PX - 4, wide, 3), theme.colour(self._colour))
+        self._paint_picture(painter, square.adjusted(0, 2, 0, 2), shown, focused)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
+        painter.setPen(theme.colour("secondary"))
+        below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
+        painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), shown.caption)
+
+    def _paint_picture(self, painter: QPainter, square: QRect, shown: Shown, focused: bool) -> None:
+        paint_square(painter, square, self._picture(shown.path))
+        if shown.strong or focused:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            colour = theme.colour("focus") if focused else QColor(theme.colour(self._colour))
+            painter.setPen(QPen(colour, 2))
+            painter.drawRoundedRect(QRectF(square).adjusted(1, 1, -1, -1), 4, 4)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_height()
+
+    def _side(self) -> int:
+        return round((LEAST_PX - 4) * self.scale)
+
+    def _fit_height(self) -> None:
+        self.setFixedHeight(self._side() + 4 + WORDS_PX + CAPTION_PX)
+
+    def _at(self, place: QPoint) -> int:
+        return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(place)), -1)

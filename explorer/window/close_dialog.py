@@ -1,0 +1,128 @@
+"""What becomes of the runs when the window closes: asked once a time, or remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+
+if TYPE_CHECKING:
+    from explorer.run_control.jobs import Jobs
+    from explorer.state.settings import Settings
+
+KEY: Final = "window/leaving"
+KEEP, STOP, STAY = "keep", "stop", "stay"
+ROOM: Final = 460
+
+
+class Leaving(QDialog):
+    """Says what trains and what waits, and asks what becomes of it.
+
+    Attributes:
+        choice: `keep`, `stop` or `stay`.
+    """
+
+    def __init__(self, training: int, waiting: int, parent: QWidget) -> None:
+        super().__init__(parent, objectName="leaving")
+        self.setWindowTitle("Close the window")
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.choice = STAY
+        head = QLabel(sentence(training, waiting), wordWrap=True)
+        theme.set_role(head, "title")
+        text = QLabel(
+            "They need no window: kept running, they go on in the background"
+            f"{', the queue as well' if waiting else ''}, and the next window shows them without a gap. Stopped, each "
+            "ends after the step it is in, with a checkpoint to resume from"
+            f"{', and what waits stays in the queue' if waiting else ''}.",
+            wordWrap=True,
+        )
+        for label in (head, text):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setMinimumWidth(ROOM)
+        self.remember = QCheckBox("Do this from now on without asking", objectName="leaving-remember")
+        self.buttons = {
+            STAY: QPushButton("Cancel", objectName="leaving-stay", autoDefault=False),
+            STOP: QPushButton("Stop after the step", objectName="leaving-stop", autoDefault=False),
+            KEEP: QPushButton("Keep running", objectName="leaving-keep", default=True),
+        }
+        theme.set_role(self.buttons[KEEP], "primary")
+        row = QHBoxLayout()
+        row.addStretch(1)
+        for choice, button in self.buttons.items():
+            button.clicked.connect(lambda _=False, choice=choice: self._choose(choice))
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.BETWEEN)
+        for widget in (head, text, self.remember):
+            column.addWidget(widget)
+        column.addLayout(row)
+        self.buttons[KEEP].setFocus()
+
+    def _choose(self, choice: str) -> None:
+        self.choice = choice
+        self.done(0 if choice == STAY else 1)
+
+
+def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object]) -> None:
+    """Calls `go` when the window may close: at once when nothing trains or waits, else after the person's choice."""
+    from explorer.run_control.jobs import working
+
+    training = [run.id for run in jobs.runs if working(run)]
+    waiting = [run.id for run in jobs.runs if run.status == "queued"]
+    if jobs.look_only or (not training and not waiting):
+        go()
+        return
+    remembered = settings.value(KEY)
+    if remembered in (KEEP, STOP):
+        _do(remembered, jobs, training, go)
+        return
+    if window.findChild(Leaving) is not None:
+        return
+    dialog = Leaving(len(training), len(waiting), window)
+
+    def answered() -> None:
+        if dialog.choice == STAY:
+            return
+        if dialog.remember.isChecked():
+            settings.set(KEY, dialog.choice)
+        _do(dialog.choice, jobs, training, go)
+
+    dialog.finished.connect(answered)
+    dialog.open()
+
+
+def sentence(training: int, waiting: int) -> str:
+    """What is under way: `2 runs are training and 1 waits in the queue.` is such a sentence."""
+    parts = []
+    if training:
+        parts.append(f"{training} run{'s are' if training > 1 else ' is'} training")
+    if waiting:
+        runs = "" if training else (" runs" if waiting > 1 else " run")
+        parts.append(f"{waiting}{runs} wait{'' if waiting > 1 else 's'} in the queue")
+    return " and ".join(parts) + "."
+
+
+def _do(choice: str, jobs: Jobs, training: list[int], go: Callable[[], object]) -> None:
+    if choice == KEEP:
+        jobs.keep_queue_going()
+        go()
+        return
+    if not training:
+        go()
+        return
+    # The wishes are written off this thread; the window goes when the last of them is in the store.
+    left = set(training)
+
+    def written(run: int) -> None:
+        left.discard(run)
+        if not left:
+            go()
+
+    for run in training:
+        jobs.stop([run], done=lambda _, run=run: written(run))

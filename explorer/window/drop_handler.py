@@ -1,0 +1,96 @@
+"""How images, models and data come in from outside: dropped, pasted, or refused with a sentence."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QMimeData, QObject, Signal
+from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
+from PySide6.QtWidgets import QWidget
+
+from explorer.event_loop.background import Background
+from explorer.import_sheet import dropped_files
+from explorer.widgets.drop_overlay import DropOverlay
+from trainer.untrusted import confined
+
+
+class Intake(QObject):
+    """Takes images, models and data for a window.
+
+    Signals:
+        arrived: Image files to look at, as a list of paths.
+        model_arrived: A file or folder of a model to open.
+        data_arrived: A folder, table or tars of pairs to import, as text.
+        refused: What was not taken and why; a sentence.
+    """
+
+    arrived = Signal(list)
+    model_arrived = Signal(object)
+    data_arrived = Signal(str)
+    refused = Signal(str)
+
+    def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
+        super().__init__(window)
+        self._scratch = folder / "scratch"
+        self._background = background
+        self.overlay = DropOverlay(window)
+        self.overlay.dropped.connect(self.take)
+        window.setAcceptDrops(True)
+
+    def greet(self, event: QDragEnterEvent, words: str) -> None:
+        """Answers a drag that enters the window: covers it with `words` if it carries files."""
+        if dropped_files.could_be_images(event.mimeData()):
+            event.acceptProposedAction()
+            found = dropped_files.dropped(event.mimeData())
+            other = "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
+            self.overlay.open(other or words)
+
+    def take(self, mime: QMimeData) -> None:
+        """Takes the image files, the model or the data of a drop or the clipboard, and says what it does not take."""
+        found = dropped_files.dropped(mime)
+        if found.model is not None:
+            self.model_arrived.emit(found.model)
+            return
+        if found.data:
+            self.data_arrived.emit(found.data)
+            return
+        if found.paths:
+            self.arrived.emit(list(found.paths))
+        if found.refused:
+            self.refused.emit(found.refused)
+        if not found.paths and not found.refused:
+            # A program that ends, or hangs, right after the drop no longer says what it was.
+            self.refused.emit("Nothing arrived: the program dragged from gave no files. Drop them again, or browse.")
+
+    def paste(self) -> None:
+        """Takes copied files, or a copied picture, which is first written to the workspace's scratch folder."""
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is not None and mime.hasUrls():
+            self.take(mime)
+        elif mime is not None and mime.hasImage():
+            image = QGuiApplication.clipboard().image()
+            file = self._scratch / f"pasted-{datetime.now():%Y-%m-%d-%H%M%S-%f}.png"
+            self._background.run(self, write_png, image, file, done=self._written)
+        else:
+            self.refused.emit("The clipboard holds no image. Copy a picture or image files, then paste again.")
+
+    def _written(self, file: Path | None) -> None:
+        if file is None:
+            self.refused.emit(f"The pasted picture could not be written to {self._scratch}. Is the disk full?")
+        else:
+            self.arrived.emit([file])
+
+
+def write_png(image: QImage, file: Path) -> Path | None:
+    """The file, once the picture is in it; None if it could not be written."""
+    content = QBuffer()
+    content.open(QBuffer.OpenModeFlag.WriteOnly)
+    if not image.save(content, "PNG"):  # type: ignore[call-overload]  # its stub asks for bytes, its code takes words
+        return None
+    try:
+        confined.make_folder(file.parents[1], file.parent.name)
+        confined.write(file.parent, file.name, bytes(content.data().data()))
+    except OSError:
+        return None
+    return file

@@ -1,0 +1,107 @@
+"""The one dialog for what must not happen: what happened, what is safe, what to do, and the details to pass on."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt, QUrl, qVersion
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.event_loop.exception_hooks import Hooks
+
+ROOM: Final = 480
+LONGEST: Final = 400
+"""Characters of an error's own words that are shown; the details have all of them."""
+_SAFE: Final = (
+    "Your runs. Each trainer is a program of its own and goes on; its curves and checkpoints are on the disk. "
+    "What this window remembers is kept as well."
+)
+_NEXT: Final = (
+    "Go on: the window still works. Where a view looks wrong, open another and come back, or close this window and "
+    "open it again. Should it fail at every start, `explorer --safe` opens it bare. Please report the details."
+)
+
+
+class Failure(QDialog):
+    """Says that the program has an error; never more than one is open, and it stops nobody from going on."""
+
+    def __init__(self, hooks: Hooks, parent: QWidget) -> None:
+        super().__init__(parent, objectName="failure")
+        self.setWindowTitle("An error of the program")
+        # It must not take the keyboard from somebody who is typing.
+        self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
+        self._hooks, self._stories = hooks, list[str]()
+        self.head = QLabel("Something went wrong that should not", wordWrap=True)
+        theme.set_role(self.head, "title")
+        self.happened = QLabel(objectName="failureHappened")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        column.setSpacing(theme.SPACE)
+        column.addWidget(self.head)
+        for words, label in (
+            ("What happened", self.happened),
+            ("What is safe", QLabel(_SAFE)),
+            ("What to do", QLabel(_NEXT)),
+        ):
+            heading = QLabel(words)
+            theme.set_role(heading, "heading")
+            label.setWordWrap(True)
+            label.setMinimumWidth(ROOM)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            column.addSpacing(theme.SPACE)
+            column.addWidget(heading)
+            column.addWidget(label)
+        column.addSpacing(theme.BETWEEN)
+        column.addLayout(self._buttons())
+
+    def tell(self, summary: str, details: str) -> None:
+        """Shows an error; one that is open already says how many came."""
+        if not self.isVisible():
+            self._stories.clear()
+        self._stories.append(details)
+        short = summary if len(summary) <= LONGEST else f"{summary[:LONGEST]}…"
+        count = len(self._stories)
+        self.happened.setText(short if count == 1 else f"{short}\n(the newest of {count})")
+        self.show()
+        self.resize(self.width(), self.layout().totalHeightForWidth(self.width()))
+
+    def story(self) -> str:
+        """What is copied: every error told, the end of the log, and what this program runs on."""
+        told = "\n\n".join(self._stories[-5:])
+        return f"{told}\n\nThe end of {self._hooks.log_file.name}:\n{self._hooks.last_lines()}\n\n{surroundings()}"
+
+    def _buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self.copy = QPushButton("Copy details", objectName="failureCopy", autoDefault=False)
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.story()))
+        log = QPushButton("Open the log", objectName="failureLog", autoDefault=False)
+        log.clicked.connect(lambda: open_file(self._hooks.log_file))
+        close = QPushButton("Go on", objectName="failureClose", default=True)
+        theme.set_role(close, "primary")
+        close.clicked.connect(self.hide)
+        row.addWidget(self.copy)
+        row.addWidget(log)
+        row.addStretch(1)
+        row.addWidget(close)
+        return row
+
+
+def surroundings() -> str:
+    """Versions and system, for a report."""
+    import PySide6
+
+    return (
+        f"Python {sys.version.split()[0]}, PySide {PySide6.__version__}, Qt {qVersion()}, "
+        f"{platform.platform()}, {QGuiApplication.platformName()}"
+    )
+
+
+def open_file(file: Path) -> None:
+    """Has the desktop open a file."""
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(file)))

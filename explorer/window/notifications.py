@@ -1,0 +1,202 @@
+"""What the store says, brought to the bar, the status line, the banner and the model process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Qt
+
+from explorer.window.desktop_notifications import Desktop
+from explorer.window.picker_choices import Facts, facts_of, first_choice
+from explorer.window.stop_banner import Stopping
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from explorer.state.selection import Selection
+    from explorer.widgets.banner import Act, Banner
+    from explorer.window.bar import Bar
+    from explorer.window.device_monitor import DeviceMonitor
+    from explorer.window.services import Rooms
+    from explorer.window.status import Status
+    from trainer.store import RunRow
+
+
+WORKING_KEY: Final = "runs/working"
+"""Under which a window remembers what trains and waits, so that the next one can tell what ended meanwhile."""
+
+
+class News(QObject):
+    """Listens to the jobs and to the selection on the window's behalf."""
+
+    def __init__(
+        self, rooms: Rooms, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
+    ) -> None:
+        """Begins to listen; the jobs say nothing before they are watched. `warm`: models are loaded unasked."""
+        super().__init__(parent)
+        self._warm = warm
+        self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
+        self._selection: Selection = rooms.context.selection
+        self._known: frozenset[int] = frozenset()
+        self._settings = rooms.context.settings
+        self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
+        self._working: list[int] = []
+        self._desktop = Desktop(banner)
+        self._devices: DeviceMonitor | None = None
+        self._stopping = Stopping(rooms.context, banner, self._desktop, self)
+        jobs = rooms.jobs
+        jobs.runs_changed.connect(self._take_runs)
+        jobs.snapshots_changed.connect(self._run_grew)
+        jobs.run_ended.connect(self._tell_end)
+        status.load_clicked.connect(self._show_devices)
+        jobs.deleted.connect(self._tell_deleted)
+        jobs.alerted.connect(self._tell_alert)
+        jobs.failed.connect(self._tell_failure)
+        jobs.look_only_changed.connect(self._take_look_only)
+        jobs.adopted.connect(self._tell_adopted)
+        jobs.starts_soon.connect(status.show_start)
+        status.hold_clicked.connect(self._hold)
+        status.look_only_clicked.connect(self._tell_look_only)
+        rooms.asker.state_changed.connect(self._show_model)
+        self._selection.runs_changed.connect(self.read_facts)
+
+    def read_facts(self) -> None:
+        """Asks the store which steps and data the looked-at runs have, and which of them can be asked questions."""
+        context = self._rooms.context
+        context.background.run(self, facts_of, context.workspace, self._selection.runs, done=self._take_facts)
+
+    def _take_facts(self, facts: Facts) -> None:
+        self._bar.show_facts(facts)
+        if facts.askable and self._warm and not self._rooms.context.workspace.look_only:
+            # So that the first dropped image is answered at once.
+            self._rooms.asker.warm_up(facts.askable)
+
+    def _take_runs(self, runs: list[RunRow]) -> None:
+        self._bar.show_runs(runs)
+        self._status.show_runs(runs)
+        self._tell_meanwhile(runs)
+        ids = frozenset(run.id for run in runs)
+        if ids != self._known:
+            self._known = ids
+            run_a, run_b = first_choice(runs, self._selection.run_a, self._selection.run_b)
+            self._selection.propose(run_a=run_a, run_b=run_b)
+
+    def _tell_meanwhile(self, runs: list[RunRow]) -> None:
+        """At the first news: what ended while no window was open. Then remembers what is under way for the next."""
+        before, self._before = self._before, None
+        if self._rooms.jobs.look_only:
+            return
+        ended = [run for run in runs if before and run.id in before and not run.active]
+        if ended:
+            grave = [run for run in ended if run.status in ("failed", "interrupted")]
+            words = "; ".join(_how_it_ended(run) for run in ended[:3])
+            more = f"; and {len(ended) - 3} more" if len(ended) > 3 else ""
+            reasons = "\n".join(f"{run.name}: {run.reason}" for run in grave if run.reason)
+            self._banner.tell(
+                f"While no window was open: {words}{more}.",
+                grave[0].reason if grave else "",
+                tone="warn" if grave else "good",
+                details=reasons,
+            )
+        active = [run.id for run in runs if run.active]
+        if active != self._working or before is not None:
+            self._working = active
+            self._settings.set(WORKING_KEY, active)
+
+    def _hold(self) -> None:
+        jobs = self._rooms.jobs
+        jobs.choose_slots(held=True)
+        go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
+        self._banner.tell(
+            "The queue is held: nothing in it starts.", "Slots in Runs lets it go on.", action=go, tone="warn"
+        )
+
+    def _take_look_only(self, why: str) -> None:
+        self._status.show_look_only(why)
+        # What the window said at its start, a crash, comes first; the status line stays.
+        if why and not self._banner.isVisible():
+            self._tell_look_only()
+
+    def _tell_look_only(self) -> None:
+        jobs = self._rooms.jobs
+        self._banner.tell(
+            f"This workspace is look only: {jobs.look_only}.",
+            "Nothing in it trains, is queued, downloaded or deleted. Make it yours if you trust who made it.",
+            tone="warn",
+            action=("Make it mine", jobs.adopt),
+        )
+
+    def _tell_adopted(self, waiting: int) -> None:
+        words = f"{waiting} {'run waits' if waiting == 1 else 'runs wait'} in its queue, which is held: see Runs."
+        self._banner.tell("This workspace is yours.", words if waiting else "Its runs can be resumed.", tone="good")
+        self.read_facts()
+
+    def _tell_failure(self, words: str) -> None:
+        if words == self._rooms.context.workspace.refusal:
+            self._tell_look_only()
+        else:
+            self._banner.tell(words)
+
+    def _show_devices(self, widget: QWidget) -> None:
+        from explorer.window.device_monitor import DeviceMonitor
+
+        if self._devices is None:
+            self._devices = DeviceMonitor(self._rooms.context, widget)
+        self._devices.open_over(widget)
+
+    def _run_grew(self, run: int) -> None:
+        if run in self._selection.runs:
+            self.read_facts()
+
+    def _show_model(self, kind: str, state: str) -> None:
+        if kind == "models":
+            self._status.show_model(state)
+
+    def _tell_end(self, run: RunRow) -> None:
+        self.read_facts()
+        if self._stopping.tell_end(run):
+            return
+        if run.status in ("failed", "interrupted"):
+            self._banner.tell(
+                f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
+                "Its log in Runs tells more; Resume goes on from its newest checkpoint.",
+                tone="bad" if run.status == "failed" else "warn",
+                details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
+            )
+        elif run.status == "finished":
+            self._banner.tell(f"{run.name} has finished.", tone="good")
+
+    def _tell_alert(self, run: RunRow, kind: str) -> None:
+        """A banner, and the desktop's own message when the window is not in front; failed runs tell their end."""
+        from explorer.run_control.jobs import STALLED_S
+        from trainer import alerts
+
+        if kind == "stalled":
+            words = f"{run.name} has given no sign of life for {STALLED_S:.0f} s."
+            step = "It may be in a long step, or its disk or device may hang; its log in Runs tells what it did last."
+        elif not run.active:
+            return
+        else:
+            words, step = f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.", str(run.alerts[kind].get("words", ""))
+        self._banner.tell(words, step, tone="warn")
+        self._desktop.tell(words, step)
+
+    def _tell_deleted(self, runs: list[RunRow]) -> None:
+        words = f"{runs[0].name} is deleted." if len(runs) == 1 else f"{len(runs)} runs are deleted."
+        files = "Its files are still there." if len(runs) == 1 else "Their files are still there."
+        undo = self._selection.undo
+        self._banner.tell(words, files, tone="info", action=("Undo", undo.undo))
+        # Once anything else was done or undone, this button would undo that instead.
+        undo.indexChanged.connect(
+            lambda _: self._banner.hide() if self._banner.message.text() == words else None,
+            Qt.ConnectionType.SingleShotConnection,
+        )
+
+
+def _how_it_ended(run: RunRow) -> str:
+    """`CLIP demo finished`, `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
+    if run.status == "finished":
+        return f"{run.name} finished"
+    memory = f" ({run.rss_mib:,.0f} MiB in use)" if run.rss_mib and run.status != "stopped" else ""
+    verb = {"failed": "failed", "stopped": "stopped"}.get(run.status, "was interrupted")
+    return f"{run.name} {verb} at step {run.step:,}{memory}"

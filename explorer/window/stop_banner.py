@@ -1,0 +1,202 @@
+"""Tells of runs that were asked to stop and go on: when they are ended, how to wait for them, what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer
+
+if TYPE_CHECKING:
+    from explorer.run_control.jobs import Deaf
+    from explorer.views.view import Context
+    from explorer.widgets.banner import Banner
+    from explorer.window.desktop_notifications import Desktop
+    from trainer.store import RunRow
+
+TICK_MS: Final = 250
+"""How soon after its end a run is no longer counted down, at most."""
+UNKNOWN: Final = -1
+"""In place of a step: the store did not say what is kept."""
+
+
+class Stopping(QObject):
+    """One banner for all such runs, so that none takes another's buttons away."""
+
+    def __init__(self, context: Context, banner: Banner, desktop: Desktop, parent: QObject) -> None:
+        super().__init__(parent)
+        self._context, self._banner, self._desktop = context, banner, desktop
+        self._jobs = context.jobs
+        self._deaf: dict[int, RunRow] = {}
+        self._ended: dict[str, int | None] = {}
+        self._words = self._ended_words = ""
+        self._covered = self._closed = self._untold = False
+        self._clock = QTimer(self, interval=TICK_MS, timeout=self._go_on)
+        self._jobs.went_deaf.connect(self._tell)
+        self._jobs.runs_changed.connect(self._go_on)
+
+    def tell_end(self, run: RunRow) -> bool:
+        """Tells that `run` was ended against its will, if it was; whether that is so."""
+        if run.status != "interrupted" or not self._jobs.was_forced(run):
+            return False
+        # Not above: the window is painted before the store is loaded.
+        from explorer.run_control.actions import newest_checkpoint
+
+        self._context.background.run(
+            self,
+            newest_checkpoint,
+            self._context.workspace,
+            run.id,
+            done=partial(self._tell_ended, run.name),
+            failed=lambda _: self._tell_ended(run.name, UNKNOWN),
+            key=f"kept of {run.id}",
+            urgent=True,
+        )
+        return True
+
+    def _tell(self, run: RunRow) -> None:
+        self._deaf[run.id] = run
+        self._covered = False
+        self._show()
+        self._clock.start()
+        # Only now: who counts down in the desktop's corner would have to take it back.
+        self._desktop.tell(self._words, self._next(self._known()))
+
+    def _known(self) -> list[tuple[RunRow, Deaf | None]]:
+        return [(run, self._jobs.deaf(run.id)) for run in self._deaf.values()]
+
+    def _show(self) -> None:
+        known = self._known()
+        self._words = asked_words([run.name for run, _ in known])
+        self._closed = False
+        automatic = any(deaf is not None and deaf.left_s is not None for _, deaf in known)
+        self._banner.tell(
+            self._words,
+            self._next(known),
+            tone="warn",
+            action=("End now", self._end),
+            other=("Wait", self._wait) if automatic else None,
+        )
+
+    def _next(self, known: Sequence[tuple[RunRow, Deaf | None]]) -> str:
+        return next_words([(run.name, deaf) for run, deaf in known])
+
+    def _go_on(self) -> None:
+        """Counts down; forgets runs that ended; comes back when other news that lay over this is gone.
+
+        What its person has closed stays closed.
+        """
+        before = len(self._deaf)
+        self._deaf = {run: row for run, row in self._deaf.items() if self._jobs.deaf(run) is not None}
+        known = self._known()
+        if not any(deaf is not None and deaf.left_s is not None for _, deaf in known):
+            self._clock.stop()
+        if not before and not self._untold:
+            return
+        if self._banner.amend(self._words, self._next(known)):
+            if not self._deaf:
+                self._banner.hide()
+            elif len(self._deaf) != before:
+                self._show()
+        elif self._banner.isVisible():
+            self._covered = not self._closed
+        elif self._covered and self._clock.isActive():
+            self._covered = False
+            self._show()
+        else:
+            self._closed = True
+        if self._untold and not self._banner.isVisible():
+            self._show_ended()
+
+    def _end(self) -> None:
+        for run in list(self._deaf):
+            self._jobs.end(run)
+
+    def _wait(self) -> None:
+        runs = list(self._deaf.values())
+        self._jobs.let_go_on([run.id for run in runs])
+        self._clock.stop()
+        # That is settled: a run that goes deaf later is told of, and ended, without them.
+        self._deaf = {}
+        names = listed([run.name for run in runs])
+        self._banner.tell(
+            f"{names} is waited for until it stops." if len(runs) == 1 else f"{names} are waited for until they stop.",
+            "End now in Runs still ends it at once." if len(runs) == 1 else "End now in Runs still ends them at once.",
+            tone="info",
+        )
+
+    def _tell_ended(self, name: str, kept: int | None) -> None:
+        shown = self._banner.message.text() if self._banner.isVisible() else ""
+        together = self._untold or (bool(shown) and shown == self._ended_words)
+        self._ended = {**(self._ended if together else {}), name: kept}
+        # The choice that others still leave comes first.
+        self._untold = bool(self._deaf) and shown == self._words
+        if not self._untold:
+            self._show_ended()
+
+    def _show_ended(self) -> None:
+        self._untold = False
+        names = list(self._ended)
+        self._ended_words = f"{listed(names)} did not stop and {'was' if len(names) == 1 else 'were'} ended."
+        self._banner.tell(self._ended_words, resume_words(list(self._ended.values())), tone="warn")
+
+
+def asked_words(names: Sequence[str]) -> str:
+    """That they do not listen: `CLIP demo was asked to stop and goes on.` is such a sentence."""
+    return f"{listed(names)} {'was asked to stop and goes on' if len(names) == 1 else 'were asked to stop and go on'}."
+
+
+def next_words(known: Sequence[tuple[str, Deaf | None]]) -> str:
+    """When those of these names are ended, and what that costs; by name where it is not the same for all."""
+    groups: dict[str, list[tuple[str, Deaf | None]]] = {}
+    for name, deaf in known:
+        groups.setdefault(_what(deaf), []).append((name, deaf))
+    # What is urgent comes first.
+    in_order = sorted(groups.items(), key=lambda group: group[0] != "ends")
+    return " ".join(_next_of(what, group, by_name=len(groups) > 1) for what, group in in_order)
+
+
+def _what(deaf: Deaf | None) -> str:
+    """`ends`, what it is seen at and waited for, or nothing for one that is not ended by itself."""
+    return "" if deaf is None or deaf.left_s is None else deaf.busy or "ends"
+
+
+def _next_of(what: str, group: Sequence[tuple[str, Deaf | None]], *, by_name: bool) -> str:
+    it, them, its, be = ("it", "it", "its", "is") if len(group) == 1 else ("they", "them", "their", "are")
+    who = listed([name for name, _ in group]) if by_name else it.capitalize()
+    deaf = [each for _, each in group if each is not None]
+    loses = f"loses what {it} did since {_kept([each.kept for each in deaf], its)}"
+    if not what:
+        return f"{who} may be in a long step; ending {them} {loses}."
+    if what != "ends":
+        doing = what if len(group) == 1 else what.replace("its", "a")
+        return f"{who} {be} {doing}, and waited for as long as that goes on."
+    left = sorted({round(each.left_s or 0.0) for each in deaf})
+    if left == [0]:
+        return f"{who} {be} being ended, which {loses}."
+    return f"{who} {be} ended in {listed([str(each) for each in left])} s, which {loses}."
+
+
+def resume_words(kept: Sequence[int | None]) -> str:
+    """From where the ended runs can be resumed."""
+    steps = [f"{step:,}" for step in kept if step not in (None, UNKNOWN)]
+    it = "It" if len(kept) == 1 else "They"
+    if kept == [None]:
+        return "It had no checkpoint yet: resumed, it begins anew."
+    if len(steps) < len(kept):
+        return f"{it} can be resumed in Runs."
+    return f"{it} can be resumed from step{'s' if len(kept) > 1 else ''} {listed(steps)}."
+
+
+def _kept(steps: Sequence[int | None], its: str) -> str:
+    """`step 120, its last checkpoint`; none may be kept, or the store may not have said."""
+    if len(steps) == 1 and steps[0] is not None:
+        return f"step {steps[0]:,}, {its} last checkpoint"
+    words = f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
+    return words + (", if it has one" if steps == [None] else "")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

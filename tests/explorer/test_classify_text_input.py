@@ -1,0 +1,44 @@
+"""What is typed, and what is said, in the Classify view: pure functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from explorer.views.classify import text_input
+from explorer.views.classify.query import Prediction
+from explorer.views.classify.verdict import ranking, verdict
+from explorer.widgets.bars import percent
+
+
+def test_labels_are_cut_at_commas_and_lines_and_kept_once() -> None:
+    assert text_input.labels("star, ring\nstar,, a  moon ,").entries == ("star", "ring", "a moon")
+    assert text_input.labels("star, ring\nstar,, a  moon ,").remark == "Left out: 1 double label, 1 empty label."
+    assert text_input.labels("one").remark == ""
+    assert text_input.labels("").entries == ()
+    assert "first 5,000" in text_input.labels(",".join(map(str, range(6000)))).remark
+
+
+def test_templates_need_a_place_for_the_label() -> None:
+    found = text_input.templates("a photo of a {}\nnothing\n\na {}, drawn\na photo of a {}")
+    assert found.entries == ("a photo of a {}", "a {}, drawn")
+    assert found.remark == "Left out: line 2 has no {} where the label belongs, 1 double template."
+
+
+def test_verdicts_and_the_order_of_bars() -> None:
+    star = Prediction(("star", "ring", "moon"), np.array([0.6, 0.3, 0.1]), 1, 1.0)
+    ring = Prediction(("star", "ring", "moon"), np.array([0.0, 0.9, 0.1]), 1, 1.0)
+    assert verdict([star, star], ["x", "y"]).words == "Both say star"
+    assert verdict([star, ring], ["x", "y"]).words == "A: star, B: ring"
+    assert verdict([star, ring], ["x", "y"]).agree is False
+    assert verdict([None, ring], ["x", "y"]).words == "y says ring"
+    assert verdict([None, None], ["x", "y"]) is None
+    assert ranking([star, ring]) == [1, 0, 2]
+    assert ranking([star, None]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0.0 %"), (0.0001, "< 0.1 %"), (0.123, "12.3 %"), (0.9999, "> 99.9 %"), (1.0, "100.0 %")]
+)
+def test_shares_never_round_to_nothing_or_everything(share: float, text: str) -> None:
+    assert percent(share) == text

@@ -1,0 +1,122 @@
+"""A picker of thousands: nothing is made an entry at a time, and one is found by typing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from explorer.widgets.combo_boxes import MANY, Choice, Picker
+from explorer.widgets.finder import holding
+
+
+def many(count: int = 2_000) -> tuple[Choice, ...]:
+    return tuple(Choice(n, f"run {n:04d}", f"#{n}, {'CLOOB' if n % 2 else 'CLIP'}") for n in range(count))
+
+
+@pytest.fixture
+def picker(dressed: QApplication, qtbot) -> Picker:
+    made = Picker(name="one", words="Run A", width=88)
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+class Watched(Choice):
+    """An entry that tells when its words are read."""
+
+    read: ClassVar[set[int]] = set()
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "words":
+            Watched.read.add(object.__getattribute__(self, "key"))
+        return object.__getattribute__(self, name)
+
+
+def test_a_long_list_is_read_where_it_is_seen(picker: Picker):
+    Watched.read.clear()
+    picker.show_choices(tuple(Watched(n, f"run {n:04d}") for n in range(2_000)), 1_234)
+    picker.grab()
+    assert picker.currentText() == "run 1234"
+    assert picker.count() == 2_000
+    assert len(Watched.read) < 10
+    picker.showPopup()
+    picker._finder.grab()
+    assert 10 < len(Watched.read) < 100
+
+
+def test_the_same_list_again_changes_nothing(picker: Picker, qtbot):
+    choices = many()
+    picker.show_choices(choices, 3)
+    resets: list[int] = []
+    picker.model().modelReset.connect(lambda: resets.append(1))
+    picker.show_choices(choices, 4)
+    picker.show_choices(list(choices), 5)
+    assert not resets
+    assert picker.key == 5
+    picker.show_choices(choices[1:], 5)
+    assert resets == [1]
+    assert (picker.key, picker.currentText()) == (5, "run 0005")
+
+
+def test_typing_finds_an_entry_and_enter_picks_it(picker: Picker):
+    picked: list[int] = []
+    picker.picked.connect(picked.append)
+    picker.show_choices(many(), None)
+    QTest.keyClicks(picker, "1")
+    finder = picker._finder
+    assert finder.isVisible()
+    QTest.keyClicks(finder.line, "23 cloob")
+    assert [choice.key for choice in finder._model.choices] == [123, 1_123, *range(1_231, 1_240, 2)]
+    QTest.keyClick(finder.line, Qt.Key.Key_Down)
+    QTest.keyClick(finder.line, Qt.Key.Key_Return)
+    assert not finder.isVisible()
+    assert picked == [1_123]
+    assert picker.key == 1_123
+
+
+def test_escape_leaves_the_choice_as_it_is(picker: Picker):
+    picker.show_choices(many(), 7)
+    picked: list[int] = []
+    picker.picked.connect(picked.append)
+    picker.showPopup()
+    assert picker._finder.list.currentIndex().row() == 7
+    QTest.keyClicks(picker._finder.line, "nothing is called so")
+    assert picker._finder.none.isVisible()
+    QTest.keyClick(picker._finder.line, Qt.Key.Key_Return)
+    assert picked == []
+    QTest.keyClick(picker._finder.line, Qt.Key.Key_Escape)
+    assert not picker._finder.isVisible()
+    assert picker.key == 7
+
+
+def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: Picker):
+    picked: list[int] = []
+    picker.picked.connect(picked.append)
+    picker.show_choices(many(), 7)
+    picker.showPopup()
+    QTest.keyClicks(picker._finder.line, "1999")
+    picker.show_choices(many(1_000), 7)
+    QTest.keyClick(picker._finder.line, Qt.Key.Key_Return)
+    assert picked == []
+    assert picker.key == 7
+
+
+def test_a_short_list_opens_as_ever(picker: Picker):
+    picker.show_choices(many(MANY), 2)
+    picker.showPopup()
+    assert picker._finder is None
+    assert picker.view().isVisible()
+    picker.hidePopup()
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("", [0, 1, 2]), ("b", [1, 0]), ("clip b", [1]), ("#2", [2]), ("B A", [1, 0]), ("x", [])],
+)
+def test_what_holds_every_typed_word_is_found(typed: str, found: list[int]):
+    choices = [Choice(0, "a b", "#0 cloob"), Choice(1, "b a", "#1 clip"), Choice(2, "c", "#2 simclr")]
+    assert [choice.key for choice in holding(typed, choices)] == found

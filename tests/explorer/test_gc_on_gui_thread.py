@@ -1,0 +1,49 @@
+"""Cycles end on the GUI thread, whichever thread makes the garbage."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from explorer.event_loop import gc_on_gui_thread
+from explorer.event_loop.gc_on_gui_thread import Garbage
+
+
+class Cyclic:
+    """Notes the thread that destroys it."""
+
+    ended: list[int]
+
+    def __init__(self, ended: list[int]) -> None:
+        self.ended, self.me = ended, self
+
+    def __del__(self) -> None:
+        self.ended.append(threading.get_ident())
+
+
+@pytest.fixture
+def collecting(qapp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Garbage]:
+    monkeypatch.setattr(gc_on_gui_thread, "EVERY_MS", 20)
+    made = Garbage()
+    yield made
+    made.close()
+    assert gc.isenabled()
+
+
+def test_cycles_are_collected_on_the_gui_thread_only(qtbot: QtBot, collecting: Garbage):
+    ended: list[int] = []
+
+    def litter() -> None:
+        for _ in range(5_000):
+            Cyclic(ended)
+
+    worker = threading.Thread(target=litter)
+    worker.start()
+    worker.join()
+    assert ended == [], "a busy worker collects nothing"
+    qtbot.waitUntil(lambda: len(ended) == 5_000, timeout=3_000)
+    assert set(ended) == {threading.get_ident()}

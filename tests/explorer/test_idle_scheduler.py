@@ -1,0 +1,89 @@
+"""A turn is one round of the event loop, and takes a portion of what can wait."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+
+from explorer.event_loop.idle_scheduler import PORTION_MS, Turns
+
+
+@pytest.fixture
+def turns(qapp) -> Turns:
+    return Turns()
+
+
+class Posted(QObject):
+    """Computes for each event that is posted to it."""
+
+    def __init__(self, turns: Turns, *, again: int = 0) -> None:
+        super().__init__()
+        self._turns, self._again, self.full_in = turns, again, 0
+
+    def post(self) -> None:
+        QCoreApplication.postEvent(self, QEvent(QEvent.Type.User))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() != QEvent.Type.User:
+            return super().event(event)
+        compute(PORTION_MS)
+        self.full_in = self._turns.number
+        if self._again:
+            self._again -= 1
+            self.post()
+        return True
+
+
+def compute(ms: float) -> None:
+    end = time.thread_time() + ms / 1e3
+    while time.thread_time() < end:
+        pass
+
+
+def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, turns: Turns) -> None:
+    done: list[str] = []
+    owner, gone = QObject(), QObject()
+    turns.later(owner, lambda: done.append("unseen"), unseen=True)
+    turns.later(owner, lambda: done.append("first"))
+    turns.later(gone, lambda: done.append("of nobody"))
+    turns.later(owner, lambda: done.append("second"))
+    gone.deleteLater()
+    qtbot.waitUntil(lambda: turns.idle)
+    assert done == ["first", "second", "unseen"]
+
+
+def test_a_turn_takes_no_more_than_a_portion(qtbot, turns: Turns) -> None:
+    owner, numbers = QObject(), []
+    for _ in range(4):
+        turns.later(owner, lambda: (numbers.append(turns.number), compute(PORTION_MS)))
+    qtbot.waitUntil(lambda: turns.idle)
+    assert len(set(numbers)) == 4
+
+
+def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, turns: Turns) -> None:
+    posted, numbers = Posted(turns), []
+    posted.post()
+    turns.later(posted, lambda: numbers.append(turns.number))
+    qtbot.waitUntil(lambda: bool(numbers) and posted.full_in)
+    assert numbers[0] != posted.full_in
+
+
+def test_nobody_waits_for_ever(qtbot, turns: Turns) -> None:
+    posted, done = Posted(turns, again=20), []
+    posted.post()
+    for _ in range(3):
+        turns.later(posted, lambda: done.append(posted._again))
+    qtbot.waitUntil(lambda: len(done) == 3)
+    assert min(done) > 0, "only after all that was posted"
+
+
+def test_sleep_fills_no_turn(qtbot, turns: Turns) -> None:
+    full = []
+    posted = Posted(turns)
+    qtbot.wait(3 * int(PORTION_MS))
+    posted.event = lambda _: full.append(turns.is_full) or True  # type: ignore[method-assign]
+    posted.post()
+    qtbot.waitUntil(lambda: bool(full))
+    assert full == [False]

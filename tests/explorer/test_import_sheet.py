@@ -1,0 +1,659 @@
+"""The import sheet: real drops on the real window, read by the real process; and by keyboard, cancelled, refused."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QMimeData, QObject, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabWidget, QWidget
+from pytestqt.qtbot import QtBot
+
+from explorer.event_loop.background import Background
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.import_sheet import ImportData, survey_result
+from explorer.import_sheet.report import ReportTable
+from explorer.model_client.one_shot import WAITS
+from explorer.views import VIEWS
+from explorer.views.runs.new_run import NewRun, on_data
+from explorer.widgets.empty_state import EmptyState
+from explorer.window import Window
+from trainer import catalog, config
+from trainer.messages import Failure, ReadData
+
+PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
+CAPTION = "<b>grey</b> & <img src=x>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """24 good pairs whose captions look like HTML, one damaged, one with alpha, one without caption."""
+    from PIL import Image
+
+    root = tmp_path / "pictures"
+    root.mkdir()
+    for number in range(24):
+        Image.new("RGB", (24, 16), (number, number, number)).save(root / f"{number:02}.png")
+        (root / f"{number:02}.txt").write_text(f"{CAPTION} {number}")
+    (root / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    (root / "broken.txt").write_text("a broken one")
+    Image.new("RGBA", (9, 9), (255, 0, 0, 9)).save(root / "thin.png")
+    (root / "thin.txt").write_text("a thin red")
+    Image.new("RGB", (9, 9)).save(root / "silent.png")
+    return root
+
+
+@pytest.fixture
+def table(folder: Path, tmp_path: Path) -> Path:
+    file = tmp_path / "pairs.csv"
+    file.write_text("bild;satz\n" + "".join(f"{folder}/{n:02}.png;picture {n}\n" for n in range(24)), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Window]:
+    where = tmp_path / "workspace"
+    where.mkdir()
+    hooks = Hooks(where)
+    made = Window(where, hooks, places=PLACES)
+    with qtbot.waitSignal(made.ready, timeout=20_000):
+        made.show()
+    yield made
+    made.close()
+    hooks.remove()
+    made.deleteLater()
+
+
+def _drop(window: Window, *paths: Path) -> str:
+    """Drags over the window and drops; what the overlay said meanwhile."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    where, keys = QPointF(window.rect().center()), Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(where.toPoint(), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    said = window.intake.overlay._words
+    drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
+    QApplication.sendEvent(window.intake.overlay, drop)
+    return said
+
+
+def _sheet(window: Window) -> ImportData:
+    return next(sheet for sheet in window.findChildren(ImportData) if sheet.isVisible())
+
+
+def _button(widget: QWidget, name: str) -> QPushButton:
+    found = widget.findChild(QPushButton, name)
+    assert isinstance(found, QPushButton)
+    return found
+
+
+def _words(sheet: ImportData) -> str:
+    state = sheet.findChild(EmptyState)
+    assert isinstance(state, EmptyState)
+    return f"{state._title.text()} {state._text.text()}"
+
+
+# -- the real process ------------------------------------------------------------------------------------------------
+
+
+def test_a_dropped_folder_is_read_shown_and_trained_on(
+    window: Window, qtbot: QtBot, folder: Path, tmp_path: Path
+) -> None:
+    assert _drop(window, folder) == "Drop to import these pairs"
+    sheet = _sheet(window)
+    assert not sheet.start.isEnabled()
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.note.text() == "27 pairs found: 25 used, 1 of them odd, 2 not used."
+    assert sheet.grid.pairs.rowCount() == 10
+    captions = [sheet.grid.pairs.index(row).data() for row in range(10)]
+    assert captions[0].startswith(CAPTION)
+    # Tips are plain texts by the stylesheet: what looks like a tag stays as it is.
+    assert CAPTION in sheet.grid.pairs.index(0).data(Qt.ItemDataRole.ToolTipRole)
+    first = sheet.grid.pairs.index(0)
+    qtbot.waitUntil(lambda: first.data(Qt.ItemDataRole.DecorationRole) is not None)
+    tabs = sheet.findChild(QTabWidget, "import-tabs")
+    assert tabs.tabText(1) == "Import report (3)"
+    tabs.setCurrentIndex(1)
+    lines = sheet.report.table.report
+    shown = {lines.index(row, 0).data(): lines.index(row, 1).data() for row in range(lines.rowCount())}
+    assert shown == {"silent.png": "Not used", "broken.png": "Not used", "thin.png": "Used, but odd"}
+    only = sheet.findChild(QComboBox, "import-only")
+    only.setCurrentIndex(2)
+    assert [lines.index(row, 0).data() for row in range(lines.rowCount())] == ["thin.png"]
+    sheet.report.write(tmp_path / "report.csv")
+    qtbot.waitUntil(lambda: "3 lines written" in sheet.report.told.text())
+    with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.reader(file))) == 4, "all of them, whatever is shown"
+    sheet.cost.size_box.set_value(32)
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    form = window.findChild(NewRun)
+    assert isinstance(form, NewRun)
+    run = form.run()
+    assert run.data == config.Folder(path=str(folder))
+    assert run.model.image_size == 32
+    assert run.name == "clip-pictures"
+    form.preset.setCurrentIndex(form.preset.findData("cloob-folder"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    assert form.run().data == run.data, "the data stay whichever preset is chosen"
+    assert form.run().objective.kind == "cloob"
+    qtbot.keyClick(form, Qt.Key.Key_Escape)
+
+
+def test_columns_are_chosen_by_keyboard_and_read_again(window: Window, qtbot: QtBot, table: Path) -> None:
+    _drop(window, table)
+    sheet = _sheet(window)
+    with qtbot.waitSignal(sheet.shown, timeout=90_000):
+        pass
+    assert "Which columns?" in _words(sheet)
+    assert "'bild', 'satz'" in _words(sheet)
+    image, caption = (sheet.options.form.editor(name) for name in ("image_column", "caption_column"))
+    assert image.currentText() == "bild", "its values look like paths of pictures"
+    assert not image.property("invalid")
+    assert caption.property("invalid")
+    assert not sheet.start.isEnabled()
+    assert [image.itemText(place) for place in range(image.count())] == ["bild", "satz"]
+    assert QApplication.focusWidget() in (caption, caption.lineEdit())
+    for _ in range(2):
+        qtbot.keyClick(caption, Qt.Key.Key_Down)
+    assert (image.currentText(), caption.currentText()) == ("bild", "satz")
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.note.text() == "24 pairs found: 24 used, 0 not used."
+    assert sheet.start.isEnabled()
+    assert not image.property("invalid")
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+    assert sheet.isHidden()
+
+
+# -- a process that answers at once ----------------------------------------------------------------------------------
+
+
+class FakeAsker(QObject):
+    """Answers from the trainer's own function, in this process; or fails, or never answers."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.asked: list[ReadData] = []
+        self.cancelled: list[int] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.told: list[Callable[[float, str], None]] = []
+        self.failing: Failure | None = None
+        self.holding = False
+
+    def ask(self, question: ReadData, *, done: Any, failed: Any, progress: Any, owner: Any) -> int:
+        from trainer.data.survey import answer_read_data
+        from trainer.errors import Problem
+
+        def reply() -> None:
+            progress(0.5, "half")
+            try:
+                done(answer_read_data(question, self.folder, lambda share, note: None))
+            except Problem as problem:
+                failed(Failure("unreadable", str(problem)))
+
+        self.asked.append(question)
+        self.told.append(progress)
+        failing = self.failing
+        act = reply if failing is None else lambda: failed(failing)
+        if self.holding:
+            self.waiting.append(act)
+        else:
+            QTimer.singleShot(0, self, act)
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> FakeAsker:
+    return FakeAsker(tmp_path / "workspace")
+
+
+@pytest.fixture
+def open_sheet(
+    dressed: QApplication, background: Background, qtbot: QtBot, asker: FakeAsker
+) -> Callable[[str], ImportData]:
+    def open_one(path: Path | str = "") -> ImportData:
+        made = ImportData(asker.folder, asker, background, path=str(path))  # type: ignore[arg-type]
+        qtbot.addWidget(made)
+        made.show()
+        return made
+
+    return open_one
+
+
+def _opened(sheet: ImportData, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened and sheet._question is None)
+
+
+def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    sheet = open_sheet()
+    assert "Which pairs?" in _words(sheet)
+    assert sheet.focusWidget() is sheet.path
+    qtbot.keyClicks(sheet.path, str(folder))
+    qtbot.keyClick(sheet.path, Qt.Key.Key_Return)
+    assert sheet.isVisible(), "Enter reads before it trains"
+    _opened(sheet, qtbot)
+    with qtbot.waitSignal(sheet.train_asked) as asked:
+        qtbot.keyClick(sheet, Qt.Key.Key_Return)
+    data, pairs, size, _repeat = asked.args
+    assert (data.path, size) == (str(folder), 64)
+    assert pairs == sheet.reading.pairs["train"]
+
+
+def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    qtbot.keyClick(window, Qt.Key.Key_O, both)
+    sheet = _sheet(window)
+    assert "Which pairs?" in _words(sheet)
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+    window.show_palette()
+    assert any("Import data" in action.text() for action in window.actions())
+    window.palette_panel.close_panel()
+
+
+def test_a_button_in_the_empty_runs_view_opens_it(window: Window, qtbot: QtBot) -> None:
+    state = window.pages.views["runs"].findChild(EmptyState)
+    assert (state.other.text(), state.other.isVisible(), state.third.text()) == ("Import data…", True, "New run")
+    qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
+    sheet = _sheet(window)
+    assert "Which pairs?" in _words(sheet)
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+
+
+def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
+    form = window.pages.views["runs"].open_new_run()
+    qtbot.waitUntil(form.isVisible)
+    form.preset.setCurrentIndex(form.preset.findData("cloob-folder"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    form.section("data").form.editor("path").setText(str(folder))
+    qtbot.mouseClick(_button(form, "new-run-import"), Qt.MouseButton.LeftButton)
+    assert not form.isVisible()
+    sheet = _sheet(window)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: any(form.isVisible() for form in window.findChildren(NewRun)))
+    again = next(form for form in window.findChildren(NewRun) if form.isVisible())
+    assert (again.preset_name, again.run().data.path) == ("cloob-folder", str(folder))
+    qtbot.keyClick(again, Qt.Key.Key_Escape)
+
+
+def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    told = asker.told[0]
+    told(0.0, f"{WAITS} while an evaluation is made")
+    assert "Waiting for its turn" in _words(sheet)
+    assert "there is room: an evaluation is made." in _words(sheet)
+    qtbot.waitUntil(lambda: sheet.working.note.text().startswith("waiting for its turn"))
+    told(0.2, "Reading captions: 500 of 2,500")
+    assert "Looking at it" in _words(sheet)
+    qtbot.waitUntil(lambda: "500 of 2,500" in sheet.working.note.text())
+
+
+def test_data_dropped_before_the_views_are_there_waits_for_them(
+    dressed: QApplication, qtbot: QtBot, tmp_path: Path, folder: Path
+) -> None:
+    hooks = Hooks(tmp_path)
+    window = Window(tmp_path, hooks, places=PLACES)
+    window.import_data(str(folder))
+    assert not window.findChildren(ImportData)
+    with qtbot.waitSignal(window.ready, timeout=20_000):
+        window.show()
+    assert _sheet(window).path.text() == str(folder)
+    window.close()
+    hooks.remove()
+    window.deleteLater()
+
+
+def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    for caption in folder.glob("*.txt"):
+        caption.unlink()
+    sheet = open_sheet(folder)
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    assert "Pictures without captions" in _words(sheet)
+    assert not sheet.start.isEnabled()
+    state = sheet.findChild(EmptyState)
+    assert state.button.text() == "Classify these 27 pictures"
+    with qtbot.waitSignal(sheet.classify_asked) as asked:
+        qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
+    assert sorted(asked.args[0]) == sorted(folder.glob("*.png"))
+    assert sheet.isHidden()
+
+
+def test_pairs_can_be_classified_too(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    button = _button(sheet, "import-classify")
+    assert button.isVisible()
+    with qtbot.waitSignal(sheet.classify_asked) as asked:
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert len(asked.args[0]) == 27
+
+
+def test_an_option_is_read_again_and_until_then_nothing_is_trained(
+    open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker
+) -> None:
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    before = dict(sheet.reading.pairs)
+    box = sheet.options.form.editor("heldout_share")
+    box.selectAll()
+    qtbot.keyClicks(box, "7")
+    assert not sheet.start.isEnabled()
+    qtbot.waitUntil(lambda: bool(box.property("invalid")))
+    assert not sheet.start.isEnabled()
+    assert len(asker.asked) == 2, "what cannot be is not read"
+    box.selectAll()
+    qtbot.keyClicks(box, "0.5")
+    qtbot.waitUntil(lambda: len(asker.asked) == 4)
+    _opened(sheet, qtbot)
+    assert asker.asked[-1].data["heldout_share"] == 0.5
+    assert sheet.reading.pairs["heldout"] > before["heldout"]
+    assert sheet.start.isEnabled()
+
+
+def test_another_kind_is_read_from_the_same_place(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    kinds = sheet.options.kinds
+    kinds.setFocus()
+    qtbot.keyClick(kinds, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: sheet.reading is not None and isinstance(sheet.reading.data, config.ClassFolder))
+    assert "Nothing to train on" in _words(sheet)
+    assert "has no folder with images" in _words(sheet)
+    assert "data=classes" in sheet.command()
+    qtbot.keyClick(kinds, Qt.Key.Key_Up)
+    _opened(sheet, qtbot)
+    assert sheet.reading.used == 25
+
+
+def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    assert "Looking at it" in _words(sheet)
+    cancel = _button(sheet, "import-working-cancel")
+    qtbot.waitUntil(cancel.isVisible)
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    assert asker.cancelled == [1]
+    assert "cancelled" in _words(sheet)
+    asker.waiting[0]()
+    assert sheet.reading is None, "an answer that comes too late is no answer"
+    asker.holding = False
+    qtbot.mouseClick(sheet.findChild(EmptyState).button, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+
+
+def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    sheet = open_sheet(folder)
+    qtbot.waitUntil(lambda: len(asker.asked) == 1)
+    asker.holding = True
+    qtbot.waitUntil(lambda: len(asker.asked) == 2)
+    assert asker.asked[1].opened
+    assert "have not been opened" in sheet.note.text()
+    assert sheet.start.isEnabled(), "what is listed can be trained on"
+    cancel = _button(sheet, "import-working-cancel")
+    qtbot.waitUntil(cancel.isVisible)
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    again = _button(sheet, "import-open")
+    assert again.isVisible()
+    asker.holding = False
+    qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+    assert "25 used" in sheet.note.text()
+
+
+def test_closing_ends_the_question(open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+    assert sheet.isHidden()
+    assert asker.cancelled == [1]
+
+
+def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, tmp_path: Path, asker) -> None:
+    sheet = open_sheet(tmp_path / "nowhere")
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    assert "nowhere cannot be read" in _words(sheet)
+    assert "does not exist. Choose a folder, a table or a tar." in _words(sheet)
+    asker.failing = Failure("bug", "The process of this question ended: <i>killed</i>.", "Ask again.")
+    qtbot.mouseClick(sheet.findChild(EmptyState).button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "killed" in _words(sheet))
+    assert sheet.findChild(EmptyState)._text.textFormat() == Qt.TextFormat.PlainText
+    assert not sheet.start.isEnabled()
+
+
+def test_a_process_that_dies_while_opening_leaves_what_was_listed(
+    open_sheet, qtbot: QtBot, folder: Path, asker: FakeAsker
+) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    asker.failing = Failure("memory", "There is not enough memory for this.", "Close something.")
+    asker.waiting[0]()
+    qtbot.waitUntil(lambda: len(asker.waiting) == 2)
+    asker.waiting[1]()
+    assert sheet.note.text() == "There is not enough memory for this. Close something."
+    assert sheet.grid.pairs.rowCount() == 10
+    assert sheet.start.isEnabled()
+
+
+def test_much_data_is_opened_only_when_asked(open_sheet, qtbot: QtBot, folder: Path, asker, monkeypatch) -> None:
+    monkeypatch.setattr(survey_result, "_OPENED_AT_ONCE", (20, 512 * 2**20))
+    sheet = open_sheet(folder)
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    assert len(asker.asked) == 1
+    assert _button(sheet, "import-open").isVisible()
+    assert "0.3 MiB" in sheet.cost.words.text()
+    sheet.cost.size_box.set_value(128)
+    assert "1.2 MiB" in sheet.cost.words.text()
+    assert sheet.start.isEnabled()
+
+
+def test_a_report_that_comes_too_late_is_not_shown(
+    open_sheet, qtbot: QtBot, folder: Path, table: Path, asker: FakeAsker
+) -> None:
+    asker.holding = True
+    sheet = open_sheet(folder)
+    asker.waiting[0]()  # its report is still read when the next path is asked for
+    sheet.path.setText(str(table))
+    sheet.read_path()
+    qtbot.waitUntil(lambda: not sheet._background.busy)
+    assert sheet.reading is None
+    assert len(asker.asked) == 2
+    asker.waiting[1]()
+    qtbot.waitUntil(lambda: sheet.reading is not None)
+    assert isinstance(sheet.reading.data, config.Table)
+
+
+def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for split in ("train", "test"):
+        for number in range(12):
+            file = tmp_path / "kinds" / split / "ab"[number % 2] / f"{number}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
+    sheet = open_sheet(tmp_path / "kinds")
+    _opened(sheet, qtbot)
+    assert sheet.about.text() == "12 to train on, 12 held out; 2 classes."
+    assert sheet.reading.captions_repeat
+    fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
+    assert (fitted.name, fitted.optimiser.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
+    note = sheet.options.form._rows["heldout_share"].help.text()
+    assert "a held-out part of their own" in note
+
+
+@pytest.mark.parametrize("captions", [1, 3, 24])
+@pytest.mark.parametrize("kind", ["folder", "table"])
+def test_equal_captions_are_masked_in_the_window_as_by_fit(
+    open_sheet, qtbot: QtBot, tmp_path: Path, kind: str, captions: int
+) -> None:
+    from PIL import Image
+
+    from trainer.data.fitting import fitting_run
+    from trainer.proposal import recognise
+
+    root = tmp_path / "kept"
+    root.mkdir()
+    said = [f"caption {number % captions}" for number in range(24)]
+    for number, words in enumerate(said):
+        Image.new("RGB", (8, 8), (9 * number, 0, 0)).save(root / f"{number}.png")
+        if kind == "folder":
+            (root / f"{number}.txt").write_text(words)
+    place = root
+    if kind == "table":
+        place = root / "captions.csv"
+        lines = [f"{number}.png,{words}" for number, words in enumerate(said)]
+        place.write_text("\n".join(["filepath,title", *lines]))
+    sheet = open_sheet(place)
+    _opened(sheet, qtbot)
+    with qtbot.waitSignal(sheet.train_asked) as asked:
+        sheet.start.click()
+    data, pairs, _size, repeat = asked.args
+    begun = catalog.preset("clip-folder")
+    made = NewRun({"clip-folder": begun}, sheet._background, data=data, pairs=pairs, captions_repeat=repeat)
+    qtbot.addWidget(made)
+    wanted = fitting_run(dataclasses.replace(begun, data=recognise(place)), tmp_path / "w", lambda share, note: None)
+    assert made.run().objective.mask_duplicates == wanted.objective.mask_duplicates == (captions < 24)
+
+
+def test_one_class_is_a_question_before_anything_trains(
+    open_sheet, qtbot: QtBot, tmp_path: Path, asker: FakeAsker, capsys
+) -> None:
+    from PIL import Image
+
+    from trainer.__main__ import main
+
+    root = tmp_path / "holiday" / "Images"
+    root.mkdir(parents=True)
+    for number in range(8):
+        Image.new("RGB", (16, 16), (number, 0, 0)).save(root / f"red_fox-{number}.png")
+    sheet = open_sheet(root.parent)
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    assert "one folder, 'Images': one single class" in _words(sheet)
+    assert sheet.about.text() == "1 class."
+    assert not sheet.start.isEnabled()
+    assert len(asker.asked) == 1, "no picture is opened before it is known how the data are meant"
+    sheet.options.form.editor("template").setText("a picture of {}")
+    qtbot.waitUntil(lambda: len(asker.asked) == 2 and sheet._question is None)
+    assert not sheet.start.isEnabled(), "an option is no answer"
+    state = sheet.findChild(EmptyState)
+    assert (state.button.text(), state.other.text()) == (
+        "Take the file names as captions",
+        "Train on these classes all the same",
+    )
+    qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+    assert sheet.reading.data == config.Folder(path=str(root.parent), captions="names")
+    assert {example.caption for example in sheet.reading.examples} == {"red fox"}
+    assert sheet.start.isEnabled()
+    assert main(sheet.command()) == 0
+    assert "8 pairs found: 8 used" in capsys.readouterr().out
+    sheet.read_path()
+    qtbot.waitUntil(lambda: sheet.reading is not None)
+    qtbot.waitUntil(lambda: "one single class" in _words(sheet))
+    assert not sheet.start.isEnabled()
+    qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
+    _opened(sheet, qtbot)
+    assert sheet.reading.data == config.ClassFolder(path=str(root.parent))
+    assert sheet.start.isEnabled()
+    assert main(sheet.command()) == 0
+
+
+def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: QtBot, tmp_path: Path) -> None:
+    from PIL import Image
+
+    root = tmp_path / "flickr8k"
+    (root / "Images").mkdir(parents=True)
+    rows = ["image,caption"]
+    for number in range(8):
+        Image.new("RGB", (16, 16), (number, 0, 0)).save(root / "Images" / f"{number}.jpg")
+        rows += [f'{number}.jpg,"caption {k} of {number}, here"' for k in range(5)]
+    (root / "captions.txt").write_text("\n".join(rows), encoding="utf-8")
+    _drop(window, root)
+    sheet = _sheet(window)
+    qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.reading.data.path == str(root / "captions.txt")
+    assert sheet.note.text() == "40 pairs found: 40 used, 0 not used."
+    qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    form = window.findChild(NewRun)
+    assert form.run().name == "clip-flickr8k"
+    pairs = sheet.reading.pairs["train"]
+    assert form.run().optimiser.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
+    qtbot.keyClick(form, Qt.Key.Key_Escape)
+
+
+def test_too_little_room_is_said(open_sheet, qtbot: QtBot, folder: Path, monkeypatch) -> None:
+    from trainer.data import survey
+
+    monkeypatch.setattr(survey, "_free", lambda _folder: 65 * 2**20)
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    assert sheet.cost.words.text() == "px they take 0.3 MiB; 65.0 MiB are free."
+    sheet.cost.size_box.set_value(1_000)
+    assert sheet.cost.words.text().endswith("too little to keep them, so they are opened anew each epoch.")
+
+
+def test_data_can_be_dropped_on_the_sheet(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    sheet = open_sheet()
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(folder))])
+    where, keys = QPointF(sheet.rect().center()), Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(where.toPoint(), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
+    QApplication.sendEvent(sheet, enter)
+    assert enter.isAccepted()
+    assert not sheet.path.acceptDrops()
+    drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
+    QApplication.sendEvent(sheet, drop)
+    _opened(sheet, qtbot)
+    assert sheet.reading.data.path == str(folder)
+
+
+def test_the_command_reads_the_same(open_sheet, qtbot: QtBot, table: Path, capsys) -> None:
+    from trainer.__main__ import main
+
+    sheet = open_sheet(table)
+    with qtbot.waitSignal(sheet.shown):
+        pass
+    for name, column in (("image_column", "bild"), ("caption_column", "satz")):
+        sheet.options.form.editor(name).setEditText(column)
+    _opened(sheet, qtbot)
+    qtbot.mouseClick(_button(sheet, "import-copy"), Qt.MouseButton.LeftButton)
+    words = shlex.split(QGuiApplication.clipboard().text())
+    command = words[words.index("data") :]
+    assert main(command) == 0
+    assert "24 pairs found: 24 used, 0 not." in capsys.readouterr().out
+
+
+def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBot) -> None:
+    lines = [
+        (f"{n}.png", survey_result.NOT_USED if n < 150_000 else "used, but odd", "<b>why</b>") for n in range(200_000)
+    ]
+    table = ReportTable()
+    qtbot.addWidget(table)
+    table.resize(700, 400)
+    table.show()
+    since = time.perf_counter()
+    table.report.show(lines)
+    table.grab()
+    table.report.show(lines, survey_result.NOT_USED)
+    table.grab()
+    assert time.perf_counter() - since < 1.0
+    assert table.report.rowCount() == 150_000
+    assert table.report.index(149_999, 1).data() == "Not used"
+    assert table.report.index(0, 2).data(Qt.ItemDataRole.ToolTipRole) == "<b>why</b>"

@@ -1,0 +1,337 @@
+"""The asker against a scripted process: answers, cuts, deaths, cancelling, closing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from explorer.model_client.client import Asker
+from explorer.model_client.one_shot import AT_ONCE
+from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
+
+SCRIPT = """
+import json, os, sys, time
+out = sys.stdout.buffer
+def say(**line):
+    out.write(json.dumps(line).encode() + b"\\n"); out.flush()
+for raw in sys.stdin.buffer:
+    q = json.loads(raw)
+    text = (q.get("texts") or [q.get("snapshot") or q.get("caption", "")])[0]
+    if q["ask"] == "cancel":
+        say(id=q["target"], error={"kind": "cancelled", "message": "Cancelled.", "next": ""})
+    elif text == "die":
+        sys.stderr.write("first line\\nno more coffee: grü"); sys.stderr.flush(); os._exit(3)
+    elif text == "hang":
+        say(id=q["id"], progress=0.25, note="thinking")
+        time.sleep(60)
+    elif text == "quiet":
+        pass
+    elif text == "cut":
+        whole = json.dumps({"id": q["id"], "answer": {"text": "grüße 猫"}}, ensure_ascii=False).encode() + b"\\n"
+        for i in range(len(whole)):
+            out.write(whole[i:i+1]); out.flush(); time.sleep(0.0005)
+    elif text == "noise":
+        out.write(b"not json\\n[1]\\n\\xff\\xfe\\n"); say(id=q["id"], answer={"text": "after noise"})
+    else:
+        say(id=q["id"], progress=0.5, note="half")
+        say(id=q["id"], answer={"ask": q["ask"], "text": text, "pid": os.getpid()})
+"""
+
+
+class Ear:
+    """Hears what happens to one question."""
+
+    def __init__(self) -> None:
+        self.answer: dict | None = None
+        self.failure: Failure | None = None
+        self.told: list[tuple[float, str]] = []
+
+    @property
+    def heard(self) -> bool:
+        return self.answer is not None or self.failure is not None
+
+    def note(self, share: float, note: str) -> None:
+        self.told.append((share, note))
+
+    def done(self, answer: dict) -> None:
+        assert not self.heard
+        self.answer = answer
+
+    def failed(self, failure: Failure) -> None:
+        assert not self.heard
+        self.failure = failure
+
+
+@pytest.fixture
+def make_asker(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., Asker]]:
+    script = tmp_path / "answers.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    made: list[Asker] = []
+
+    def make(*program: str) -> Asker:
+        made.append(Asker(SimpleNamespace(folder=tmp_path), program=program or (sys.executable, str(script))))
+        return made[-1]
+
+    yield make
+    for asker in made:
+        if shiboken6.isValid(asker):
+            asker.close()
+
+
+def ask(asker: Asker, text: str, **more: object) -> tuple[Ear, int]:
+    ear = Ear()
+    number = asker.ask(
+        EmbedTexts(run=1, texts=(text,)),
+        done=ear.done,
+        failed=ear.failed,
+        progress=lambda share, note: ear.told.append((share, note)),
+        **more,
+    )
+    return ear, number
+
+
+def test_an_answer_comes_with_its_progress_and_the_states(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker, states = make_asker(), []
+    asker.state_changed.connect(lambda kind, state: states.append((kind, state)))
+    assert asker.state("models") == "cold"
+    ear, _ = ask(asker, "hello")
+    assert not ear.heard
+    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "warm")
+    assert ear.answer is not None
+    assert ear.answer["text"] == "hello"
+    assert ear.told == [(0.5, "half")]
+    assert states == [("models", "warming"), ("models", "busy"), ("models", "warm")]
+    assert asker.state("projections") == "cold"
+
+
+@pytest.mark.parametrize(("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
+def test_cut_lines_and_noise_do_no_harm(qtbot: QtBot, make_asker: Callable[..., Asker], text: str, answer: str) -> None:
+    asker = make_asker()
+    ear, _ = ask(asker, text)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.answer == {"text": answer}
+
+
+def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    dying, _ = ask(asker, "die")
+    behind, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: dying.heard and behind.heard)
+    for ear in (dying, behind):
+        assert ear.failure is not None
+        assert "no more coffee: grü" in ear.failure.message
+        assert ear.failure.next
+    again, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: again.heard)
+    assert again.answer is not None
+
+
+def test_a_program_that_cannot_start_is_given_up_after_some_tries(
+    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.model_client.worker_process.FIRST_PAUSE_MS", 1)
+    asker = make_asker("/nowhere/at/all")
+    ear, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: ear.heard and asker.state("models") == "gone")
+    assert ear.failure is not None
+    assert asker.last_words("models")
+
+
+def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker = make_asker()
+    first, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: first.heard)
+    ear, number = ask(asker, "quiet")
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.failure == Failure("cancelled", "Cancelled.")
+    second, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: second.heard)
+    assert first.answer is not None
+    assert second.answer is not None
+    assert first.answer["pid"] == second.answer["pid"]
+
+
+def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
+    qtbot: QtBot, make_asker: Callable[..., Asker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.model_client.worker_process.CANCEL_GRACE_MS", 50)
+    asker = make_asker()
+    ear, number = ask(asker, "hang")
+    qtbot.waitUntil(lambda: bool(ear.told))
+    behind, _ = ask(asker, "hello")
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: ear.heard and behind.heard)
+    assert ear.failure is not None
+    assert ear.failure.kind == "cancelled"
+    assert behind.answer is not None
+
+
+def test_cancelling_a_projection_ends_its_process_and_keeps_the_others_waiting(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    hanging, waiting = Ear(), Ear()
+    number = asker.ask(
+        Project(snapshot="hang", method="umap"),
+        done=hanging.done,
+        failed=hanging.failed,
+        progress=lambda share, note: hanging.told.append((share, note)),
+    )
+    asker.ask(Project(snapshot="quick", method="pca"), done=waiting.done, failed=waiting.failed)
+    qtbot.waitUntil(lambda: bool(hanging.told))
+    asker.cancel(number)
+    qtbot.waitUntil(lambda: hanging.heard and waiting.heard)
+    assert hanging.failure is not None
+    assert hanging.failure.kind == "cancelled"
+    assert waiting.answer is not None
+    assert asker.state("models") == "cold"
+
+
+def test_a_deleted_owner_is_not_called(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker, owner = make_asker(), QObject()
+    orphan, _ = ask(asker, "hello", owner=owner)
+    owner.deleteLater()
+    other, _ = ask(asker, "cut")
+    qtbot.waitUntil(lambda: other.heard)
+    assert not orphan.heard
+
+
+def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
+    qtbot: QtBot, make_asker: Callable[..., Asker], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asker = make_asker()
+    first, _ = ask(asker, "hello")
+    qtbot.waitUntil(lambda: first.heard)
+    ear, _ = ask(asker, "hang")
+    qtbot.waitUntil(lambda: bool(ear.told))
+    asker.close()
+    asker.deleteLater()
+    qtbot.wait(50)
+    assert first.answer is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(first.answer["pid"], 0)
+    assert not ear.heard
+    assert "QProcess" not in capfd.readouterr().err
+
+
+def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_asker: Callable[..., Asker]) -> None:
+    asker = make_asker()
+    asker.warm_up([1])
+    qtbot.waitUntil(lambda: asker.state("models") == "warm")
+    asker.warm_up([1])
+    assert asker.state("models") == "warm"
+    asker.warm_up([2, 3])
+    assert asker.state("models") == "warming"
+    ear = Ear()
+    asker.ask(Classify(runs=(2,), images=(), labels=("a",), templates=("{}",)), done=ear.done, failed=ear.failed)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert asker.state("models") == "warm"
+
+
+def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker, counts = make_asker(), []
+    asker.long_changed.connect(counts.append)
+    slow, quick = Ear(), Ear()
+    asker.ask(saliency("hello"), done=slow.done, failed=slow.failed, progress=slow.note)
+    qtbot.waitUntil(lambda: slow.heard)
+    asker.ask(saliency("hello"), done=quick.done, failed=quick.failed)
+    qtbot.waitUntil(lambda: quick.heard)
+    assert slow.told == [(0.5, "half")]
+    assert slow.answer["pid"] != quick.answer["pid"]
+    assert asker.state("models") == "cold"
+    assert counts == [1, 0, 1, 0]
+    qtbot.waitUntil(lambda: gone(slow.answer["pid"]))
+
+
+def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker = make_asker()
+    hanging = [Ear() for _ in range(AT_ONCE)]
+    numbers = [asker.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
+    waiting, never = Ear(), Ear()
+    asker.ask(saliency("hello"), done=waiting.done, failed=waiting.failed, progress=waiting.note)
+    unasked = asker.ask(saliency("hello"), done=never.done, failed=never.failed, progress=never.note)
+    assert not waiting.told, "whoever asks does not know the number yet"
+    qtbot.waitUntil(lambda: all(ear.told for ear in hanging))
+    assert not waiting.heard
+    while_two = "waiting for its turn while a picture is explained and a picture is explained"
+    assert waiting.told[-1] == (0.0, while_two)
+    assert never.told[-1] == (0.0, f"{while_two}, 1 before it")
+    asker.cancel(unasked)
+    asker.cancel(numbers[0])
+    qtbot.waitUntil(lambda: hanging[0].heard and waiting.heard and never.heard)
+    assert hanging[0].failure == never.failure == Failure("cancelled", "Cancelled.")
+    assert waiting.answer is not None
+    assert (0.0, "starting") in waiting.told
+    assert not hanging[1].heard
+    asker.cancel(numbers[0])  # A question that is over already
+    asker.close()
+
+
+def test_a_long_question_whose_process_dies_fails_in_its_words_and_stays_dead(
+    qtbot: QtBot, make_asker: Callable[..., Asker]
+) -> None:
+    asker, ear = make_asker(), Ear()
+    asker.ask(saliency("die"), done=ear.done, failed=ear.failed)
+    qtbot.waitUntil(lambda: ear.heard)
+    assert ear.failure is not None
+    assert "no more coffee: grü" in ear.failure.message
+    assert ear.failure.next == "Ask again."
+
+
+def saliency(caption: str) -> Saliency:
+    return Saliency(runs=(1,), image="a.png", caption=caption)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+ABRUPT = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
+from explorer.model_client.client import Asker
+from trainer.messages import EmbedTexts, Project
+
+app, window = QCoreApplication([]), QObject()
+asker = Asker(SimpleNamespace(folder=Path(sys.argv[1]).parent), window, program=(sys.executable, sys.argv[1]))
+def nothing(*_): pass
+def leave(*_):
+    if sys.argv[2] == "delete":
+        window.deleteLater()
+        QTimer.singleShot(300, app.quit)
+    else:
+        app.quit()
+asker.ask(EmbedTexts(run=1, texts=("hang",)), done=nothing, failed=nothing, progress=leave)
+app.exec()
+"""
+
+
+@pytest.mark.parametrize("how", ["delete", "quit"])
+def test_a_window_that_goes_without_closing_goes_in_silence(make_asker, tmp_path: Path, how: str) -> None:
+    command = [sys.executable, "-c", ABRUPT, str(tmp_path / "answers.py"), how]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    # Qt says that it ends a program; an exception, or a crash, would be ours.
+    assert [line for line in ended.stderr.splitlines() if "Destroyed while process" not in line] == []

@@ -1,0 +1,447 @@
+"""Runs that were asked to stop and go on: told, ended by themselves in time, or waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QUndoStack
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from explorer.event_loop.background import Background
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.models.runs import Column
+from explorer.run_control import stop_timeout
+from explorer.run_control.jobs import Jobs
+from explorer.views import VIEWS
+from explorer.window import Window, stop_banner
+from trainer import config
+from trainer.scheduling import launch
+from trainer.store import Workspace
+from trainer.store.life import identity
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="its signals are only those that end a process at once")
+
+# The name of the run says how it takes the wish to stop: obeys, hears signals only, saves or measures for
+# 3 s, or not at all.
+TRAINER = """
+import os, signal, sys, time
+from pathlib import Path
+from trainer.store import RunLog, Workspace
+run, folder = int(sys.argv[1]), Path(sys.argv[2])
+with RunLog.claim(Workspace(folder), run) as log:
+    signals, how = [], log.run.name.partition(" ")[0]
+    signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
+    kept = log.folder / "checkpoints" / "step_000120"
+    kept.mkdir(parents=True)
+    log.checkpoint(120, kept)
+    end, step = time.monotonic() + 60, 120
+    while time.monotonic() < end:
+        step += 1
+        log.scalars(step, {"train/loss": 5.0 / step})
+        log.progress(step=step, total_steps=100_000, phase="training")
+        if log.asked() == "stop" and how.startswith("saves"):
+            draft = log.folder / "checkpoints" / ".tmp-1-a-step_000121"
+            draft.mkdir()
+            for size in range(30):
+                (draft / "weights").write_bytes(bytes(size + 1))
+                time.sleep(0.1)
+            if how == "saves-and-hangs":
+                time.sleep(60)
+            log.status("stopped")
+            break
+        if log.asked() == "stop" and how == "measures":
+            for _ in range(30):
+                log._beat_at = 0.0  # signs of life are written every 2 s only
+                log.progress(step=step, total_steps=100_000, phase="evaluating")
+                time.sleep(0.1)
+            log.status("stopped")
+            break
+        if (log.asked() == "stop" and how == "obeys") or (signals and how == "signalled"):
+            log.status("stopped")
+            break
+        time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    opened = Workspace(tmp_path / "workspace")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], int]]:
+    """Starts a trainer of a new run of this name; its number, once it trains."""
+    started: list[subprocess.Popen] = []
+
+    def spawn(command: list[str], log: object, more: object = None) -> subprocess.Popen:
+        words = [sys.executable, "-c", TRAINER, command[5], command[7]]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
+        started.append(process)
+        return process
+
+    def begin_one(name: str) -> int:
+        run = workspace.create_run(config.Run(name=name))
+        launch.start_detached(workspace, run)
+        deadline = time.monotonic() + 20
+        while workspace.run(run).step <= 120:
+            assert time.monotonic() < deadline, (workspace.run(run).folder / "log.txt").read_text()
+            time.sleep(0.02)
+        return run
+
+    monkeypatch.setattr(launch, "_spawn", spawn)
+    yield begin_one
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each signal that is sent from now on is a kill."""
+    signals: list[bool] = []
+    true_signal = launch._signal
+
+    def note(workspace: Workspace, run: int, *, hard: bool) -> bool:
+        reached = true_signal(workspace, run, hard=hard)
+        signals.extend([hard] if reached else [])
+        return reached
+
+    monkeypatch.setattr(launch, "_signal", note)
+    return signals
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets how long a trainer may go on, how long its person may choose, how long a checkpoint may stand still."""
+
+    def choose(patience_ms: int = 300, last_ms: int = 700, saving_ms: int = 700) -> None:
+        monkeypatch.setattr(stop_timeout, "PATIENCE_MS", patience_ms)
+        monkeypatch.setattr(stop_timeout, "LAST_MS", last_ms)
+        monkeypatch.setattr(stop_timeout, "SAVING_MS", saving_ms)
+
+    choose()
+    return choose
+
+
+@pytest.fixture
+def open_jobs(qapp: QApplication, workspace: Workspace, quick) -> Iterator[Callable[[], Jobs]]:
+    background, made = Background(), []
+
+    def open_one() -> Jobs:
+        made.append(Jobs(workspace, background, QUndoStack()))
+        made[-1].watch()
+        return made[-1]
+
+    yield open_one
+    for jobs in made:
+        jobs.close()
+    assert background.close()
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, quick) -> Iterator[Window]:
+    workspace.runs()
+    hooks = Hooks(workspace.folder)
+    opened = Window(workspace.folder, hooks, places=VIEWS[:1])
+    with qtbot.waitSignal(opened.ready, timeout=20_000):
+        opened.show()
+    yield opened
+    opened._may_go = True
+    opened.close()
+    hooks.remove()
+    opened.deleteLater()
+
+
+def status(jobs: Jobs, run: int) -> str:
+    row = jobs.run(run)
+    return row.status if row else ""
+
+
+def wait_for(qtbot: QtBot, jobs: Jobs, run: int, wanted: str) -> None:
+    qtbot.waitUntil(lambda: status(jobs, run) == wanted, timeout=20_000)
+
+
+def test_trainers_that_hang_are_ended_by_themselves(
+    qtbot: QtBot, window: Window, begin, quick, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    quick(last_ms=3_000)
+    jobs, banner = window.rooms.jobs, window.banner
+    told: list[tuple[str, str]] = []
+    tell = banner.tell
+    monkeypatch.setattr(banner, "tell", lambda *words, **more: (told.append(words), tell(*words, **more)))
+    runs = [begin("deaf one"), begin("deaf two")]
+    who = [launch.trainer_of(workspace, run) for run in runs]
+    for process in who:
+        os.kill(process.pid, signal.SIGSTOP)
+    wait_for(qtbot, jobs, runs[1], "running")
+    jobs.stop(runs)
+    qtbot.waitUntil(lambda: all(jobs.is_deaf(run) for run in runs), timeout=20_000)
+    assert (banner.action.text(), banner.other.text()) == ("End now", "Wait")
+    # Their person does nothing.
+    for run in runs:
+        wait_for(qtbot, jobs, run, "interrupted")
+        qtbot.waitUntil(lambda run=run: jobs.run(run).reason == launch.ENDED_WORDS, timeout=15_000)
+    assert [identity(process.pid) for process in who] == [None, None]
+    qtbot.waitUntil(lambda: banner.message.text().endswith("did not stop and were ended."), timeout=15_000)
+    assert banner.next.text() == "They can be resumed from steps 120 and 120."
+    assert banner.action.isHidden()
+    first, second = told[:2]
+    assert first[0] in ("deaf one was asked to stop and goes on.", "deaf two was asked to stop and goes on.")
+    assert first[1] == "It is ended in 3 s, which loses what it did since step 120, its last checkpoint."
+    assert {*second[0].removesuffix(" were asked to stop and go on.").split(" and ")} == {"deaf one", "deaf two"}
+    assert second[1].startswith("They are ended in ")
+
+
+def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Window, begin, workspace: Workspace):
+    jobs, table = window.rooms.jobs, window.pages.open_view.table
+    run = begin("suspended")
+    wait_for(qtbot, jobs, run, "running")
+    cell = table.shown.index(0, Column.STATUS)
+    assert cell.data() == "Running"
+    who = launch.trainer_of(workspace, run)
+    os.kill(who.pid, signal.SIGSTOP)
+    qtbot.waitUntil(lambda: cell.data() == "Not answering", timeout=20_000)
+    assert f"Continue it: kill -CONT {who.pid}; or end it: trainer stop" in cell.data(Qt.ItemDataRole.ToolTipRole)
+    os.kill(who.pid, signal.SIGCONT)
+    qtbot.waitUntil(lambda: cell.data() == "Running", timeout=20_000)
+    assert "kill -CONT" not in (cell.data(Qt.ItemDataRole.ToolTipRole) or "")
+
+
+def test_wait_calls_the_end_off_until_stop_is_pressed_again(qtbot: QtBot, window: Window, begin, sent: list[bool]):
+    jobs, banner = window.rooms.jobs, window.banner
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    qtbot.waitUntil(banner.isVisible, timeout=15_000)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    before = window.pages.open_view.table
+    before.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    assert window.focusWidget() is banner.other
+    qtbot.keyClick(banner.other, Qt.Key.Key_Space)
+    assert banner.message.text() == "deaf is waited for until it stops."
+    assert banner.other.isHidden()
+    assert window.focusWidget() is before, "the keys go back to where they were"
+    qtbot.wait(1_000)
+    assert status(jobs, run) == "running"
+    assert jobs.is_deaf(run)
+    assert True not in sent
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, "interrupted")
+    qtbot.waitUntil(lambda: banner.message.text() == "deaf did not stop and was ended.", timeout=15_000)
+
+
+def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
+    quick(last_ms=60_000)
+    jobs, banner = window.rooms.jobs, window.banner
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    qtbot.waitUntil(banner.isVisible, timeout=15_000)
+    assert "It is ended in 60 s" in banner.next.text()
+    qtbot.mouseClick(banner.action, Qt.MouseButton.LeftButton)
+    wait_for(qtbot, jobs, run, "interrupted")
+    assert jobs.deaf(run) is None
+
+
+@pytest.mark.parametrize(("deed", "ends"), [("stop", "stopped"), ("kill", "interrupted")])
+def test_a_trainer_that_hangs_while_it_starts(
+    qtbot: QtBot, window: Window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, deed: str, ends: str
+):
+    def hang(command: list[str], log: object, more: object = None) -> subprocess.Popen:
+        words = [sys.executable, "-c", "import time; time.sleep(60)", *command[1:]]
+        return subprocess.Popen(words, start_new_session=True)
+
+    monkeypatch.setattr(launch, "_spawn", hang)
+    run = workspace.create_run(config.Run(name="from a dead drive"))
+    process = launch.start_detached(workspace, run)
+    jobs, view = window.rooms.jobs, window.pages.open_view
+    wait_for(qtbot, jobs, run, "starting")
+    view.table.choose([run])
+    view.actions_of_runs[deed].trigger()
+    wait_for(qtbot, jobs, run, ends)
+    assert identity(process) is None
+    assert "before it began" in jobs.run(run).reason
+
+
+def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
+    quick(last_ms=60_000)
+    jobs, banner = window.rooms.jobs, window.banner
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    qtbot.waitUntil(banner.isVisible, timeout=15_000)
+    banner.tell("Something else.", tone="good")
+    qtbot.wait(3 * stop_banner.TICK_MS)
+    assert banner.message.text() == "Something else."
+    banner.dismiss.click()
+    qtbot.waitUntil(lambda: banner.isVisible() and "deaf was asked" in banner.message.text(), timeout=15_000)
+    # Closed itself it stays closed, and the end comes.
+    banner.dismiss.click()
+    qtbot.wait(3 * stop_banner.TICK_MS)
+    assert not banner.isVisible()
+    jobs.end(run)
+    wait_for(qtbot, jobs, run, "interrupted")
+
+
+def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
+    quick(patience_ms=8_000)
+    jobs, deaf = open_jobs(), []
+    jobs.went_deaf.connect(deaf.append)
+    run = begin("obeys")
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, "stopped")
+    assert (deaf, sent) == ([], [])
+    assert not jobs._patience._requests, "nothing is left that could run out"
+
+
+def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
+    quick(last_ms=15_000)
+    jobs = open_jobs()
+    run = begin("signalled")
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, "stopped")
+    assert sent == [False]
+    assert jobs.deaf(run) is None
+
+
+def test_who_hangs_is_ended_while_somebody_holds_the_database(qtbot: QtBot, open_jobs, begin, workspace: Workspace):
+    jobs = open_jobs()
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    who = launch.trainer_of(workspace, run)
+    os.kill(who.pid, signal.SIGSTOP)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    try:
+        jobs.stop([run])
+        qtbot.waitUntil(lambda: identity(who.pid) is None, timeout=20_000)
+    finally:
+        blocker.execute("ROLLBACK")
+        blocker.close()
+    wait_for(qtbot, jobs, run, "interrupted")
+
+
+def test_no_deadline_for_an_epoch_nor_for_a_wish_from_elsewhere(
+    qtbot: QtBot, open_jobs, begin, sent: list[bool], workspace: Workspace
+):
+    jobs = open_jobs()
+    asked_here, asked_elsewhere = begin("deaf here"), begin("deaf elsewhere")
+    wait_for(qtbot, jobs, asked_elsewhere, "running")
+    jobs.stop([asked_here], after="epoch")
+    workspace.ask(asked_elsewhere, "stop")
+    qtbot.waitUntil(lambda: jobs.is_deaf(asked_elsewhere), timeout=15_000)
+    assert jobs.deaf(asked_elsewhere).left_s is None
+    assert jobs.deaf(asked_elsewhere).kept == 120
+    qtbot.wait(1_000)
+    assert jobs.deaf(asked_here) is None
+    assert sent == []
+    # The epoch became too long: the person asks for the step after all.
+    jobs.stop([asked_here])
+    wait_for(qtbot, jobs, asked_here, "interrupted")
+    assert status(jobs, asked_elsewhere) == "running"
+
+
+def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
+    qtbot: QtBot, open_jobs, begin, sent: list[bool]
+):
+    first = open_jobs()
+    run = begin("deaf")
+    wait_for(qtbot, first, run, "running")
+    first.stop([run])
+    qtbot.waitUntil(lambda: first.is_deaf(run), timeout=15_000)
+    first.close()
+    second = open_jobs()
+    qtbot.waitUntil(lambda: second.is_deaf(run), timeout=15_000)
+    assert second.deaf(run).left_s is None
+    qtbot.wait(1_000)
+    assert status(second, run) == "running"
+    assert True not in sent
+
+
+@pytest.mark.parametrize(
+    ("how", "busy", "outcome", "kills"),
+    [
+        ("saves", "writing its checkpoint", "stopped", 0),
+        ("saves-and-hangs", "writing its checkpoint", "interrupted", 1),
+        ("measures", "evaluating", "stopped", 0),
+    ],
+)
+def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
+    qtbot: QtBot, open_jobs, begin, quick, sent: list[bool], how, busy, outcome, kills
+):
+    quick(saving_ms=2_000)
+    jobs, told = open_jobs(), []
+    jobs.went_deaf.connect(lambda row: told.append(jobs.deaf(row.id)))
+    run = begin(how)
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, outcome)
+    assert [deaf.busy for deaf in told][:2] == ["", busy]
+    assert sent.count(True) == kills
+
+
+def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent: list[bool], workspace: Workspace):
+    jobs, told = open_jobs(), []
+    jobs.failed.connect(told.append)
+    run = begin("deaf")
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        now = identity(bystander.pid)
+        workspace.change_run(run, pid=now.pid, start_ticks=now.start_ticks, boot_id="another")
+        wait_for(qtbot, jobs, run, "running")
+        jobs.stop([run])
+        qtbot.waitUntil(lambda: bool(told), timeout=20_000)
+        assert "it is not the process this run started" in told[0]
+        assert bystander.poll() is None
+        assert (sent, status(jobs, run)) == ([], "running")
+        assert jobs.deaf(run).left_s is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_what_could_not_be_ended_is_tried_again_by_stop(
+    qtbot: QtBot, open_jobs, begin, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_what: object, **_how: object) -> bool:
+        raise PermissionError("not yours")
+
+    jobs, told = open_jobs(), []
+    jobs.failed.connect(told.append)
+    run = begin("deaf")
+    wait_for(qtbot, jobs, run, "running")
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "end", refuse)
+        jobs.stop([run])
+        qtbot.waitUntil(lambda: bool(told), timeout=20_000)
+    assert jobs.deaf(run).left_s is None, "nobody is told that it is being ended"
+    jobs.stop([run])
+    wait_for(qtbot, jobs, run, "interrupted")
+
+
+def test_a_window_does_not_end_itself(workspace: Workspace):
+    from trainer.store import RunLog
+
+    run = workspace.create_run(config.Run(name="mine"))
+    with RunLog.claim(workspace, run) as log:
+        assert launch.trainer_of(workspace, run) is not None
+        assert not launch.remind(workspace, run)
+        assert not launch.end(workspace, run, grace_s=0)
+        log.status("stopped")
