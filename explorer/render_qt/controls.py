@@ -265,7 +265,7 @@ class Controls(QWidget):
 
 def control_of(setting: Setting, name: str) -> Control | None:
     """The control of a setting in a row; None for settings that a view sets by other means."""
-    if not setting.control or setting.kind in ("cells", "rows", "text"):
+    if not setting.control or setting.kind in ("cells", "rows", "text", "texts"):
         return None
     kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check}
     control = kinds.get(setting.kind, Slide)(setting, name)

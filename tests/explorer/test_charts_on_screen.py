@@ -14,11 +14,15 @@ from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.settings import Setting, settings_of
 from trainer.charts.spec import Chart, Request, Target
+from trainer.store import Question
 
-OTHER: dict[str, dict[str, Any]] = {}
+OTHER: dict[str, dict[str, Any]] = {
+    "data-efficiency": {"group": ("*a*", "*b*"), "metric": "zero_shot_acc1"},
+}
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""
 
 STEPS = (10, 20)
+ASKED = {"zero_shot": Question("zero_shot", 48, 4)}
 
 
 def moved(chart: Chart[Any, Any]) -> Any:
@@ -45,6 +49,8 @@ def test_the_screen_shows_what_is_exported(
 ) -> None:
     chart = registry.load(name)
     context = make_context()
+    for run, step in zip(two_runs, STEPS, strict=True):
+        context.workspace.add_evaluation(run, step, "scenes", "renderings", {"zero_shot_acc1": step / 40}, ASKED)
     pane = ChartPane(context, "test")
     qtbot.addWidget(pane)
     pane.resize(1200, 900)

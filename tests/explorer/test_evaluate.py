@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
@@ -16,8 +15,6 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.views.evaluate import EvaluateView
-from explorer.views.evaluate.efficiency_pane import EfficiencyPane
-from explorer.views.evaluate.plots import CurvePlot
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config
@@ -414,18 +411,6 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     assert files[3].stat().st_size > 5000
 
 
-def test_a_plot_made_for_its_curves_is_never_a_window(
-    dressed: QApplication, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pane, shown = EfficiencyPane(), []
-    qtbot.addWidget(pane)
-    show = CurvePlot.setVisible
-    monkeypatch.setattr(CurvePlot, "setVisible", lambda plot, on: (shown.append(plot.isWindow()), show(plot, on)))
-    pane.chart = object()  # it came before the plot was made in a turn of its own
-    assert pane.isAncestorOf(pane.plot)
-    assert shown == [False]
-
-
 def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
     view = seeded_groups
     view.tabs.setCurrentIndex(4)
@@ -438,26 +423,26 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
         lambda: view.efficiency.chart is not None and view.efficiency.chart.groups[0].pattern == "good seed*"
     )
     assert not view.shown.isVisible()
-    curves = view.efficiency.plot.curves
-    assert [curve.index for curve in curves] == [0, 1]
-    assert curves[0].x == pytest.approx((0, 1.28, 2.56, 3.84))
-    assert curves[1].y == pytest.approx((11, 31, 51, 71))
-    assert len(curves[0].low) == 4
-    assert curves[0].high[0] > curves[0].y[0] > curves[0].low[0]
-    plot = view.efficiency.plot
-    fills = [item for item in plot.getPlotItem().items if isinstance(item, pg.FillBetweenItem)]
-    assert [fill.boundingRect().isEmpty() for fill in fills] == [False, False]
-    told = view.efficiency.told.text()
-    assert told.startswith("n = 60. Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
+    qtbot.waitUntil(lambda: not view.efficiency.pane.busy)
+    panel = view.efficiency.pane.panel
+    curves = panel.panel.piece("curves").curves
+    means = [curve for curve in curves if curve.low is not None]
+    assert [curve.tone for curve in means] == ["run_a", "run_b"]
+    assert means[0].x == pytest.approx((0, 1.28, 2.56, 3.84))
+    assert means[1].y == pytest.approx((11, 31, 51, 71))
+    assert means[0].high[0] > means[0].y[0] > means[0].low[0]
+    assert panel.panel.head[0].endswith("n = 60")
+    told = panel.notes.text()
+    assert told.startswith("Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
     assert "updates x pairs in a batch" in told
-    assert "4 seeds, band: one deviation" in view.efficiency.heads[0].text()
+    assert "4 seeds" in means[0].name
     measure = view.efficiency.measure
     measure.setCurrentIndex(measure.findText("kNN accuracy of class"))
     measure.activated.emit(measure.currentIndex())
     qtbot.waitUntil(lambda: view.efficiency.chart is not None and view.efficiency.chart.name == "knn_acc1")
     out = tmp_path / "e.csv"
     assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
-    assert "pairs_seen" in out.read_text(encoding="utf-8")
+    assert "good seed*" in out.read_text(encoding="utf-8")
     view.efficiency.groups.patterns[0].setText("nobody*")
     view.efficiency.groups.ask()
     qtbot.waitUntil(lambda: view.efficiency.chart is None)

@@ -44,10 +44,10 @@ FIGURES = {
 }  # fmt: skip
 """Kinds of `trainer export` that draw runs, and what each is asked."""
 GROUPS = ("--group", "clip*", "--group", "cloob*")
-OF_NO_RUN = {"lab": (), "efficiency": GROUPS, "groups": GROUPS}
+OF_NO_RUN = {"lab": (), "data-efficiency": GROUPS, "groups": GROUPS}
 ANALYSES = (
-    "changes", "diagnosis", "efficiency", "gap", "geometry", "hopfield", "hubness", "likeness", "pairs", "similarity",
-    "uniformity",
+    "changes", "diagnosis", "data-efficiency", "gap", "geometry", "hopfield", "hubness", "likeness", "pairs",
+    "similarity", "uniformity",
 )  # fmt: skip
 
 

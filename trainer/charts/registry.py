@@ -24,6 +24,7 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("hubness",),
+    "evaluate": ("data-efficiency",),
 }
 """View -> its charts, in the order of the tabs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from trainer.charts import ChartError
 
 S = TypeVar("S")
 
-Kind = Literal["number", "whole", "choice", "flag", "text", "cells", "rows"]
+Kind = Literal["number", "whole", "choice", "flag", "text", "texts", "cells", "rows"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Setting:
     """One setting: how it is shown and which values it takes (bounds included).
 
     Attributes:
-        kind: A float, an int, one of `options`, a yes or no, a text, a matrix of floats row by row, or row numbers.
+        kind: A float, an int, one of `options`, yes or no, one text or several, a matrix row by row, or row numbers.
         log: Its slider moves in equal factors instead of equal steps.
         columns: Of the matrix.
         control: Whether a view shows a control for it; others are set by the view itself, by a click for example.
@@ -58,7 +59,7 @@ def setting(
     control: bool = True,
     redraws: bool = False,
 ) -> Any:
-    """A field of a chart's settings; its type decides the kind: float, int, bool, str, a Literal, tuple[int, ...]."""
+    """A field of a chart's settings; its type decides the kind: number, bool, str, Literal, tuple of int or str."""
     facts = {"label": label, "help": help, "range": (low, high, log), "control": control, "redraws": redraws}
     return dataclasses.field(default=default, metadata=facts)
 
@@ -112,6 +113,8 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
             parser.add_argument(option(one), action=argparse.BooleanOptionalAction, default=one.default, help=told)
         elif one.kind == "rows":
             parser.add_argument(option(one), nargs="*", type=int, default=[], metavar="N", help=told)
+        elif one.kind == "texts":
+            parser.add_argument(option(one), nargs="+", action="extend", default=[], metavar="TEXT", help=told)
         elif one.kind == "choice":
             parser.add_argument(option(one), choices=one.options, default=one.default, help=told)
         else:
@@ -128,7 +131,7 @@ def from_options(kind: type[S], args: argparse.Namespace) -> S:
     values = {}
     for one in settings_of(kind):
         value = getattr(args, one.name)
-        values[one.name] = tuple(value) if one.kind == "rows" else value
+        values[one.name] = tuple(value) if one.kind in ("rows", "texts") else value
     return checked(kind(**values))
 
 
@@ -153,8 +156,8 @@ def options(settings: Any) -> list[str]:
             continue
         if one.kind == "flag":
             words.append(option(one) if value else f"--no-{option(one)[2:]}")
-        elif one.kind == "rows":
-            words += [option(one), *(str(row) for row in value)]
+        elif one.kind in ("rows", "texts"):
+            words += [option(one), *(str(part) for part in value)]
         else:
             words += [option(one), _written(value)]
     # A value that begins with a dash is taken for an option by argparse unless it is joined to its name.
@@ -168,7 +171,7 @@ def option(one: Setting) -> str:
 
 def problem(one: Setting, value: Any) -> str:
     """Why the setting does not take this value, as a sentence; empty if it does."""
-    if one.kind in ("flag", "text", "rows"):
+    if one.kind in ("flag", "text", "texts", "rows"):
         return ""
     if one.kind == "choice":
         return "" if value in one.options else f"{one.label}: choose one of {', '.join(one.options)}, not {value}."
@@ -210,7 +213,9 @@ def _kind(hint: Any, facts: Any) -> tuple[Kind, dict[str, Any]]:
     if get_origin(hint) is Literal:
         return "choice", {"options": get_args(hint)}
     if get_origin(hint) is tuple:
-        return ("cells", {"columns": facts["columns"]}) if "columns" in facts else ("rows", {})
+        if "columns" in facts:
+            return "cells", {"columns": facts["columns"]}
+        return ("texts" if get_args(hint)[0] is str else "rows"), {}
     plain: dict[Any, Kind] = {bool: "flag", int: "whole", str: "text"}
     return plain.get(hint, "number"), {}
 
@@ -230,6 +235,8 @@ def _value(one: Setting, text: str) -> Any:
         return tuple(float(cell) for cell in text.split(","))
     if one.kind == "rows":
         return tuple(int(row) for row in text.split(",") if row)
+    if one.kind == "texts":
+        return tuple(json.loads(text or "[]"))
     if one.kind == "flag":
         return {"True": True, "False": False}.get(text, text == "true")
     if one.kind in ("choice", "text"):
@@ -252,6 +259,8 @@ def _wanted(one: Setting) -> str:
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, tuple) and any(isinstance(part, str) for part in value):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, tuple):
         return ",".join(map(_written, value))
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

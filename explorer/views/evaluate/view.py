@@ -23,7 +23,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import Controls, command_of
-from explorer.views.evaluate.efficiency_pane import EfficiencyPane, efficiency_of
+from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.plots import CurvesPane
 from explorer.views.evaluate.query import Asking
@@ -89,7 +89,7 @@ class EvaluateView(View):
         yield
         self.seeds = SeedsPane()
         yield
-        self.efficiency = EfficiencyPane()
+        self.efficiency = EfficiencyPane(context)
         self.about = ElidedLabel()
         yield
         self._lay_out()
@@ -224,15 +224,9 @@ class EvaluateView(View):
         pane = {SEEDS_TAB: self.seeds, EFFICIENCY_TAB: self.efficiency}.get(tab)
         if pane is None or not self.isVisible() or pane.groups.is_modified:
             return
-        if pane.groups.named != self._drawn.get(tab, ()):
+        drawn = self.efficiency.drawn if pane is self.efficiency else self._drawn.get(tab, ())
+        if pane.groups.named != drawn:
             pane.groups.ask()
-
-    def _draw_efficiency(self, a: str, b: str, measure: str | None, data: tuple[str, str] | None) -> None:
-        self._drawn[EFFICIENCY_TAB] = (a, b)
-        self.efficiency.tell_busy()
-        args = (efficiency_of, self.context.workspace, a, b, measure, data)
-        done = self.efficiency.show_found
-        self.context.background.run(self, *args, done=done, failed=self._failed, key="efficiency")
 
     def _compare(self, a: str, b: str) -> None:
         self._drawn[SEEDS_TAB] = (a, b)
@@ -293,7 +287,6 @@ class EvaluateView(View):
         self.shown.picked.connect(lambda _key: self.read())
         self.tabs.currentChanged.connect(self._on_tab)
         self.seeds.wanted.connect(self._compare)
-        self.efficiency.wanted.connect(self._draw_efficiency)
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
         self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
         self.seeds.launch_asked.connect(self._launch)

@@ -12,7 +12,7 @@ from trainer.__main__ import main
 from trainer.analysis.significance import holm
 from trainer.charts import ChartError
 from trainer.charts.comparison import comparison
-from trainer.charts.efficiency import efficiency, measured_data
+from trainer.charts.data_efficiency import efficiency, measured_data
 from trainer.charts.evaluation import evaluated_data, evaluation
 from trainer.charts.groups import group_table
 from trainer.charts.same_splits import same_splits

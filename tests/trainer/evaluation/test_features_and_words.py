@@ -12,7 +12,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
-from trainer.charts.efficiency import efficiency
+from trainer.charts.data_efficiency import efficiency
 from trainer.charts.evaluation import evaluation
 from trainer.evaluation.run_tasks import Wanted, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data

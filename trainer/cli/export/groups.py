@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from trainer.cli.compare import add_family_argument, write_table_file
 from trainer.cli.export import add_file_arguments, check_arguments, command_line, print_files
-from trainer.cli.export.efficiency import group_words
 from trainer.cli.export.evaluation import TABLES
+from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     from trainer.charts.groups import Family
@@ -56,3 +56,8 @@ def write(workspace: Workspace, groups: Sequence[str], files: Sequence[Path], fa
         title=f"Groups over seeds: {', '.join(groups)}",
     )
     return line
+
+
+def group_words(groups: Sequence[str]) -> str:
+    """The groups as arguments, for a shell."""
+    return shell.join(word for group in groups for word in ("--group", group))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,12 +18,39 @@ from trainer.analysis.significance import Groups, compare_groups
 from trainer.charts import ChartError, objective_label
 from trainer.charts.comparison import COMPARED
 from trainer.charts.groups import runs_of_groups
+from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.same_splits import SameSplits, same_splits
+from trainer.charts.settings import setting
+from trainer.charts.spec import Chart, Progress, Request
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 
+METHOD: Final = """\
+Pairs seen: updates times the pairs of a batch, repetitions counted. One epoch over 12,288 pairs and four over 3,072 \
+are the same budget (horizontal axis of Radford et al., 2021, figure 2).
+
+The level is the worst of the groups' best means: what every group reaches. Where a group first has it is read off a \
+straight line between its measurements. No ratio of these is given: the level is the largest mean of one of the \
+groups, which flatters it, and it has no interval.
+
+The test compares the first two groups at the largest number of pairs at which both were measured (Welch). The band is \
+one standard deviation over seeds."""
+
 DEFAULT: Final = "zero_shot_acc1"
+BY_WORDS: Final = "A bag of words answers by the scores of the words of a class's name."
 PAIRS_SEEN: Final = "Pairs seen: updates x pairs in a batch, repetitions counted."
+
+
+@dataclass(frozen=True)
+class EfficiencySettings:
+    """Which groups, measured how, on which data."""
+
+    group: tuple[str, ...] = setting((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
+    metric: str = setting(DEFAULT, "Measure", "Of an evaluation.", control=False)
+    dataset: str = setting("", "Data", "Of the evaluations; empty: those with most measurements.", control=False)
+    split: str = setting("", "Split", "Of the data.", control=False)
+
+
 Key = tuple[str, str]
 Asked = tuple[str, str, Question | None]
 """Data set, split and question."""
@@ -272,3 +299,119 @@ def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameS
         told = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
         sizes = {int(value) for value in told if value is not None}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+def compute(
+    workspace: Workspace, _request: Request, settings: EfficiencySettings, _progress: Progress
+) -> EfficiencyChart:
+    """`efficiency` of the groups that the settings name."""
+    where = {"dataset": settings.dataset or None, "split": settings.split or None}
+    return efficiency(workspace, settings.group, measure=settings.metric, **where)
+
+
+def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
+    """A line a group with its seeds as a band, and where each reaches the level."""
+    scale = 100.0 if chart.metric.percent else 1.0
+    label = f"{chart.metric.label} (%)" if chart.metric.percent else chart.metric.label
+    curves = [curve for group in chart.groups for curve in _curves(group, scale)]
+    x = axis_over("pairs seen (thousands)", [curve.x for curve in curves], include=(0,))
+    ends = [end for curve in curves for end in (curve.y, curve.low, curve.high) if end is not None]
+    y = axis_over(label, ends)
+    if chart.metric.percent:
+        y = Axis(label, max(y.low, 0.0), min(y.high, 100.0))
+    dots: tuple[Marker, ...] = ()
+    if chart.all_reach:
+        level = np.full(2, scale * chart.level)
+        curves.append(Series("level", "quiet", np.array([x.low, x.high]), level, dashed=True, width=1))
+        dots = tuple(
+            Marker(
+                f"{group.pattern} reaches it",
+                run_tone(group.index),
+                reached / 1000,
+                scale * chart.level,
+                mark="diamond",
+            )
+            for group in chart.groups
+            if (reached := group.reached) is not None
+        )
+    n = f"n = {chart.n:,}" if chart.n else ""
+    plot = XYPlot("curves", label, x, y, tuple(curves), dots=dots, note="band: one standard deviation over seeds")
+    sentence = chart.sentence()
+    notes = [sentence, *([] if sentence == PAIRS_SEEN else [PAIRS_SEEN]), *([BY_WORDS] if chart.words else [])]
+    head = (", ".join(filter(None, (f"{chart.dataset} {chart.split}", n))),)
+    return Panel(title="Data efficiency", head=head, rows=((plot,), (_table(chart, scale),)), notes=tuple(notes))
+
+
+def _curves(group: EfficiencyGroup, scale: float) -> list[Series]:
+    tone, band, several = run_tone(group.index), group.band, len(group.runs) > 1
+    mean, reach = scale * band.mean, scale * np.nan_to_num(band.std)
+    seeds = "1 seed" if not several else f"{len(group.runs)} seeds"
+    name = f"{group.pattern} ({', '.join(group.objectives)}; {seeds})"
+    low, high = (mean - reach, mean + reach) if several else (None, None)
+    curves = [Series(name, tone, band.pairs / 1000, mean, low=low, high=high, marked=True)]
+    for run in group.runs if several else ():
+        curves.append(Series("", tone, np.array(run.pairs) / 1000, scale * np.array(run.values), width=0.6))
+    return curves
+
+
+def _table(chart: EfficiencyChart, scale: float) -> NumberTable:
+    digits = 1 if chart.metric.percent else 3
+    rows = [
+        NumberRow("Runs", "Seeds of the group.", tuple(float(len(group.runs)) for group in chart.groups), 0),
+        NumberRow("Best mean", "Over the points where all its runs were measured.", _of(chart, "best", scale), digits),
+        NumberRow("Pairs to the level", "Pairs seen when its mean first reaches the level.", _of(chart, "reached"), 0),
+    ]
+    return NumberTable("groups", "Groups", tuple(group.pattern for group in chart.groups), tuple(rows))
+
+
+def _of(chart: EfficiencyChart, name: str, scale: float = 1.0) -> tuple[float, ...]:
+    found = (getattr(group, name) for group in chart.groups)
+    return tuple(math.nan if value is None else scale * value for value in found)
+
+
+def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[str, Any]]:
+    """A dictionary a group: its points, and the level, budget and test that all share."""
+    test = vars(chart.test) if chart.test else None
+    shared: dict[str, Any] = {"dataset": chart.dataset, "split": chart.split, "metric": chart.name, "n": chart.n}
+    shared |= {"level": chart.level, "budget": chart.budget, "test": test}
+    return [
+        shared
+        | {
+            "group": group.pattern,
+            "objectives": list(group.objectives),
+            "runs": [run.name for run in group.runs],
+            "pairs_seen": group.band.pairs.tolist(),
+            "mean": group.band.mean.tolist(),
+            "std": group.band.std.tolist(),
+            "best": group.best,
+            "pairs_to_level": group.reached,
+        }
+        for group in chart.groups
+    ]
+
+
+def records(chart: EfficiencyChart, _settings: EfficiencySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """A line a run and measurement; shares are in [0, 1]."""
+    header = ("dataset", "split", "metric", "n", "group", "objective", "run", "name", "seed", "pairs_seen", "value")
+    facts = (chart.dataset, chart.split, chart.name, chart.n)
+    return header, [
+        (*facts, group.pattern, ", ".join(group.objectives), run.run, run.name, run.seed, pairs, value)
+        for group in chart.groups
+        for run in group.runs
+        for pairs, value in zip(run.pairs, run.values, strict=True)
+    ]
+
+
+CHART: Final = Chart(
+    name="data-efficiency",
+    view="evaluate",
+    label="Data efficiency",
+    question="How many pairs does a group of runs have to see for the same score?",
+    method=METHOD,
+    settings=EfficiencySettings,
+    needs="none",
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)

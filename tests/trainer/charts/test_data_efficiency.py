@@ -13,8 +13,7 @@ import pytest
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts import ChartError
-from trainer.charts.efficiency import efficiency, measured_data
-from trainer.render_mpl import efficiency as figure
+from trainer.charts.data_efficiency import EfficiencySettings, efficiency, measured_data, values
 from trainer.store import Question, Workspace
 
 STEPS = (0, 10, 20, 30)
@@ -28,8 +27,8 @@ ASKED = {"zero_shot": Question("zero_shot", 500, 10)}
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Three seeds of each; the bag of words learns in batches of 64, CLIP in batches of 32."""
     workspace = Workspace(tmp_path_factory.mktemp("efficiency"))
-    for name, objective, values, batch in (("clip", config.Clip(), CLIP, 32), ("bag", config.Multiclass(), BAG, 64)):
-        for seed, curve in enumerate(values.tolist()):
+    for name, objective, scores, batch in (("clip", config.Clip(), CLIP, 32), ("bag", config.Multiclass(), BAG, 64)):
+        for seed, curve in enumerate(scores.tolist()):
             choice = replace(config.Run().optimiser, batch_size=batch)
             run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimiser=choice)
             number = workspace.create_run(run)
@@ -67,20 +66,21 @@ def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Pat
     where = ["--workspace", str(trained.folder)]
     groups = ["--group", "clip*", "--group", "bag*"]
     files = [tmp_path / name for name in ("e.svg", "e.png", "e.csv")]
-    assert main(["export", "efficiency", *groups, "--out", *map(str, files), *where]) == 0
+    assert main(["export", "data-efficiency", *groups, "--out", *map(str, files), *where]) == 0
     assert all(file.stat().st_size > 500 for file in files)
-    assert "Pairs seen" in files[0].read_text(encoding="utf-8")
+    assert "pairs seen" in files[0].read_text(encoding="utf-8")
     rows = list(csv.DictReader(files[2].open(encoding="utf-8")))
-    means = [float(row["value"]) for row in rows if row["name"] == "mean" and row["group"] == "clip*"]
-    assert means == pytest.approx(CLIP.mean(0).tolist())
-    assert len(rows) == 24 + 8
+    means = [float(row["y"]) for row in rows if row["series"].startswith("clip* (CLIP; 3 seeds)")]
+    assert means == pytest.approx((100 * CLIP.mean(0)).tolist())
+    assert main(["export", "data-efficiency", *groups, "--records", "--out", str(files[2]), *where]) == 0
+    assert len(list(csv.DictReader(files[2].open(encoding="utf-8")))) == 24
     capsys.readouterr()
-    assert main(["analyse", "efficiency", *groups, "--json", *where]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["groups"][1]["pairs"] == [0, 640, 1280, 1920]
-    assert "updates x pairs in a batch" in told["pairs_seen"]
-    assert main(["analyse", "efficiency", *groups, *where]) == 0
-    assert "42.0 ± 2.0 %" in capsys.readouterr().out
+    assert main(["analyse", "data-efficiency", *groups, "--json", *where]) == 0
+    told = json.loads(capsys.readouterr().out)["runs"]
+    assert told[1]["pairs_seen"] == [0, 640, 1280, 1920]
+    assert told[0]["best"] == pytest.approx(CLIP.mean(0)[-1])
+    assert main(["analyse", "data-efficiency", *groups, *where]) == 0
+    assert "0.7200" in capsys.readouterr().out
 
 
 def test_what_cannot_be_drawn_is_said(trained: Workspace):
@@ -93,4 +93,4 @@ def test_what_cannot_be_drawn_is_said(trained: Workspace):
     assert measured_data(trained, ["clip*", "bag*"]) == {("toys", "val"): ["zero_shot_acc1"]}
     alone = efficiency(trained, ["other"])
     assert (alone.all_reach, alone.test, len(alone.groups)) == (False, None, 1)
-    assert figure.values(alone)["groups"][0]["pairs"] == [5 * 128]
+    assert values(alone, EfficiencySettings())[0]["pairs_seen"] == [5 * 128]
