@@ -14,6 +14,11 @@ except OSError:  # the folder is gone
     _HERE = ""
 if _HERE != _ROOT:
     sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
+    # A `sitecustomize.py` there has been run if PYTHONPATH names the current folder; it is not run again in others.
+    _KEPT = [
+        one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and os.path.realpath(one) != _HERE
+    ]
+    os.environ["PYTHONPATH"] = os.pathsep.join(_KEPT)
 os.environ["PYTHONSAFEPATH"] = "1"
 
 import argparse

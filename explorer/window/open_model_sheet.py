@@ -268,14 +268,14 @@ def start_opening(workspace: Path, words: list[str]) -> int:
     words = [safe_subprocess.typed_path(word) for word in words]
     command = safe_subprocess.python("-m", "trainer", *words, "--detach", "--json", "--workspace", str(workspace))
     try:
-        ended = subprocess.run(
+        ended = safe_subprocess.run(
             command,
+            more={"PYTHONUTF8": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
-            env=safe_subprocess.environment({"PYTHONUTF8": "1"}),
-            cwd=safe_subprocess.NEUTRAL,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise OpenError(f"The model was not read within {PATIENCE_S} s. Is its disk there and quick?") from error

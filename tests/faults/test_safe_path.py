@@ -160,6 +160,22 @@ def test_a_child_has_absolute_folders_on_its_path(tmp_path: Path, monkeypatch: p
     assert (made["PYTHONSAFEPATH"], made["MORE"]) == ("1", "1")
 
 
+def test_a_path_that_names_the_current_folder_runs_its_code_once_at_most(trap: Path, tmp_path: Path):
+    """Python runs `sitecustomize.py` of the first process before any line of ours; no process after it does."""
+    for name in HOSTILE:
+        if name != "sitecustomize":
+            (trap / f"{name}.py").unlink()
+    (trap / "sitecustomize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\n")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), ".", "")), "OMP_NUM_THREADS": "1"}
+    words = ["-m", "trainer", "data", "show", "--data", ".", "--workspace", str(tmp_path / "workspace")]
+    ended = subprocess.run(
+        [sys.executable, *words], cwd=trap, env=environment, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "12 pairs" in ended.stdout, "helpers decoded them"
+    assert (tmp_path / "ran").read_text() == "x"
+
+
 def test_programs_are_found_by_absolute_folders_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
@@ -106,7 +106,6 @@ def _frame(program: str, film: Path) -> bytes | str:
 def _run(program: str, film: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     safe = ["-protocol_whitelist", "file", "-format_whitelist", _KINDS, "-max_alloc", str(500_000_000)]
     command = [program, "-hide_banner", "-nostdin", "-threads", "1", *safe, "-i", f"file:{film.absolute()}"]
-    kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
-    return subprocess.run(
-        [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False, **kept
+    return safe_subprocess.run(
+        [*command, "-map", "0:v:0", *options], capture_output=True, timeout=_LIMIT_S, check=False
     )

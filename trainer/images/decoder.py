@@ -38,15 +38,6 @@ _START_S: Final = 60.0
 _LOOK_S: Final = 1.0
 """Of silence, after which it is counted how much of a core the helper gets."""
 
-_FEW_THREADS: Final = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "2",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "PYTHONUNBUFFERED": "1",
-}
-"""Every heap and every stack counts to the limit, used or not."""
-
 
 class HelperError(Problem):
     """Pictures cannot be decoded at all: the helper does not start."""
@@ -186,16 +177,9 @@ class Decoder:
     def _start(self) -> subprocess.Popen[bytes]:
         # Much later than the watch: it ends a helper whose program has died.
         last_resort = round(2 * _PATIENCE * self._limit_s) + 1
-        command = safe_subprocess.python("-m", "trainer.images.helper", str(self._memory), str(last_resort))
         with tempfile.TemporaryFile() as words:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=words,
-                env=safe_subprocess.environment(_FEW_THREADS),
-                cwd=safe_subprocess.NEUTRAL,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            process = safe_subprocess.start_helper(
+                "trainer.images.helper", str(self._memory), str(last_resort), errors=words
             )
             self._process, self._starting, self._fresh = process, True, True
             threading.Thread(target=self._watch, args=(process,), name=f"watch-{process.pid}", daemon=True).start()

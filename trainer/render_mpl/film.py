@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Final, cast
 
 import numpy as np
 from jaxtyping import UInt8
@@ -135,9 +135,8 @@ def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
     line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
-    kept: dict[str, Any] = {"cwd": safe_subprocess.NEUTRAL, "env": safe_subprocess.environment()}
     words = [*line, "-f", "mp4", str(draft.absolute())]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **kept)
+    process = safe_subprocess.start(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     raw = (
         np.ascontiguousarray(frame.pixels[:height, :width]).tobytes()
         for frame in frames

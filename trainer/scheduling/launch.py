@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from trainer.errors import Problem
-from trainer.store import DatabaseBusy, RunRow, Workspace
+from trainer.store import DatabaseBusy, RunRow, Workspace, stop_flag
 from trainer.store.life import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
 
@@ -22,7 +22,9 @@ GRACE_S: Final = 10.0
 ENDED_WORDS: Final = "Its trainer was to stop, did not, and was ended."
 """The reason in the row of a run whose trainer was killed by `end`."""
 _ASK_MS: Final = 1_000
-"""How long a wish to stop waits for a locked database, before the trainer is told by a signal."""
+"""How long a wish to stop waits for a locked database, before the trainer is told without it."""
+_BY_FLAG: Final = os.name == "nt"
+"""Whether a trainer is told by a file in its run's folder: on Windows SIGTERM ends a process without a checkpoint."""
 
 
 class LaunchError(Problem):
@@ -83,8 +85,8 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     """Asks the run's trainer to stop, leaving a checkpoint; a queued run just stops waiting.
 
     One that is starting ends at once: it has nothing to save, and what holds it up may hold it up for ever. Somebody
-    who holds the database does not keep a run training: its trainer then hears of the wish by a signal. Whether it
-    had to be told so.
+    who holds the database does not keep a run training: its trainer then hears of the wish by a signal, on Windows by
+    a file. Whether it had to be told so.
 
     Args:
         workspace: Where the run is.
@@ -112,11 +114,17 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
 
 
 def remind(workspace: Workspace, run: int) -> bool:
-    """Tells the run's trainer by SIGTERM, which it takes for the wish to stop. Whether it was sent.
-
-    Never on Windows, where the signal is an end without a checkpoint.
-    """
-    return os.name != "nt" and _signal(workspace, run, hard=False)
+    """Tells the run's trainer to stop by SIGTERM, on Windows by a file in the run's folder. Whether it was told."""
+    if not _BY_FLAG:
+        return _signal(workspace, run, hard=False)
+    trainer = trainer_of(workspace, run)
+    if trainer is None or trainer.pid == os.getpid():
+        return False
+    try:
+        stop_flag.put(workspace.run(run).folder, trainer)
+    except OSError:  # the disk is full, or the folder gone
+        return False
+    return True
 
 
 def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
@@ -153,11 +161,11 @@ def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> boo
 def end(workspace: Workspace, run: int, *, grace_s: float = GRACE_S) -> bool:
     """Ends the run's trainer against its will: told to stop, and killed after `grace_s`. Whether it is gone.
 
-    It is told by SIGTERM; on Windows, where that ends it without a checkpoint, by the wish in the store.
+    It is told as `remind` does.
 
     Signals go only to the process that `trainer_of` names; a number that another program has by now is left alone.
     """
-    gone = _tell_to_stop(workspace, run) and _gone(workspace, run, grace_s)
+    gone = remind(workspace, run) and _gone(workspace, run, grace_s)
     killed = not gone and _signal(workspace, run, hard=True) and _gone(workspace, run, 5.0)
     _reconcile(workspace)
     if killed:
@@ -190,21 +198,6 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
     except psutil.Error:
         return None
     return found if told[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
-
-
-def _tell_to_stop(workspace: Workspace, run: int) -> bool:
-    """Whether the run's trainer was told, and may take the time to save."""
-    if os.name != "nt":
-        return _signal(workspace, run, hard=False)
-    trainer = trainer_of(workspace, run)
-    if trainer is None or trainer.pid == os.getpid():
-        return False
-    asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
-    # A database that is locked keeps the wish out; the trainer may have one already, and hear of it.
-    with contextlib.suppress(DatabaseBusy):
-        asking.ask(run, "stop")
-    asking.close()
-    return True
 
 
 def _call_back(workspace: Workspace, run: int) -> None:
@@ -259,18 +252,17 @@ def _sight(slot: str) -> dict[str, dict[str, str]]:
 
 
 def _spawn(command: list[str], log: IO[bytes], more: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    environment = safe_subprocess.environment({"PYTHONUNBUFFERED": "1"} | (more or {}))
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-    options |= {"env": environment, "cwd": safe_subprocess.NEUTRAL}
+    options["more"] = {"PYTHONUNBUFFERED": "1"} | (more or {})
     if os.name != "nt":
-        return subprocess.Popen(command, start_new_session=True, **options)
+        return safe_subprocess.start(command, start_new_session=True, **options)
     flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
     try:
-        return subprocess.Popen(command, creationflags=flags | subprocess.CREATE_BREAKAWAY_FROM_JOB, **options)
+        return safe_subprocess.start(command, creationflags=flags | subprocess.CREATE_BREAKAWAY_FROM_JOB, **options)
     except PermissionError:
         # Some terminals forbid leaving their job: the trainer then ends with that terminal.
         log.write(b"This terminal does not let the trainer outlive it.\n")
-        return subprocess.Popen(command, creationflags=flags, **options)
+        return safe_subprocess.start(command, creationflags=flags, **options)
 
 
 def _signal(workspace: Workspace, run: int, *, hard: bool) -> bool:

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from trainer.store.files import write_text
+from trainer.untrusted import safe_subprocess
 from trainer.untrusted.files import read_text
 
 NAME: Final = "workspace.json"
@@ -148,7 +149,7 @@ def _number_of_the_system() -> str:
                 return str(winreg.QueryValueEx(key, "MachineGuid")[0])
         if sys.platform == "darwin":
             command = ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"]
-            told = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+            told = safe_subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
             return next((line.split('"')[3] for line in told.splitlines() if "IOPlatformUUID" in line), "")
     except (OSError, IndexError, subprocess.SubprocessError):
         return ""

@@ -1,15 +1,18 @@
-"""What the person wants of a running trainer: flags in the store, and signals."""
+"""What the person wants of a running trainer: flags in the store, a file in the run's folder, and signals."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Final
 
-from trainer.store import RunLog
+from trainer.store import RunLog, stop_flag
+from trainer.store.life import identity
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_LOOK_EVERY_S: Final = 0.1
 
 
 class Wishes:
@@ -22,9 +25,12 @@ class Wishes:
         self._log = log
         self._signalled = False
         self._before: dict[signal.Signals, signal.Handlers] = {}
+        self._me = identity()
+        self._looked_at = float("-inf")
 
     def now(self) -> str:
         """`stop`, `stop-epoch`, `pause`, `save`, `evaluate`, or nothing; `save` and `evaluate` are told once."""
+        self._look_for_flag()
         return "stop" if self._signalled else self._log.asked()
 
     def __enter__(self) -> Wishes:
@@ -38,6 +44,13 @@ class Wishes:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        stop_flag.remove(self._log.folder)
+
+    def _look_for_flag(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK_EVERY_S:
+            self._looked_at = now
+            self._signalled |= stop_flag.is_for(self._log.folder, self._me)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self._signalled and number == signal.SIGINT:

@@ -89,14 +89,8 @@ def source_state() -> dict[str, Any] | None:
         return None
 
     def ask(*words: str) -> str:
-        done = subprocess.run(
-            [git, "-C", str(source), *words],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-            cwd=safe_subprocess.NEUTRAL,
-            env=safe_subprocess.environment(),
+        done = safe_subprocess.run(
+            [git, "-C", str(source), *words], capture_output=True, text=True, timeout=20, check=True
         )
         return done.stdout.strip()
 

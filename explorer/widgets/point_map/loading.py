@@ -69,14 +69,7 @@ def _compile_beside() -> None:
     flags: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Whatever goes wrong there goes wrong here too, where it is reported; the process only saves the stall.
     try:
-        subprocess.run(
-            command,
-            timeout=LONGEST_S,
-            env=safe_subprocess.environment(),
-            cwd=safe_subprocess.NEUTRAL,
-            check=False,
-            **flags,
-        )
+        safe_subprocess.run(command, timeout=LONGEST_S, check=False, **flags)
     except (OSError, subprocess.TimeoutExpired):
         return
 

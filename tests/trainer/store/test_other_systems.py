@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import signal
+import sqlite3
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from trainer import config
 from trainer.scheduling import launch
-from trainer.store import StoreError, Workspace, files, life
+from trainer.store import StoreError, files, life, stop_flag
 from trainer.store.life import Identity
 
 
@@ -161,27 +161,60 @@ def test_without_ticks_a_process_is_told_by_the_clock(monkeypatch: pytest.Monkey
     assert life.identity(4_194_305) is None
 
 
+LISTENER = """
+import signal
+from trainer.wishes import Wishes
+print("held", flush=True)
+with log, Wishes(log) as wishes:
+    # As on Windows: told by this signal, it ends and saves nothing.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while wishes.now() != "stop":
+        time.sleep(0.02)
+    log.status("stopped", "It heard.")
+sys.exit(0)
+"""
+
+
+def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tiny, hold, monkeypatch):
+    monkeypatch.setattr(launch, "_BY_FLAG", True)
+    monkeypatch.setattr(launch, "_ASK_MS", 50)
+    number = workspace.create_run(tiny)
+    trainer = hold(number, LISTENER)
+    folder = workspace.run(number).folder
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    try:
+        blocker.execute("BEGIN EXCLUSIVE")
+        assert launch.stop(workspace, number), "the wish could be told without the database"
+        assert trainer.wait(timeout=60) == 0
+    finally:
+        blocker.close()
+    assert not (folder / stop_flag.NAME).exists()
+    workspace.reconcile()
+    row = workspace.run(number)
+    assert (row.status, row.reason) == ("stopped", "It heard.")
+
+
 @pytest.mark.parametrize("obeys", [True, False])
-def test_end_asks_through_the_store_on_windows(obeys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with contextlib.closing(Workspace(tmp_path)) as workspace:
-        run = workspace.create_run(config.Run(name="windows"))
-        asked: list[str] = []
-        sent: list[bool] = []
+def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, workspace, tiny, hold, monkeypatch):
+    monkeypatch.setattr(launch, "_BY_FLAG", True)
+    number = workspace.create_run(tiny)
+    trainer = hold(number, LISTENER if obeys else "")
+    assert launch.end(workspace, number, grace_s=60 if obeys else 0.2)
+    assert trainer.wait(timeout=60) == (0 if obeys else -signal.SIGKILL)
+    assert workspace.run(number).status == ("stopped" if obeys else "interrupted")
 
-        def gone(*_: object) -> bool:
-            asked.append(workspace.asked_of(run))
-            return obeys or bool(sent)
 
-        class System:
-            name = "nt"
-
-            def __getattr__(self, name: str) -> object:
-                return getattr(os, name)
-
-        monkeypatch.setattr(launch, "os", System())
-        monkeypatch.setattr(launch, "trainer_of", lambda *_: Identity(4_000_000, 1, ""))
-        monkeypatch.setattr(launch, "_signal", lambda *_, hard: (sent.append(hard), True)[1])
-        monkeypatch.setattr(launch, "_gone", gone)
-        assert launch.end(workspace, run)
-        assert asked[0] == "stop"
-        assert sent == ([] if obeys else [True])
+@pytest.mark.parametrize("content", [b"", b"{}", b"[" * 900, b'{"pid": "x"}', b"x" * 5_000, None], ids=str)
+def test_a_flag_of_another_trainer_or_of_a_stranger_stops_nobody(content: bytes | None, tmp_path: Path):
+    me = life.identity()
+    assert not stop_flag.is_for(tmp_path, me)
+    if content is None:
+        stop_flag.put(tmp_path, replace(me, start_ticks=me.start_ticks - 100_000))
+    else:
+        (tmp_path / stop_flag.NAME).write_bytes(content)
+    assert not stop_flag.is_for(tmp_path, me)
+    stop_flag.put(tmp_path, me)
+    assert stop_flag.is_for(tmp_path, me)
+    assert not stop_flag.is_for(tmp_path, None)
+    stop_flag.remove(tmp_path)
+    assert not stop_flag.is_for(tmp_path, me)

@@ -41,14 +41,6 @@ REFUSED: Final = 3
 WHOLE: Final = b"."
 """Follows the stream of a file that was read to its end."""
 
-_FEW_THREADS: Final = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "2",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}
-"""Every heap and every stack counts to the limit, used or not."""
-
 
 class Unreadable(Problem):
     """A table that is not read; the message is the reason, a sentence."""
@@ -130,16 +122,7 @@ def _batches(
 
 
 def _start(job: dict[str, Any], words: IO[bytes], memory: int, cpu_s: float) -> _Helper:
-    command = safe_subprocess.python("-m", "trainer.untrusted.bounded.child", str(memory), str(cpu_s))
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=words,
-        env=safe_subprocess.environment(_FEW_THREADS),
-        cwd=safe_subprocess.NEUTRAL,
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-    )
+    process = safe_subprocess.start_helper("trainer.untrusted.bounded.child", str(memory), str(cpu_s), errors=words)
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it has ended: so does what it writes
         process.stdin.write(json.dumps(job).encode() + b"\n")

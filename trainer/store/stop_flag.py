@@ -1,0 +1,45 @@
+"""A wish to stop that needs neither database nor signal: a file in the run's folder that names the trainer it is for.
+
+Windows has no signal that asks: there SIGTERM ends a process without a checkpoint. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Final
+
+from trainer import confined
+from trainer.store.life import Identity
+
+NAME: Final = "stop.flag"
+_MOST: Final = 1_000
+"""Bytes of a flag; what is longer is none of ours."""
+
+
+def put(folder: Path, trainer: Identity) -> None:
+    """Asks the process that trains the run in `folder` to stop.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    words = json.dumps({"pid": trainer.pid, "start_ticks": trainer.start_ticks, "boot_id": trainer.boot_id})
+    confined.write(folder, NAME, words.encode())
+
+
+def is_for(folder: Path, trainer: Identity | None) -> bool:
+    """Whether the run's folder holds a flag for this process; one for an earlier trainer of the run asks nobody."""
+    if trainer is None:
+        return False
+    try:
+        found = Identity(**json.loads(confined.read(folder, NAME, _MOST)))
+        return trainer.is_same(found)
+    except (OSError, ValueError, TypeError, RecursionError):  # none, half written, or a stranger's
+        return False
+
+
+def remove(folder: Path) -> None:
+    """Takes the flag away, whomever it is for."""
+    with contextlib.suppress(OSError):
+        confined.remove(folder, NAME)
