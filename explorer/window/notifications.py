@@ -26,6 +26,10 @@ WORKING_KEY: Final = "runs/working"
 """Under which a window remembers what trains and waits, so that the next one can tell what ended meanwhile."""
 
 
+QUEUE_WAITS: Final = "Runs wait in the queue of this workspace."
+"""What a banner says while the queue is not yet let go on."""
+
+
 class News(QObject):
     """Listens to the jobs and to the selection on the window's behalf."""
 
@@ -38,6 +42,7 @@ class News(QObject):
         self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
         self._selection: Selection = rooms.context.selection
         self._known: frozenset[int] = frozenset()
+        self._told_queue = False
         self._settings = rooms.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
         self._working: list[int] = []
@@ -54,7 +59,7 @@ class News(QObject):
         jobs.failed.connect(self._tell_failure)
         jobs.look_only_changed.connect(self._take_look_only)
         jobs.adopted.connect(self._tell_adopted)
-        jobs.starts_soon.connect(status.show_start)
+        jobs.starts_soon.connect(self._take_start)
         status.hold_clicked.connect(self._hold)
         status.look_only_clicked.connect(self._tell_look_only)
         rooms.asker.state_changed.connect(self._show_model)
@@ -102,6 +107,17 @@ class News(QObject):
         if active != self._working or before is not None:
             self._working = active
             self._settings.set(WORKING_KEY, active)
+
+    def _take_start(self, runs: int, seconds: int) -> None:
+        """Says what starts and when, and lets it be held: in a banner, unless that has something else to say."""
+        self._status.show_start(runs, seconds)
+        words = f"{runs} of them {'starts' if runs == 1 else 'start'} in {seconds} s."
+        if not runs:
+            if self._banner.amend(QUEUE_WAITS, ""):
+                self._banner.hide()
+        elif not self._banner.amend(QUEUE_WAITS, words) and not self._told_queue and not self._banner.isVisible():
+            self._told_queue = True
+            self._banner.tell(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
 
     def _hold(self) -> None:
         jobs = self._rooms.jobs

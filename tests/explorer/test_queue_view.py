@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from explorer.views.runs.table import QUEUED
 from explorer.views.view import Context
 from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor
+from explorer.window.notifications import QUEUE_WAITS
 from trainer import config
 from trainer.config import ConfigError
 from trainer.scheduling import queue
@@ -278,8 +280,9 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
         window.deleteLater()
 
 
+@pytest.mark.parametrize("by", ["status", "banner"])
 def test_the_window_shows_what_starts_soon_and_holds_it(
-    qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    by: str, qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(jobs_room, "NOTICE_S", 500.0)
     monkeypatch.setattr(queue, "start_due", lambda _: pytest.fail("a run was started"))
@@ -290,13 +293,32 @@ def test_the_window_shows_what_starts_soon_and_holds_it(
     words, hold = window.findChild(QLabel, "statusStart"), window.findChild(QToolButton, "statusHold")
     qtbot.waitUntil(words.isVisible, timeout=8_000)
     assert words.text().startswith("2 runs start in ")
-    qtbot.mouseClick(hold, Qt.MouseButton.LeftButton)
+    assert window.banner.message.text() == QUEUE_WAITS
+    first = window.banner.next.text()
+    assert re.fullmatch(r"2 of them start in \d+ s\.", first)
+    qtbot.waitUntil(lambda: window.banner.next.text() != first, timeout=90_000)
+    qtbot.mouseClick(hold if by == "status" else window.banner.action, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not words.isVisible(), timeout=8_000)
     assert queue.slots(workspace).held
     assert window.banner.message.text() == "The queue is held: nothing in it starts."
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(words.isVisible, timeout=8_000)
     assert not queue.slots(workspace).held
+    assert not window.banner.amend(QUEUE_WAITS, ""), "it was told once"
+
+
+def test_the_banner_goes_when_the_queue_starts(
+    qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    started = []
+    monkeypatch.setattr(jobs_room, "NOTICE_S", 2.0)
+    monkeypatch.setattr(queue, "start_due", lambda _: started.append(window.banner.isVisible()) or [])
+    queue.choose_slots(workspace, cpu=1, gpus=[], held=False)
+    workspace.create_run(config.Run(name="a"), status="queued")
+    window = open_window()
+    qtbot.waitUntil(lambda: window.banner.message.text() == QUEUE_WAITS, timeout=90_000)
+    qtbot.waitUntil(lambda: bool(started), timeout=90_000)
+    qtbot.waitUntil(lambda: not window.banner.isVisible(), timeout=90_000)
 
 
 def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Every other process is started by trainer/untrusted/safe_subprocess.py: with a safe path, in a folder where nobody's files lie."""
+"""Processes are started by trainer/untrusted/safe_subprocess.py: a safe path, a folder without strangers' files."""
 
 from __future__ import annotations
 

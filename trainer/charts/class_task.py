@@ -16,6 +16,8 @@ from trainer.charts import BOTH, ChartError
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Items, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.arrays import load_npy
 
 MOST_CLASSES: Final = 200
 """A column with more different values is a caption, not a class."""
@@ -160,9 +162,9 @@ def read_class_texts(file: Path) -> ClassTexts:
         ChartError: The files are gone or damaged.
     """
     try:
-        about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+        about = untrusted_files.read_json(file.with_suffix(".json"))
         about |= {name: tuple(about[name]) for name in ("labels", "templates")}
-        texts = ClassTexts(**about, vectors=np.load(file, allow_pickle=False))
+        texts = ClassTexts(**about, vectors=load_npy(file))
         if texts.vectors.shape[:2] != (len(texts.templates), len(texts.labels)):
             raise ValueError(f"the array is {texts.vectors.shape}")
         return texts

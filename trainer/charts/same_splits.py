@@ -7,7 +7,6 @@ without one, by the places of its images and the number of its captions. Counted
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Final
 
 from trainer.store import RunRow, SnapshotRow, StoreError, Workspace, read_snapshot
 from trainer.store.evaluation_files import evaluation_folder, read_tasks
+from trainer.untrusted import files as untrusted_files
 
 Key = tuple[str, str]
 """Data set and split."""
@@ -128,7 +128,7 @@ def _changed(place: Path) -> int:
 def _card(file: Path, _changed: int) -> tuple[str, bool]:
     """Hash of the content ("" where unknown), and whether it is a sample."""
     try:
-        card = json.loads(file.read_text(encoding="utf-8"))
+        card = untrusted_files.read_json(file)
         return str(card.get("fingerprint", "")), bool(card.get("sampled", False))
     except (OSError, ValueError, AttributeError):
         return "", True

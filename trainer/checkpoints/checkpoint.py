@@ -23,6 +23,7 @@ from trainer.errors import Problem
 from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.headers import check_safetensors
 
 KEPT: Final = 3
@@ -128,7 +129,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
             step=step,
             weights=load_file(folder / _WEIGHTS),
             training=tensor_file.load(folder / _TRAINING) if training else {},
-            tokenizer=(folder / _TOKENIZER).read_text(encoding="utf-8"),
+            tokenizer=untrusted_files.read_text(folder / _TOKENIZER, untrusted_files.MOST_TOKENIZER),
         )
     except Exception as error:  # whatever a reader raises
         raise CheckpointError(

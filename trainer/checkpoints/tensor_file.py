@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 
 from trainer.errors import Problem
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.headers import check_filled
 
 MOST_TENSORS: Final = 20_000
 """More than any model has; a file of very many empty ones would take minutes."""
@@ -56,6 +58,10 @@ def check(file: Path) -> None:
             f"{file.name} is no archive of torch 1.6 or later: a pickle (as of JAX), an old format, or damaged. It is "
             "not opened, because pickles can run code. Save the tensors as .safetensors where it was made."
         )
+    try:
+        check_filled(file)
+    except Unreadable as error:
+        raise TensorFileError(str(error)) from error
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         if any(Path(member.filename).name == "constants.pkl" for member in members):

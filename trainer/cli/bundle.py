@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trainer.errors import Problem
 from trainer.store import write_atomically
 from trainer.untrusted import confined, shell
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import spelled
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _interrupt(*_: object) -> None:
 
 def _figures_of(file: Path) -> list[list[str]]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = untrusted_files.read_json(file)
     except (OSError, ValueError) as error:
         raise BundleError(f"{file} cannot be read as a list of commands: {error}.") from error
     good = isinstance(found, list) and all(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from trainer.data.pairs import DataError
 from trainer.proposal.tables import flat
 from trainer.untrusted import files as untrusted_files
-
-MOST_BYTES: Final = 512 << 20
-"""Of a document, which is read as a whole; COCO's captions are 90 MB."""
+from trainer.untrusted.bounded.json_stream import Element, elements
 
 Row = tuple[str, dict[str, Any] | str]
 
@@ -23,45 +20,66 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     Of COCO's document, each caption is a row of `file_name` and `caption`; images without one are named.
     https://cocodataset.org/#format-data
 
+    No more than one record is held at a time, and the names of COCO's images.
+
     Raises:
         DataError: It cannot be read, or is no table.
     """
-    document = _read(path, encoding)
-    if isinstance(document, list):
-        return _records(document)
-    images, captions = document.get("images"), document.get("annotations")
-    if isinstance(images, list) and isinstance(captions, list):
-        return _coco(images, captions)
-    lists = [value for value in document.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    if len(lists) != 1:
+    names: dict[str, Any] = {}
+    lists: dict[str, bool] = {}
+    stream = _elements(path, encoding)
+    for one in stream:
+        if one.key == "" and one.kind != "value":
+            yield from _records(stream, "")
+            return
+        if one.kind == "list":
+            lists[one.key] = False
+            if one.key == "annotations" and "images" in lists:
+                # The usual order: the document need not be read twice.
+                yield from _coco(names, _of(stream, "annotations"))
+                return
+        elif one.kind == "element":
+            lists[one.key] |= isinstance(one.value, dict)
+            if one.key == "images" and isinstance(one.value, dict):
+                names[_key(one.value.get("id"))] = one.value.get("file_name")
+        elif one.key == "":
+            raise DataError(f"{path.name} holds no list of records. {_NEXT_STEP}")
+    if {"images", "annotations"} <= lists.keys():
+        yield from _coco(names, _of(_elements(path, encoding), "annotations"))
+        return
+    records = [key for key, is_of_objects in lists.items() if is_of_objects]
+    if len(records) != 1:
         raise DataError(
             f"{path.name} is a JSON document without a list of records. Choose one that is a list of objects with an "
             "image path and a caption each, or COCO's captions."
         )
-    return _records(lists[0])
+    yield from _records(_elements(path, encoding), records[0])
 
 
-def _read(path: Path, encoding: str) -> Any:
-    next_step = "Write it again as a list of objects, or as JSONL, an object a line."
+_NEXT_STEP = "Write it again as a list of objects, or as JSONL, an object a line."
+
+
+def _elements(path: Path, encoding: str) -> Iterator[Element]:
     try:
-        document = json.loads(untrusted_files.read_bytes(path, MOST_BYTES).decode(encoding))
+        with untrusted_files.open_ordinary(path) as file:
+            yield from elements(file, encoding)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. {next_step}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"{path.name} cannot be read as JSON: {error}. {next_step}") from error
-    if not isinstance(document, list | dict):
-        raise DataError(f"{path.name} holds no list of records. {next_step}")
-    return document
+        raise DataError(f"{path} cannot be read: {error.strerror}. {_NEXT_STEP}") from error
+    except (ValueError, MemoryError) as error:
+        raise DataError(f"{path.name} cannot be read as JSON: {error}. {_NEXT_STEP}") from error
 
 
-def _records(records: list[Any]) -> Iterator[Row]:
-    for number, record in enumerate(records, 1):
+def _of(found: Iterator[Element], key: str) -> Iterator[Any]:
+    return (one.value for one in found if one.key == key and one.kind == "element")
+
+
+def _records(found: Iterator[Element], key: str) -> Iterator[Row]:
+    for number, record in enumerate(_of(found, key), 1):
         yield f"record {number}", flat(record) if isinstance(record, dict) else "It is no JSON object."
 
 
-def _coco(images: list[Any], captions: list[Any]) -> Iterator[Row]:
-    names = {_key(image.get("id")): image.get("file_name") for image in images if isinstance(image, dict)}
-    told = set()
+def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
+    told: set[str] = set()
     for number, one in enumerate(captions, 1):
         where = f"annotation {number}"
         if not isinstance(one, dict):

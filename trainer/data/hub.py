@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from trainer import config
 from trainer.data.kept import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
+
+_MOST_PICTURE: Final = 256 << 20
+"""Bytes of the file of a picture."""
 
 Progress = Callable[[float, str], None]
 Problems = list[tuple[str, str]]
@@ -143,4 +147,4 @@ def _bytes(image: dict[str, Any] | None) -> bytes:
         return image["bytes"]
     path = image.get("path") or ""
     # A path inside a table of somebody else may point anywhere; only what the library itself fetched is read.
-    return Path(path).read_bytes() if path and Path(path).is_file() else b""
+    return untrusted_files.read_bytes(Path(path), _MOST_PICTURE) if path and Path(path).is_file() else b""

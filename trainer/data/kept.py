@@ -12,6 +12,7 @@ from pathlib import Path
 from trainer.data.once import written_once
 from trainer.data.pairs import Source
 from trainer.images import Member
+from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
 
@@ -61,7 +62,7 @@ def kept(folder: Path, rows: Callable[[], Iterable[Picture | Unusable]]) -> tupl
         (unfinished / "pairs.json").write_text(json.dumps(facts), encoding="utf-8")
 
     written_once(folder, write, lambda: None)
-    facts = json.loads((folder / "pairs.json").read_text(encoding="utf-8"))
+    facts = untrusted_files.read_json(folder / "pairs.json", untrusted_files.MOST_FACTS)
     with tarfile.open(folder / "images.tar", "r:") as archive:
         members = [Member(folder / "images.tar", info.offset_data, info.size, info.name) for info in archive]
     sources = [

@@ -18,6 +18,8 @@ _MOST_SKIPPED: Final = 256 << 20
 """Bytes after which a line that does not end is taken for the end of the table."""
 _MOST_CELL: Final = 100_000
 """Characters of a cell over several lines; an opening quote that nothing closes would swallow all rows below it."""
+_LOOKED_AT_AGAIN: Final = 4
+"""How many times its length a table may be looked at again for the ends of cells: every line may open a quote."""
 _NOT_CLOSED: Final = "A quote is opened in it and not closed."
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -134,6 +136,8 @@ class _Rows:
         self._texts, self._separator = texts, separator
         self._back: list[tuple[int, str, str]] = []
         self._width = 0
+        self._read, self._again = 1 << 20, 0
+        """Characters that were read (and a few more), and those that were looked at beyond the line of a row."""
 
     def next(self) -> Line | None:
         while (taken := self._take()) is not None:
@@ -150,8 +154,10 @@ class _Rows:
     def _row(self, number: int, text: str) -> Line:
         below: list[tuple[int, str, str]] = []
         length, is_open = len(text), _is_open(text, self._separator)
+        self._read += length
         while is_open:
-            following = self._take()
+            following = self._take() if self._again <= _LOOKED_AT_AGAIN * self._read else None
+            self._again += len(following[1]) + 1 if following else 0
             length += len(following[1]) if following else 0
             if following is None or following[2] or length > _MOST_CELL:
                 self._back += [following] * (following is not None) + below[::-1]
@@ -173,19 +179,17 @@ class _Rows:
 
 def _is_open(text: str, separator: str, *, quoted: bool = False) -> bool:
     """Whether a quoted cell goes on in the next line: quotes count only where a cell begins or is quoted."""
-    if '"' not in text:
-        return quoted
-    beginning, place = True, 0
-    while place < len(text):
-        letter = text[place]
+    place = 0
+    if not quoted and text.startswith('"'):
+        quoted, place = True, 1
+    while True:
         if quoted:
-            if letter == '"' and text[place + 1 : place + 2] == '"':
-                place += 1
-            elif letter == '"':
-                quoted = False
-            beginning = False
+            at = text.find('"', place)
+            if at < 0:
+                return True
+            place, quoted = (at + 2, True) if text.startswith('""', at) else (at + 1, False)
         else:
-            quoted = beginning and letter == '"'
-            beginning = letter == separator
-        place += 1
-    return quoted
+            at = text.find(f'{separator}"', place)
+            if at < 0:
+                return False
+            place, quoted = at + 2, True

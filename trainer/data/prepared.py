@@ -32,6 +32,8 @@ from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.arrays import map_npy
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
@@ -99,14 +101,15 @@ def prepare(
     )
     os.utime(folder)
     _remove_unused(cache)
-    facts = json.loads((folder / "prepared.json").read_text(encoding="utf-8"))
+    facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
     problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
+    images: np.ndarray | StreamedImages
     if why:
         places = [str(sources[row].path) for row in facts["rows"]]
         digests = _digests(folder / _DIGESTS, len(places))
         images = StreamedImages(places, size, why, digests=digests, preprocessing=preprocessing)
     else:
-        images = np.load(folder / "images.npy", mmap_mode="r")
+        images = map_npy(folder / "images.npy", "u")
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
 
 
@@ -289,18 +292,18 @@ def _begin(file: Path | None, journal: Path, n: int, size: int) -> tuple[list[_D
     if file is None:
         return list(_finished(journal)) if journal.exists() else [], 0
     with contextlib.suppress(OSError, ValueError):
-        images = np.load(file, mmap_mode="r")
+        images = map_npy(file, "u")
         if images.shape == (n, size, size, 3):
             return list(_finished(journal)), images.offset
     journal.unlink(missing_ok=True)
     _check_room(file.parent, bytes_needed(n, size))
     _allocate(file, n, size)
-    return [], np.load(file, mmap_mode="r").offset
+    return [], map_npy(file, "u").offset
 
 
 def _finished(journal: Path) -> Iterator[_Done]:
     """What the journal tells, up to a line that was cut short."""
-    for line in journal.read_text(encoding="utf-8").splitlines():
+    for line in untrusted_files.read_text(journal, untrusted_files.MOST_FACTS).splitlines():
         try:
             yield _Done(**json.loads(line))
         except (ValueError, TypeError):
@@ -327,7 +330,7 @@ def _allocate(file: Path, n: int, size: int) -> None:
 
 def _keep(file: Path, rows: Sequence[int]) -> None:
     """Rewrites the file with `rows` only."""
-    everything = np.load(file, mmap_mode="r")
+    everything = map_npy(file, "u")
     shorter = file.with_suffix(".shorter.npy")
     kept = np.lib.format.open_memmap(shorter, mode="w+", dtype=np.uint8, shape=(len(rows), *everything.shape[1:]))
     for part in _slices(len(rows)):
@@ -360,7 +363,7 @@ def _in_order(parts: Sequence[_Done]) -> list[_Done]:
 def _digests(file: Path, n: int) -> list[bytes]:
     """One of each image; none of a cache that was made before they were kept."""
     try:
-        found = np.fromfile(file, "V16")
+        found = np.frombuffer(untrusted_files.read_bytes(file, 16 * n), "V16")
     except OSError:
         return []
     return [digest.tobytes() for digest in found] if len(found) == n else []

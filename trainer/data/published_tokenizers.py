@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import PADDING, Tokenizer
+from trainer.untrusted import files as untrusted_files
 
 Cleaning = Literal["lower", "whitespace", "canonicalize"]
 
@@ -101,7 +102,7 @@ def read_tokenizer(text: str) -> AnyTokenizer:
         DataError: The text is no tokenizer.
     """
     try:
-        values: dict[str, Any] = json.loads(text)
+        values: dict[str, Any] = untrusted_files.parse_json(text)
         kind = values.get("tokenizer")
         if kind == "clip":
             return ClipTokenizer(values["cleaning"])

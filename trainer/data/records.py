@@ -27,6 +27,12 @@ LABEL: Final = "label"
 MOST_TEXT: Final = 100_000
 """Characters of a caption or a cell; a longer one is a mistake or an attack."""
 
+MOST_COLUMNS: Final = 1_000
+"""Of a table; every value beside image and caption is kept for its row."""
+
+_MOST_UNUSABLE: Final = 500_000
+"""Rows of a table that cannot be used, each told with its reason; a file with more is no table of pairs."""
+
 Problems = list[tuple[str, str]]
 
 
@@ -51,10 +57,25 @@ def record_sources(
             found.append(pair(path, row, table) if isinstance(row, dict) else _raise(row))
         except ValueError as reason:
             problems.append((where, str(reason)))
+            check_usable(path, problems)
     if not found:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
     return at_root(found, path, table), problems
+
+
+def check_usable(path: Path, problems: Problems) -> None:
+    """Passes unless very many rows of a table cannot be used.
+
+    Raises:
+        DataError: More than 500,000 cannot.
+    """
+    if len(problems) > _MOST_UNUSABLE:
+        where, reason = problems[0]
+        raise DataError(
+            f"{path.name} has more than {_MOST_UNUSABLE:,} rows that cannot be used. The first: {where}: {reason}",
+            problems[:1_000],
+        )
 
 
 def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
@@ -106,6 +127,8 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     Raises:
         ValueError: It lacks one of them; the message is the reason.
     """
+    if len(row) > MOST_COLUMNS:
+        raise ValueError(f"It has {len(row):,} values; at most {MOST_COLUMNS:,} are read.")
     values = dict(row)
     image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
     if isinstance(caption, list) and caption:

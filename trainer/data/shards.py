@@ -175,6 +175,8 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
     with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
         try:
             for info in archive:
+                # It would keep what it has read of every member.
+                archive.members = []  # type: ignore[attr-defined]
                 end = info.offset_data + info.size
                 last = info.name
                 if not info.isreg() or info.issparse():

@@ -8,7 +8,7 @@ from trainer import config
 from trainer.data.folder import TOLD_EVERY, Progress, silent
 from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source, Told
-from trainer.data.records import at_root, encoding_for, pair, record_sources
+from trainer.data.records import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
 from trainer.proposal import form_of, separator_of
 from trainer.untrusted import files as untrusted_files
 
@@ -41,6 +41,7 @@ def table_sources(
                 found.append(_source(path, header.cells, line, table))
             except ValueError as reason:
                 problems.append((f"line {line.number}", str(reason)))
+                check_usable(path, problems)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose a CSV or TSV file.") from error
     if not found:
@@ -71,6 +72,11 @@ def _check_header(path: Path, header: Line, table: config.Table) -> None:
         raise DataError(f"The header of {path.name} cannot be read. {header.reason} Save it as UTF-8 CSV or TSV.")
     if not header.cells:
         raise DataError(f"{path.name} is empty. Its first line must name the columns.")
+    if len(header.cells) > MOST_COLUMNS:
+        raise DataError(
+            f"{path.name} has {len(header.cells):,} columns; at most {MOST_COLUMNS:,} are read. Save it without those "
+            "that are not needed."
+        )
     wanted = {"data.image_column": table.image_column, "data.caption_column": table.caption_column}
     for name, column in wanted.items():
         if column not in header.cells:

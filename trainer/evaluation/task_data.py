@@ -22,6 +22,7 @@ from trainer.data.scenes import folder_of
 from trainer.data.splits import fingerprint, parts_of
 from trainer.images import Preprocessing
 from trainer.proposal import recognise
+from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
     from trainer.store import Snapshot
@@ -359,7 +360,7 @@ def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -
 def _lines(root: Path | None, name: str) -> tuple[str, ...]:
     for folder in (root, root.parent) if root is not None else ():
         try:
-            text = (folder / name).read_text(encoding="utf-8")
+            text = untrusted_files.read_text(folder / name)
         except (OSError, UnicodeDecodeError):
             continue
         return tuple(line.strip() for line in text.splitlines() if line.strip())

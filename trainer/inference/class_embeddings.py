@@ -12,6 +12,7 @@ from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_
 from trainer.inference.embed import Progress, embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 
 
 def class_texts(
@@ -34,7 +35,8 @@ def class_texts(
     inv_tau = kept.inv_tau
     asked = json.dumps([kept.opened.step, inv_tau, list(labels), list(templates)])
     manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
-    seed = asked.encode() + (manifest.read_bytes() if manifest.is_file() else b"")
+    told = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
+    seed = asked.encode() + told
     file = row.folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
     if _usable(file):
         return file

@@ -119,6 +119,6 @@ class Blueprint:
             if found.resize_mode not in (None, *RESIZE_MODES) or found.interpolation not in INTERPOLATIONS:
                 raise ValueError(f"{found.resize_mode} {found.interpolation}")
             _ = found.embed_dim, found.image_size, found.context_length
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelError(f"The sizes of the model cannot be read ({error!r}). Open the model again.") from error
         return found

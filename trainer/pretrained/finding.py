@@ -138,7 +138,7 @@ def read_architecture(choice: config.Model, run_folder: Path) -> Architecture:
     if isinstance(choice, config.TinyTowers):
         return choice
     try:
-        text = (run_folder / BLUEPRINT).read_text(encoding="utf-8")
+        text = untrusted_files.read_text(run_folder / BLUEPRINT)
     except OSError as error:
         why = error.strerror or error
         raise ModelError(f"{run_folder / BLUEPRINT} cannot be read ({why}). Open the model again.") from error

@@ -107,7 +107,9 @@ def _pairs(place: Path) -> AnyPairs:
 
 def _read(file: Path) -> AnyPairs:
     try:
-        return AnyPairs.from_str(untrusted_files.read_text(file, _LONGEST))
+        text = untrusted_files.read_text(file, _LONGEST)
+        untrusted_files.check_unfolding(text)
+        return AnyPairs.from_str(text)
     except Exception as error:  # tokenizers raises bare Exception
         raise PretrainedError(f"{file} is no tokenizer that can be read: {error}. Get it again.") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.projection.fitting import ProjectError
+from trainer.untrusted import bounded
+from trainer.untrusted.bounded.arrays import map_npy
 from trainer.untrusted.files import check_ordinary
 
 SUFFIXES: Final = (".npy", ".csv", ".tsv", ".parquet")
@@ -31,6 +34,8 @@ def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
         points = _read(file)
     except ProjectError:
         raise
+    except bounded.Unreadable as error:
+        raise ProjectError(str(error)) from error
     except OSError as error:
         raise ProjectError(f"The coordinates in {file} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # whatever a damaged file makes its reader raise
@@ -51,6 +56,8 @@ def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
         return _array(Path(file))
     except ProjectError:
         raise
+    except bounded.Unreadable as error:
+        raise ProjectError(str(error)) from error
     except OSError as error:
         raise ProjectError(f"The vectors in {file} cannot be read: {error.strerror or error}.") from error
     except Exception as error:
@@ -59,12 +66,9 @@ def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
 
 def _array(file: Path) -> Float[np.ndarray, "m d"]:
     """A matrix of numbers; only as much of the file as its header claims is ever held."""
-    check_ordinary(file)
-    points = np.load(file, allow_pickle=False, mmap_mode="r")
-    if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
-        told = (
-            f"{' x '.join(map(str, points.shape))} values of {points.dtype}" if hasattr(points, "dtype") else "others"
-        )
+    points = map_npy(file)
+    if points.ndim != 2 or points.dtype.kind not in "fiu":
+        told = f"{' x '.join(map(str, points.shape))} values of {points.dtype}"
         raise ProjectError(f"{file.name} holds {told}; columns of numbers are needed.")
     _check_count(file, len(points))
     return np.array(points, np.float32)
@@ -87,26 +91,9 @@ def _read(file: Path) -> Float[np.ndarray, "m 2"]:
 
 
 def _table(file: Path) -> Float[np.ndarray, "m 2"]:
-    from pyarrow import csv, parquet
-
-    if file.suffix.lower() == ".parquet":
-        opened = parquet.ParquetFile(file)
-        _check_count(file, opened.metadata.num_rows)
-        names = _axes(file, opened.schema_arrow.names)
-        table = opened.read(columns=list(names.values()))
-    else:
-        if file.stat().st_size > _LONGEST:
-            raise ProjectError(f"{file.name} is longer than {_LONGEST >> 20:,} MiB; write it as .npy or .parquet.")
-        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-        table = csv.read_csv(file, parse_options=csv.ParseOptions(delimiter=delimiter))
-        names = _axes(file, table.column_names)
-    columns = [table.column(names[axis]).to_numpy(zero_copy_only=False).astype(np.float32) for axis in ("x", "y")]
-    return np.stack(columns, axis=1)
-
-
-def _axes(file: Path, columns: list[str]) -> dict[str, str]:
-    """The columns that are called x and y, however they are written."""
-    names = {name.strip().lower(): name for name in columns}
-    if not {"x", "y"} <= set(names):
-        raise ProjectError(f"{file.name} has no columns x and y; its columns are {', '.join(columns[:8])}.")
-    return {axis: names[axis] for axis in ("x", "y")}
+    if file.suffix.lower() != ".parquet" and file.stat().st_size > _LONGEST:
+        raise ProjectError(f"{file.name} is longer than {_LONGEST >> 20:,} MiB; write it as .npy or .parquet.")
+    found = bounded.read("trainer.untrusted.bounded.coordinates:points", [file], {"most": _MOST})
+    with contextlib.closing(found):
+        parts = [np.stack([column.to_numpy() for column in batch.columns], axis=1) for batch in next(found).rows]
+    return np.concatenate(parts) if parts else np.empty((0, 2), np.float32)

@@ -23,6 +23,8 @@ from trainer.projection.facing import FEWEST_COMMON, common_points, start_at, tu
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.arrays import load_npy
 
 VERSION: Final = 2
 """Of how layouts are computed: layouts of another version are not found again."""
@@ -59,7 +61,7 @@ def layout(workspace_folder: Path, snapshot_folder: Path, **choices: object) -> 
     Raises:
         ProjectError: As `layout_file`.
     """
-    return np.load(layout_file(workspace_folder, snapshot_folder, **choices).file)
+    return load_npy(layout_file(workspace_folder, snapshot_folder, **choices).file)
 
 
 def layout_file(
@@ -168,7 +170,7 @@ def _layout(
         points, words, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
         facts = _facts(snapshot, placement, words, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
         _keep(points_file, facts_file, points, facts)
-    facts = json.loads(facts_file.read_text(encoding="utf-8"))
+    facts = untrusted_files.read_json(facts_file)
     return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
 
 
@@ -186,7 +188,7 @@ def _compute(
         fitted = fitting.fit(vectors, placement, progress, most=most)
         return fitted.points, "", fitted.fitted
     reference = read_snapshot(onto[0])
-    common, xy = common_points(snapshot, reference), np.load(other.file)
+    common, xy = common_points(snapshot, reference), load_npy(other.file)
     if len(common.here) < FEWEST_COMMON:
         fitted = fitting.fit(vectors, placement, progress, most=most)
         return fitted.points, f"not turned: only {len(common.here)} points are also in the other map", fitted.fitted

@@ -14,6 +14,7 @@ from trainer.projection.fitting import PLACED_BY, ProjectError
 from trainer.projection.layouts import Layout, unit_rows
 from trainer.projection.neighbours import nearest
 from trainer.store.snapshot_files import read_snapshot
+from trainer.untrusted.bounded.arrays import load_npy
 
 
 def place_new(
@@ -33,7 +34,7 @@ def place_new(
     Raises:
         ProjectError: Embeddings of another width.
     """
-    known, xy = unit_rows(read_snapshot(snapshot_folder)), np.load(layout.file)
+    known, xy = unit_rows(read_snapshot(snapshot_folder)), load_npy(layout.file)
     vectors = np.asarray(vectors, np.float32).reshape(-1, np.shape(vectors)[-1])
     if vectors.shape[1] != known.shape[1]:
         raise ProjectError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import os
@@ -237,18 +238,7 @@ def _delimiter(header: str, separator: str) -> str:
 
 
 def _parquet_columns(path: Path) -> list[str]:
-    # No row is read: none of a well-formed file takes more than the file is long.
-    import pyarrow
-    import pyarrow.parquet
-
-    file = parquet_files(path)[:1]
-    try:
-        for each in file:
-            untrusted_files.check_ordinary(each)
-            return list(pyarrow.parquet.read_schema(each).names)
-    except pyarrow.ArrowException:
-        pass
-    return []
+    return list(_parquet_head(path)[0])
 
 
 def _is_coco(path: Path) -> bool:
@@ -282,11 +272,24 @@ def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    yield from map(dict, _parquet_head(path)[1])
+
+
+def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
+    """Names of all columns, and the first rows of those of words; nothing of a file that cannot be read."""
+    file = parquet_files(path)[:1]
+    return _head_of(file[0], file[0].stat().st_size, file[0].stat().st_mtime_ns) if file else ((), ())
+
+
+@functools.lru_cache(maxsize=1)
+def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
+    """Kept, for the columns, pictures and captions of a table are asked for one after the other."""
     options = {"rows": _ASKED, "most": _MOST_WORDS}
-    with contextlib.suppress(bounded.Unreadable):
-        for part in bounded.read("trainer.untrusted.bounded.parquet:head", parquet_files(path)[:1], options):
-            for batch in part.rows:
-                yield from batch.to_pylist()
+    found = bounded.read("trainer.untrusted.bounded.parquet:head", [file], options)
+    with contextlib.suppress(bounded.Unreadable), contextlib.closing(found):
+        part = next(found)
+        return tuple(part.facts["names"]), tuple(row for batch in part.rows for row in batch.to_pylist())
+    return (), ()
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:

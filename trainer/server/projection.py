@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from trainer.charts.placement import Placement
 from trainer.messages import Project
 from trainer.projection.fitting import ProjectError
 from trainer.projection.layouts import layout_file, series
 from trainer.projection.new_points import place_new
+from trainer.untrusted.bounded.arrays import load_npy
 
 
 def answer_project(workspace_folder: Path, question: Project, progress: Callable[[float, str], None]) -> dict[str, Any]:
@@ -39,6 +38,6 @@ def answer_project(workspace_folder: Path, question: Project, progress: Callable
     answer = {name: value for name, value in asdict(found).items() if name != "file"}
     answer |= {"layout": str(found.file), "layouts": layouts, "placed": []}
     if question.place:
-        vectors = np.load(question.place)
+        vectors = load_npy(question.place)
         answer["placed"] = place_new(Path(question.snapshot), found, vectors, images=question.place_images).tolist()
     return answer

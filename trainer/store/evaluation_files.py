@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ import numpy as np
 from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.arrays import load_npz
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,14 @@ def read_records(folder: Path) -> list[TaskRecord]:
     found = []
     for file in folder.glob("*.json"):
         try:
-            plain = json.loads(file.read_text(encoding="utf-8"))
-            with np.load(file.with_suffix(".npz"), allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
+            plain = untrusted_files.read_json(file)
+            arrays = load_npz(file.with_suffix(".npz"))
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
             question = question_from(plain.get("question"))
             sizes = int(plain["n"]), int(plain["whole"])
             record = TaskRecord(str(plain["task"]), metrics, *sizes, plain["details"], arrays, question)
             when = (question is not None, file.stat().st_mtime_ns, file.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         found.append((when, record))
     return [record for _, record in sorted(found, key=lambda one: one[0])]

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.store import ownership
+from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.headers import check_filled
+
 NAME: Final = "manifest.json"
 _FORMAT: Final = 2
 _OWN: Final = "sha256"
+_SEAL: Final = "seal"
 
 
-def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Describes the files that are in the folder, `facts` beside them; to be called when all are written."""
+def write_manifest(folder: Path, facts: Mapping[str, Any], *, sealed: bool = False) -> None:
+    """Describes the files that are in the folder, `facts` beside them; to be called when all are written.
+
+    Args:
+        folder: Where they are.
+        facts: Plain values.
+        sealed: Say that this computer and user wrote them, in words that no other can make (see `ownership.seal`).
+    """
     files = {path.name: _described(path) for path in sorted(folder.iterdir())}
     document = {"format": _FORMAT, **facts, "files": files}
+    document |= {_SEAL: _seal(files)} if sealed else {}
     document |= {_OWN: _digest(document)}
     (folder / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
@@ -30,11 +44,11 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
 
     Raises:
         OSError: A file is missing.
-        ValueError: A file is not what was written; the message names it.
+        ValueError: A file is not what was written, or a name leads out of the folder; the message says which.
         KeyError: The manifest lacks one of `names`.
     """
     try:
-        document = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        document = untrusted_files.read_json(folder / NAME)
     except ValueError:
         document = None
     if not isinstance(document, dict) or not isinstance(document.get("files"), dict):
@@ -44,13 +58,33 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
     if own != _digest(document) and (own is not None or document.get("format") != 1):
         raise ValueError(f"{NAME} is not what was saved")
     for name in names or document["files"]:
-        if _described(folder / name) != document["files"][name]:
-            raise ValueError(f"{name} is not what was saved")
+        if not _is_as_described(folder, name, document["files"][name]):
+            raise ValueError(f"{untrusted_files.spelled(name)} is not what was saved")
     return document
+
+
+def is_sealed(manifest: Mapping[str, Any]) -> bool:
+    """Whether this computer and user wrote the files of a manifest that was found to be true of them."""
+    seal = manifest.get(_SEAL)
+    return isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, _seal(manifest["files"]))
+
+
+def _seal(files: Mapping[str, Any]) -> str:
+    return ownership.seal(json.dumps(files, sort_keys=True))
 
 
 def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _is_as_described(folder: Path, name: str, told: Any) -> bool:
+    """Whether a file is what a manifest says, which may be a stranger's: of another size, it is not read."""
+    path = confined.inside(folder, name)
+    untrusted_files.check_ordinary(path)
+    if not isinstance(told, dict) or told.get("bytes") != path.stat().st_size:
+        return False
+    check_filled(path)
+    return _described(path) == told
 
 
 def _described(path: Path) -> dict[str, Any]:

@@ -120,6 +120,11 @@ def _maker(folder: Path) -> Maker:
     )
 
 
+def seal(words: str) -> str:
+    """A code of the words that only this computer and user can compute: what carries it was written here."""
+    return _code(f"{_computer()}\0{_user()}".encode(), f"seal {words}")
+
+
 def _code(key: bytes, words: str) -> str:
     message = f"contrastive-explorer {words}".encode("utf-8", "surrogateescape")
     return hmac.new(key, message, hashlib.sha256).hexdigest()

@@ -27,6 +27,7 @@ from trainer.store.spool import bring_in, how_it_ended
 from trainer.store.upgrade import check_foreign
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 
 STARTING_S: Final = 20.0
 """How long a launched trainer may take to claim its run when its process cannot be watched."""
@@ -137,7 +138,7 @@ def check_nobody_works(folder: Path, runs_folder: Path) -> None:
     if any(is_held(run / "alive.lock") for run in _run_folders(runs_folder)):
         raise StoreError("A run is being trained. Stop it, then restore the backup.")
     try:
-        number = int((folder / _WINDOW).read_text(encoding="utf-8").splitlines()[0])
+        number = int(untrusted_files.read_text(folder / _WINDOW).splitlines()[0])
     except (OSError, ValueError, IndexError):
         return
     if identity(number) is not None:

@@ -6,11 +6,12 @@ row i of `features.npy` is what the image tower makes of image i before it proje
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -20,15 +21,21 @@ from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
-from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.headers import check_npy
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable, read
+from trainer.untrusted.bounded.arrays import map_npy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
 _CONTENT: Final = "content"
 _METADATA_PREFIX: Final = "meta."
 VERIFIED_BYTES: Final = 32 * 2**20
 """Up to which size a snapshot is compared with its manifest when it is read; `trainer doctor --check` reads all."""
-_VERIFIED: Final[dict[Path, tuple[tuple[int, int, int], ...]]] = {}
+_VERIFIED: Final[dict[Path, tuple[tuple[tuple[int, int, int], ...], bool]]] = {}
+"""Folder -> how its files were when they were compared, and whether its table may be read in this process."""
+_ITEMS: Final = "items.parquet"
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,9 @@ def write_snapshot(
         draft.mkdir(mode=0o700)
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-        _write_items(draft / "items.parquet", items)
+        _write_items(draft / _ITEMS, items)
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        manifests.write_manifest(draft, {})
+        manifests.write_manifest(draft, {}, sealed=True)
 
     confined.make_in_run(folder.parents[1], folder.parent.name)
     write_atomically(folder, write)
@@ -141,15 +148,15 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
         StoreError: A file is missing or damaged, or the shapes contradict `snapshot.json`.
     """
     try:
-        _verify(folder)
-        card = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
+        trusted = _verify(folder)
+        card = untrusted_files.read_json(folder / "snapshot.json")
         n, d = int(card["n"]), int(card["d"])
         arrays = {
             name: _read_array(folder / f"{name}.npy", n, d) for name in ("image", "text") if name in card["arrays"]
         }
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
-        items = _read_items(folder / "items.parquet", n) if items is None else items
+        items = _read_items(folder / _ITEMS, n, trusted=trusted) if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(
@@ -173,20 +180,24 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
         raise StoreError(f"The snapshot {folder} cannot be used: {reason}. Embed the run's step again.") from error
 
 
-def _verify(folder: Path) -> None:
-    """Compares a snapshot with its manifest, once while it stays as it is; a large one only when it is asked for.
+def _verify(folder: Path) -> bool:
+    """Compares a snapshot with its manifest, once while it stays as it is; of a large one, the table alone.
+
+    Whether its table may be read in this process: this computer wrote it, or it has been read in a helper.
 
     Raises:
         ValueError: A file is not what was written; the message names it.
     """
-    if not (folder / manifests.NAME).exists():
-        return  # of an older version
     files = [file.stat() for file in sorted(folder.iterdir())]
     state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in files)
-    if _VERIFIED.get(folder) == state or sum(stat.st_size for stat in files) > VERIFIED_BYTES:
-        return
-    manifests.verified(folder)
-    _VERIFIED[folder] = state
+    known, trusted = _VERIFIED.get(folder, ((), False))
+    if known != state:
+        trusted = False
+        if (folder / manifests.NAME).exists():  # there is none of an older version
+            large = sum(stat.st_size for stat in files) > VERIFIED_BYTES
+            trusted = manifests.is_sealed(manifests.verified(folder, (_ITEMS,) if large else ()))
+        _VERIFIED[folder] = state, trusted
+    return trusted
 
 
 def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tuple[int, int]:
@@ -224,10 +235,10 @@ def snapshot_bytes(folder: Path) -> dict[str, int]:
 
 
 def _read_array(path: Path, n: int, d: int) -> np.ndarray:
-    header = check_npy(path, "f")
-    if header.shape != (n, d) or header.dtype not in (np.float16, np.float32):
-        raise ValueError(f"{path.name} is {header.dtype} {header.shape}, snapshot.json says ({n}, {d})")
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    array = map_npy(path, "f")
+    if array.shape != (n, d) or array.dtype not in (np.float16, np.float32):
+        raise ValueError(f"{path.name} is {array.dtype} {array.shape}, snapshot.json says ({n}, {d})")
+    return array
 
 
 def _write_items(path: Path, items: Items) -> None:
@@ -241,13 +252,30 @@ def _write_items(path: Path, items: Items) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def _read_items(path: Path, n: int) -> Items:
-    from trainer.untrusted.bounded.parquet import whole
-
-    table = whole(path, rows=n)
+def _read_items(path: Path, n: int, *, trusted: bool) -> Items:
+    table = _read_table(path, n) if trusted else _read_by_helper(path, n)
     columns = {name: StoredColumn(table.column(name)) for name in table.column_names}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
     paths, captions, labels, splits = (columns[name] for name in _COLUMNS[1:])
     return Items(read_ids(columns["id"]), paths, captions, labels, splits, metadata, columns.get(_CONTENT, ()))
+
+
+def _read_table(path: Path, n: int) -> pa.Table:
+    from trainer.untrusted.bounded.parquet import whole
+
+    return whole(path, rows=n)
+
+
+def _read_by_helper(path: Path, n: int) -> pa.Table:
+    """The same of a table that is a stranger's, or older than seals; afterwards it is known to be harmless."""
+    import pyarrow as pa
+
+    reader = read("trainer.untrusted.bounded.parquet:table", [path], {"rows": n})
+    with contextlib.closing(reader):
+        part = next(reader)
+        table = pa.Table.from_batches(part.rows, part.schema)
+    if path.parent in _VERIFIED:
+        _VERIFIED[path.parent] = _VERIFIED[path.parent][0], True
+    return table

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from trainer import confined
 from trainer.store.life import Identity
+from trainer.untrusted import confined
 
 NAME: Final = "stop.flag"
 _MOST: Final = 1_000

@@ -27,6 +27,7 @@ from trainer.training.provenance import sitting, sittings_of, with_sitting
 from trainer.training.recorder import Watch
 from trainer.training.session import FitError, Training
 from trainer.training.text_log import Speech
+from trainer.untrusted import files as untrusted_files
 
 SAY_S: Final = 3.0
 """How long a preparation goes on between two lines about it."""
@@ -167,7 +168,7 @@ def _tokenizer(
     """The run's tokenizer: trained on its captions or fetched in the first sitting, the same one ever after."""
     file = log.folder / "tokenizer.json"
     if file.exists():
-        return read_tokenizer(file.read_text(encoding="utf-8"))
+        return read_tokenizer(untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER))
     if run.model.tokenizer.strip():
         named = run.model.tokenizer.strip()
         return pretrained.tokenizer_by_name(named, cache=workspace.folder / "cache", progress=progress)

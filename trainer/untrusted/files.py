@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 MOST_SETTINGS: Final = 4 << 20
 """Bytes of a file of settings; a longer one is a mistake or an attack."""
+
+
+_MOST_UNFOLDED: Final = 400 << 20
+_UNFOLDED: Final = {"[": 96, "{": 256, ",": 72, ":": 64}
+"""Bytes that Python takes at most for what follows each sign: a list, an object, a number or text, a name."""
+
+MOST_TOKENIZER: Final = 128 << 20
+"""Bytes of a tokenizer; the largest that are published have 35 MB."""
+MOST_FACTS: Final = 256 << 20
+"""Bytes of what is kept beside prepared pictures, some of it for every pair."""
 
 
 _refusal_of_downloads: Callable[[], str] = str
@@ -76,6 +87,42 @@ def read_text(path: Path, most: int = MOST_SETTINGS) -> str:
         UnicodeDecodeError: It is no UTF-8.
     """
     return read_bytes(path, most).decode("utf-8-sig")
+
+
+def read_json(path: Path, most: int = MOST_SETTINGS) -> Any:
+    """The JSON document in a file that is not longer than `most` bytes.
+
+    Raises:
+        OSError: As `read_bytes`.
+        ValueError: As `parse_json`.
+    """
+    return parse_json(read_text(path, most))
+
+
+def parse_json(text: str) -> Any:
+    """The JSON document that a text is.
+
+    Raises:
+        ValueError: It is none, too deep, or would take too much memory.
+    """
+    check_unfolding(text)
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is too deep") from error
+
+
+def check_unfolding(text: str) -> None:
+    """Passes if JSON takes at most 400 MiB once it is parsed; it may take thirty times its length: `[{},{},{}`.
+
+    It is counted what can hold or part values, wherever it stands: signs in a text count, too.
+
+    Raises:
+        ValueError: It takes more.
+    """
+    needed = len(text) + sum(bytes_each * text.count(sign) for sign, bytes_each in _UNFOLDED.items())
+    if needed > _MOST_UNFOLDED:
+        raise ValueError(f"it would take about {needed / 2**20:,.0f} MiB of memory once it is parsed")
 
 
 def is_text(words: str) -> bool:

@@ -39,7 +39,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # Python runs the `sitecustomize.py` of every folder on its path: also of the current one, where `.` names it.
     here = _current_folder()
-    path = [entry for entry in named if os.path.realpath(entry) != here]
+    path = [entry for entry in named if entry == str(_ROOT) or os.path.realpath(entry) != here]
     # Run in a checkout that is not installed, a child finds the package where this process found it.
     if _ROOT.name not in _INSTALLED and str(_ROOT) not in path:
         path.append(str(_ROOT))

@@ -6,12 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.client import Asker
 from trainer.charts.saliency import SaliencyChart, SaliencyRun
 from trainer.messages import Failure, Saliency
+from trainer.untrusted.bounded.arrays import load_npy
 
 KEPT: Final = 64
 
@@ -80,7 +80,7 @@ class Asking(QObject):
         if question is not self.question:
             return
         self._number = None
-        maps = np.load(answer["array"])
+        maps = load_npy(answer["array"])
         runs = []
         for index, run in enumerate(question.runs):
             name, objective = self._named(run)
@@ -89,7 +89,7 @@ class Asking(QObject):
                 index=index, run=run, name=name, objective=objective, step=step, cells=maps[index], cosine=cosine
             )
             runs.append(found)
-        image = np.load(answer["image"])
+        image = load_npy(answer["image"])
         self._kept[question] = SaliencyChart(question.image, image, question.caption, question.method, tuple(runs))
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)

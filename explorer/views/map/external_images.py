@@ -19,6 +19,7 @@ from explorer.widgets.point_map.pins import Pin
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.placement import Placement
 from trainer.messages import EmbedImages, Failure, Project
+from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
@@ -202,7 +203,7 @@ class Newcomers(QObject):
 
 def carried(layout: str, places: Float[np.ndarray, "q 2"], shown: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "q 2"]:
     """Places of a layout's file where its points are shown: maps of the same method may be turned differently."""
-    known = np.load(layout)
+    known = load_npy(layout)
     if known.shape != shown.shape or np.array_equal(known, shown):
         return places
     return procrustes(known, shown).apply(places)

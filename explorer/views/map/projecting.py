@@ -16,6 +16,7 @@ from trainer.charts.placement import Placement
 from trainer.errors import Problem
 from trainer.messages import Failure, Project
 from trainer.store import SnapshotRow, Workspace
+from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
@@ -108,7 +109,7 @@ class Projecting(QObject):
         if ticket in self._open:
             self._background.run(
                 self,
-                np.load,
+                load_npy,
                 answer["layout"],
                 done=partial(self._place, ticket, answer.get("note", "")),
                 failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Ask for it again.")),

@@ -26,6 +26,7 @@ from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.prompts import PromptRun
 from trainer.messages import EmbedImages, Failure
+from trainer.untrusted.bounded.arrays import load_npy
 
 TABS: Final = (("calibration", "Calibration"), ("playground", "Templates"))
 MOST_SAMPLES: Final = 50
@@ -204,7 +205,7 @@ class PromptsView(View):
 
     def _embedded(self, key: tuple[int, int, str], answer: dict[str, Any]) -> None:
         if answer["images"]:
-            self._vectors[key] = np.load(answer["array"])[0].astype(np.float64)
+            self._vectors[key] = load_npy(answer["array"])[0].astype(np.float64)
             self._show_sample()
         else:
             self._tell(" ".join(answer["unreadable"].values()))

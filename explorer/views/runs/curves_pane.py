@@ -186,7 +186,7 @@ class CurvesPane(QWidget):
             return "Choose a run in the table above."
         if not self.metrics:
             return "Choose a metric to draw."
-        if self._reading:
+        if self._reading or self._draw_again:
             return "Reading the curves."
         return "Nothing was logged of these metrics. The log may tell why."
 

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ from explorer.views.view import hairline
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from trainer import config
+from trainer.proposal import form_of
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 
 TITLES: Final[dict[str, str]] = {
@@ -54,6 +57,9 @@ BROWSE: Final[dict[type, dict[str, Browse]]] = {
 }
 
 MOST_COUNTED: Final = 200_000
+MOST_READ: Final = 1 << 30
+"""Bytes of a table whose rows are counted."""
+_LONGEST_LINE: Final = 4 << 20
 CHECK_MS: Final = 120
 
 
@@ -488,8 +494,14 @@ def _captions_below(folder: Path) -> int:
 
 
 def _lines_of(table: Path) -> int | None:
+    """Rows of a table of text; None where that takes long to know, or it is no text."""
     try:
-        with table.open(encoding="utf-8", errors="replace", newline="") as file:
-            return max(0, sum(1 for _ in csv.reader(file)) - 1)
+        if form_of(table) in ("json", "parquet") or table.stat().st_size > MOST_READ:
+            return None
+        with untrusted_files.open_ordinary(table) as file:
+            # No line need have an end.
+            parts = iter(partial(file.readline, _LONGEST_LINE), b"")
+            rows = sum(1 for _ in csv.reader(part.decode("utf-8", "replace") for part in parts))
+            return max(0, rows - (form_of(table) == "cells"))
     except (OSError, csv.Error):
         return None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from explorer.widgets.progress_row import Ticket
 from trainer.charts.search import Hits, Target, search
 from trainer.charts.snapshots import Embedder, choose_snapshot, embedder_of
 from trainer.store import Workspace
+from trainer.untrusted.bounded.arrays import load_npy
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits
         Cancelled: The person ended it.
         ChartError: There is no such snapshot, or it lacks what is searched.
     """
-    query = np.load(Path(array), allow_pickle=False)[0]
+    query = load_npy(Path(array))[0]
     return search(
         workspace,
         where.run,

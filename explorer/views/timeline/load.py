@@ -11,6 +11,7 @@ from trainer.charts.placement import Placement
 from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
 from trainer.errors import Problem
 from trainer.store import Workspace
+from trainer.untrusted.bounded.arrays import load_npy
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
 def placed_by(chart: TimelineChart, placement: Placement, files: dict[int, Sequence[str]]) -> TimelineChart:
     """The same chart with its points where the files of each run (by its place) say."""
     runs = tuple(
-        replace(run, points=tuple(np.load(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
+        replace(run, points=tuple(load_npy(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
     )
     note = f"{placement.words}; each step begun at the next one and turned onto it"
     return replace(

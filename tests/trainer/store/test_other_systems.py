@@ -163,7 +163,7 @@ def test_without_ticks_a_process_is_told_by_the_clock(monkeypatch: pytest.Monkey
 
 LISTENER = """
 import signal
-from trainer.wishes import Wishes
+from trainer.training.control import Wishes
 print("held", flush=True)
 with log, Wishes(log) as wishes:
     # As on Windows: told by this signal, it ends and saves nothing.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.cli.export import ExportError, add_run_arguments, command_line, tell
 from trainer.cli.project import add_placement_arguments, placement_of
+from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
     from trainer.charts.placement import Placement
@@ -134,7 +135,7 @@ def collect(
         placed, anchor = [], None
         for run in folders:
             found = series(workspace.folder, run, placement, onto=anchor, progress=tell)
-            placed.append([np.load(one.file) for one in found])
+            placed.append([load_npy(one.file) for one in found])
             anchor = anchor or run[-1]
         return placed
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -42,8 +42,8 @@ WHOLE: Final = b"."
 """Follows the stream of a file that was read to its end."""
 
 
-class Unreadable(Problem):
-    """A table that is not read; the message is the reason, a sentence."""
+class Unreadable(Problem, ValueError):
+    """A file that is not read; the message is the reason, a sentence."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Part:
     """One file of a table: what its reader says of it, and its rows, to be read before the next part."""
 
     facts: dict[str, Any]
+    schema: pa.Schema
     rows: Iterator[pa.RecordBatch]
 
 
@@ -69,7 +70,7 @@ class _Helper:
 
 def read(
     reader: str, files: Sequence[Path], options: dict[str, Any], *, memory: int = MEMORY, cpu_s: float = CPU_S
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     """What a reader makes of each file, in order, while it is being read in another process.
 
     Args:
@@ -93,7 +94,7 @@ def read(
                 try:
                     stream = pa.ipc.open_stream(helper.process.stdout)
                     facts = json.loads((stream.schema.metadata or {}).get(b"facts", b"{}"))
-                    yield Part(facts, _batches(stream, helper, words, file))
+                    yield Part(facts, stream.schema, _batches(stream, helper, words, file))
                 except (pa.ArrowException, OSError) as error:
                     raise Unreadable(_why(helper, words, file)) from error
         finally:

@@ -82,7 +82,8 @@ def _limit(memory: int) -> None:
 
 def _cannot(file: Path, error: Exception) -> str:
     reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-    return f"{file} cannot be read as Parquet: {reason}. Write it again, or choose another."
+    kind = " as Parquet" if file.suffix.lower() == ".parquet" else ""
+    return f"{file} cannot be read{kind}: {reason.rstrip('.')}. Write it again, or choose another."
 
 
 def _refuse(words: Any, told: dict[str, Any]) -> int:

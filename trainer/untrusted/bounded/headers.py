@@ -17,10 +17,13 @@ from trainer.untrusted.bounded import Unreadable
 _MOST_NPY: Final = 10_000
 """Bytes of the header of a `.npy`: numpy itself parses no longer one."""
 _MOST_AXES: Final = 32
-_NUMBERS: Final = "biuf"
+NUMBERS: Final = "biuf"
+"""Kinds of type of numbers and truth values, as `numpy.dtype.kind` names them."""
 _MOST_SAFETENSORS: Final = 16 * 2**20
 """Bytes of the header of a `.safetensors`. The format allows 100 MB; 20,000 tensors need 6."""
 _MOST_BYTES: Final = 2**63 - 1
+_FREE: Final = 256 << 20
+_TIMES: Final = 64
 _BYTES: Final = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3"), 1),
     **dict.fromkeys(("U16", "I16", "F16", "BF16"), 2),
@@ -32,13 +35,14 @@ _BYTES: Final = {
 
 @dataclass(frozen=True)
 class Header:
-    """Shape and type of the array in a `.npy`."""
+    """Shape and type of the array in a `.npy`, and whether its columns lie one after the other, not its rows."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
+    columns_first: bool = False
 
 
-def check_npy(path: Path, kinds: str = _NUMBERS) -> Header:
+def check_npy(path: Path, kinds: str = NUMBERS) -> Header:
     """What a `.npy` holds, if it holds exactly that; only its header is read.
 
     Args:
@@ -52,16 +56,33 @@ def check_npy(path: Path, kinds: str = _NUMBERS) -> Header:
     with untrusted_files.open_ordinary(path) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
-        header, start = _npy_header(path, file, size)
+        header, _ = npy_header(path, file, size, kinds)
+    check_filled(path)
+    return header
+
+
+def npy_header(path: Path, file: BinaryIO, size: int, kinds: str = NUMBERS) -> tuple[Header, int]:
+    """The header at the beginning of `file`, and where the numbers begin.
+
+    Args:
+        path: Its name, for the words.
+        file: Read from where it stands.
+        size: Bytes that it has.
+        kinds: As for `check_npy`.
+
+    Raises:
+        Unreadable: As `check_npy`.
+    """
+    header, start = _parsed(path, file, size)
     if header.dtype.kind not in kinds or header.dtype.itemsize == 0:
         raise Unreadable(f"{path.name} holds values of type {header.dtype}, where numbers are expected.")
     if len(header.shape) > _MOST_AXES or not all(type(length) is int and length >= 0 for length in header.shape):
         raise Unreadable(f"{path.name} has a header with the shape {_short(header.shape)}, which no array has.")
     _check_length(path, start + math.prod(header.shape) * header.dtype.itemsize, size)
-    return header
+    return header, start
 
 
-def _npy_header(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
+def _parsed(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
     try:
         version = np.lib.format.read_magic(file)
         width = 2 if version == (1, 0) else 4
@@ -74,12 +95,12 @@ def _npy_header(path: Path, file: BinaryIO, size: int) -> tuple[Header, int]:
             )
         file.seek(-width, io.SEEK_CUR)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = reader(file)
+        shape, columns_first, dtype = reader(file)
     except Unreadable:
         raise
     except Exception as error:  # whatever an evil header makes its reader raise
         raise Unreadable(f"{path.name} has a header that is not of an array: {_short(error)}.") from error
-    return Header(shape, dtype), start
+    return Header(shape, dtype, columns_first), start
 
 
 def check_safetensors(path: Path, *, most: int) -> None:
@@ -117,6 +138,26 @@ def check_safetensors(path: Path, *, most: int) -> None:
             )
         end = last
     _check_length(path, 8 + length + end, size)
+    check_filled(path)
+
+
+def check_filled(path: Path) -> None:
+    """Passes unless a file is hardly there: one of a terabyte of zeros need not take a block of the disk.
+
+    Files up to 256 MiB may be so, and larger ones up to 64 times the blocks that they take, for file systems compress.
+
+    Raises:
+        Unreadable: It is so.
+        OSError: It is missing.
+    """
+    about = path.stat()
+    # Windows does not tell, and some network file systems tell 0.
+    taken = 512 * getattr(about, "st_blocks", 0)
+    if taken and about.st_size > _FREE + _TIMES * taken:
+        raise Unreadable(
+            f"{path.name} claims {about.st_size:,} bytes and takes {taken:,} on the disk: nearly all of it is empty. "
+            "Copy it again from where it was made."
+        )
 
 
 def _span(path: Path, name: str, about: Any) -> tuple[int, int]:

@@ -96,28 +96,40 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
     return {"names": schema.names}, wanted, _bounded(path, first, wanted, int(options["most"]))
 
 
-def whole(path: Path, *, rows: int) -> pa.Table:
-    """All columns of a table that this program wrote itself, or says it did; read in this process.
+def table(path: Path, options: dict[str, Any]) -> Answer:
+    """All columns of a table, uncut.
 
     Args:
         path: The file.
-        rows: How many it must have.
+        options: `rows`: how many it must have.
 
     Raises:
         Unreadable: It has others, or claims what cannot be.
     """
-    untrusted_files.check_ordinary(path)
-    check_footer(path)
-    about = pq.ParquetFile(path)
-    if about.metadata.num_rows != rows or about.metadata.num_columns > _MOST_COLUMNS:
-        raise Unreadable(
-            f"{path.name} claims {about.metadata.num_rows:,} rows and {about.metadata.num_columns:,} columns, "
-            f"where {rows:,} rows and at most {_MOST_COLUMNS:,} columns are expected."
-        )
-    _check_rows(path, rows)
-    names = about.schema_arrow.names
-    claimed = _claimed(about.metadata, set(names))
-    _check_bytes(path, claimed)
+    about, claimed = _checked(path, options["rows"])
+    schema = about.schema_arrow
+    words = [field.name for field in schema if _is_words(field.type)]
+    rows = max(1, min(_ROWS, _BATCH_BYTES * max(about.metadata.num_rows, 1) // max(claimed, 1)))
+    again = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False)
+    wanted = pa.schema([pa.field(field.name, _stored(field.type)) for field in schema])
+    return {}, wanted, _bounded(path, again.iter_batches(rows, use_threads=False), wanted, None)
+
+
+def whole(path: Path, *, rows: int | None) -> pa.Table:
+    """All columns of a table that this computer wrote itself; read in this process, which is quicker for small ones.
+
+    Its description is checked, but what a page of it unfolds to is known only when that is done: a stranger's table is
+    read by `table`, in a helper.
+
+    Args:
+        path: The file.
+        rows: How many it must have; None for as many as it says.
+
+    Raises:
+        Unreadable: It has others, or claims what cannot be.
+    """
+    about, claimed = _checked(path, rows)
+    rows = about.metadata.num_rows
     words = [field.name for field in about.schema_arrow if _is_words(field.type)]
     most = _FREE + _TIMES * path.stat().st_size
     if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
@@ -130,6 +142,23 @@ def whole(path: Path, *, rows: int) -> pa.Table:
             "repeat themselves."
         )
     return table.cast(about.schema_arrow)
+
+
+def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:
+    """The description of a table with so many rows, and the bytes that its columns take by their own words."""
+    untrusted_files.check_ordinary(path)
+    check_footer(path)
+    about = pq.ParquetFile(path)
+    rows = about.metadata.num_rows if rows is None else rows
+    if about.metadata.num_rows != rows or about.metadata.num_columns > _MOST_COLUMNS:
+        raise Unreadable(
+            f"{path.name} claims {about.metadata.num_rows:,} rows and {about.metadata.num_columns:,} columns, "
+            f"where {rows:,} rows and at most {_MOST_COLUMNS:,} columns are expected."
+        )
+    _check_rows(path, rows)
+    claimed = _claimed(about.metadata, set(about.schema_arrow.names))
+    _check_bytes(path, claimed)
+    return about, claimed
 
 
 def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> int:
@@ -196,15 +225,19 @@ def _claimed(about: pq.FileMetaData, columns: set[str]) -> int:
     return total
 
 
-def _bounded(path: Path, batches: Iterator[pa.RecordBatch], wanted: pa.Schema, most: int) -> Iterator[pa.RecordBatch]:
-    """The rows with long values cut, in portions of a few megabytes."""
+def _bounded(
+    path: Path, batches: Iterator[pa.RecordBatch], wanted: pa.Schema, most: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows with long values cut, unless `most` is None, in portions of a few megabytes."""
     left = _FREE + _TIMES * path.stat().st_size
     for batch in batches:
-        columns = [_cut(column, most) for column in batch.columns]
+        columns = batch.columns if most is None else [_cut(column, most) for column in batch.columns]
         sizes = np.full(batch.num_rows, 8 * max(len(columns), 1), np.int64)
         for column in columns:
             if types.is_dictionary(column.type):
                 sizes += _lengths(column)
+            elif types.is_nested(column.type):
+                sizes += column.nbytes // batch.num_rows
         left -= int(sizes.sum())
         if left < 0:
             raise Unreadable(
@@ -249,6 +282,10 @@ def _lengths(column: pa.DictionaryArray) -> np.ndarray:
 
 def _sent(kind: pa.DataType) -> pa.DataType:
     return pa.large_string() if _is_words(kind) or types.is_list(kind) or types.is_large_list(kind) else kind
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if _is_words(kind) and not types.is_string(kind) else kind
 
 
 def _is_plain(kind: pa.DataType, caption: bool) -> bool:

@@ -1,0 +1,80 @@
+"""The one place where `.npy` and `.npz` files are opened: after their headers were found to be true of their sizes.
+
+These formats cannot unfold: a `.npy` is its numbers, byte for byte, so a header that agrees with the size of the file
+bounds what is ever held. They are read in this process, and mapped where they may be large; a helper (see `read` of
+this package) would only copy them. A `.npz` may be compressed, and has a limit on what it unfolds to.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.headers import NUMBERS, check_npy, npy_header
+
+_MOST_UNFOLDED: Final = 256 << 20
+"""Bytes of all arrays of a `.npz`, beyond its own size."""
+_MOST_MEMBERS: Final = 1_000
+_WORDS: Final = "U"
+
+
+def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
+    """The array in a `.npy`.
+
+    Args:
+        path: The file.
+        kinds: As for `check_npy`.
+
+    Raises:
+        Unreadable: As `check_npy`.
+        OSError: It is missing, or no ordinary file.
+    """
+    check_npy(Path(path), kinds)
+    return np.load(path, allow_pickle=False)
+
+
+def map_npy(path: Path, kinds: str = NUMBERS) -> np.memmap:
+    """The array in a `.npy`, left in the file, read-only, and read where it is used; else as `load_npy`."""
+    check_npy(path, kinds)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]:
+    """The arrays in a `.npz`, by name.
+
+    Args:
+        path: The file.
+        kinds: As for `check_npy`.
+
+    Raises:
+        Unreadable: It is none, or an array claims what its member does not hold, or all of them unfold to too much.
+        OSError: It is missing, or no ordinary file.
+    """
+    with untrusted_files.open_ordinary(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                unfolded = sum(member.file_size for member in members)
+                if len(members) > _MOST_MEMBERS or unfolded > _MOST_UNFOLDED + size:
+                    raise Unreadable(
+                        f"{path.name} has {size:,} bytes and its {len(members):,} arrays {unfolded:,} once they are "
+                        "unpacked, which no evaluation has."
+                    )
+                # Of a member, no more is ever unpacked than its directory claims.
+                return {one.filename.removesuffix(".npy"): _array(path, archive.read(one), kinds) for one in members}
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise Unreadable(f"{path.name} is no archive of arrays, or a damaged one: {error}.") from error
+
+
+def _array(path: Path, content: bytes, kinds: str) -> np.ndarray:
+    header, start = npy_header(path, io.BytesIO(content), len(content), kinds)
+    flat = np.frombuffer(content, header.dtype, offset=start)
+    return flat.reshape(header.shape, order="F" if header.columns_first else "C").copy(order="K")
