@@ -19,12 +19,12 @@ from torch.utils.data import DataLoader, Dataset
 from trainer import catalog, config, data, methods
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
+from trainer.data.loader import BatchStream
 from trainer.data.order import batches
 from trainer.data.prepared import Loading
-from trainer.data.stream import BatchStream
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.format_detection import recognise
 from trainer.images import open_image
-from trainer.proposal import recognise
 from trainer.store import Workspace
 from trainer.training.session import Training
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from trainer import catalog, config
-from trainer.analysis.neighbours import NEIGHBOURS
+from trainer.analysis.neighbors import NEIGHBOURS
 from trainer.data.scenes import COLOURS, GROUNDS, RELATIONS, SHAPES
 from trainer.store import RunRow, Workspace
 from trainer.training.fit import fit

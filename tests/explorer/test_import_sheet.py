@@ -504,8 +504,8 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
 ) -> None:
     from PIL import Image
 
-    from trainer.data.fitting import fitting_run
-    from trainer.proposal import recognise
+    from trainer.data.fitting_run import fitting_run
+    from trainer.format_detection import recognise
 
     root = tmp_path / "kept"
     root.mkdir()

@@ -18,9 +18,9 @@ from explorer.views.map.coloring import SHADES, choices, colourings
 from explorer.views.map.load import read_numbers, read_side
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.columns import column
 from trainer.charts.matching import matching_of
-from trainer.charts.pair_colours import ColouredMap
+from trainer.charts.metadata_columns import column
+from trainer.charts.pair_colors import ColouredMap
 from trainer.messages import EmbedImages, Failure, Project
 from trainer.store import Items, read_snapshot
 

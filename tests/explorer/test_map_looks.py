@@ -26,8 +26,8 @@ from explorer.widgets.point_map.contours import counted, levels_of, lines_of, sm
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.sprites import without_overlap
+from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.cluster_words import ClusterWords
-from trainer.analysis.orbit import components, turned
 from trainer.cli.export.map import rows_of
 from trainer.store import read_snapshot
 

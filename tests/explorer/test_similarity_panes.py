@@ -16,7 +16,7 @@ from explorer.views.similarity.matrix import read_matrices, read_tiles
 from explorer.views.similarity.table import written
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
-from trainer.analysis.words import caption_effect, without_each_word
+from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import Window
 from trainer.charts.similarity import similarity
 from trainer.store import read_snapshot

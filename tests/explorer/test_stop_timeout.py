@@ -27,7 +27,7 @@ from explorer.window import Window, stop_banner
 from trainer import config
 from trainer.scheduling import launch
 from trainer.store import Workspace
-from trainer.store.life import identity
+from trainer.store.process_lock import identity
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="its signals are only those that end a process at once")
 

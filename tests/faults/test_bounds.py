@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trainer.data import lines
+from trainer.data import csv_reader
 from trainer.projection import ProjectError
 from trainer.projection.coordinates import read_coordinates
 from trainer.store import Items, StoreError, manifests, read_snapshot, snapshot_files, write_snapshot
@@ -247,7 +247,7 @@ def tar_names(folder: Path) -> tuple[str, str]:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    imports = "from trainer.data.shards import shard_sources\nfrom trainer import config"
+    imports = "from trainer.data.webdataset import shard_sources\nfrom trainer import config"
     space = str(folder / "space")
     (folder / "space").mkdir()
     data = f"config.Shards(path={str(folder / '0.tar.gz')!r})"
@@ -438,7 +438,7 @@ def test_no_document_takes_more_memory_than_is_counted(piece: str, monkeypatch: 
 
 
 def test_a_tokenizer_of_millions_of_words_is_not_read(tmp_path: Path):
-    from trainer.pretrained.problem import PretrainedError
+    from trainer.pretrained.errors import PretrainedError
     from trainer.pretrained.tokenizers import _read
 
     words = ",".join(f'"{number}":{number}' for number in range(3_200_000))
@@ -449,14 +449,14 @@ def test_a_tokenizer_of_millions_of_words_is_not_read(tmp_path: Path):
 
 def test_a_table_whose_every_line_opens_a_quote_is_looked_at_a_few_times(tmp_path: Path, monkeypatch):
     looked = []
-    is_open = lines._is_open
+    is_open = csv_reader._is_open
     monkeypatch.setattr(
-        lines, "_is_open", lambda text, *more, **how: (looked.append(len(text)), is_open(text, *more, **how))[1]
+        csv_reader, "_is_open", lambda text, *more, **how: (looked.append(len(text)), is_open(text, *more, **how))[1]
     )
-    monkeypatch.setattr(lines, "_LOOKED_AT_AGAIN", 4)
+    monkeypatch.setattr(csv_reader, "_LOOKED_AT_AGAIN", 4)
     rows = 200_000
     (tmp_path / "t.csv").write_text("a,b\n" + 'a"b,"c\n' * rows + "x,y\n")
-    found = list(lines.read_lines(tmp_path / "t.csv", ","))
+    found = list(csv_reader.read_lines(tmp_path / "t.csv", ","))
     assert len(found) == rows + 2
     assert (found[-1].cells, found[5].reason) == (("x", "y"), "A quote is opened in it and not closed.")
     size = (tmp_path / "t.csv").stat().st_size

@@ -21,10 +21,10 @@ from explorer.views.map.selecting import written_rows
 from explorer.window.drop_handler import write_png
 from trainer import config
 from trainer.cli import bundle
-from trainer.data.once import written_once
+from trainer.data.atomic_folder import written_once
 from trainer.errors import Problem
 from trainer.scheduling import launch
-from trainer.store import RunLog, Workspace, branch, ownership, spool
+from trainer.store import RunLog, Workspace, branch, ownership, pending_rows
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
 from trainer.store.snapshot_files import Items, write_snapshot
@@ -97,9 +97,9 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: workspace.add_facts(1, {"a": 1})
     yield lambda: launch.detach(["python"], folder / "queue.txt")
     yield lambda: launch.start_detached(workspace, 1)
-    yield lambda: spool.keep(folder / RUN, "alert", {"kind": "a"})
+    yield lambda: pending_rows.keep(folder / RUN, "alert", {"kind": "a"})
     yield lambda: workspace.catch_up(1)
-    yield lambda: spool.forget(folder / RUN)
+    yield lambda: pending_rows.forget(folder / RUN)
     yield lambda: _trained(workspace)
     yield lambda: _snapshot(folder / RUN, 5)
     yield lambda: write_task(evaluation_folder(folder / RUN, "s", "x", 1), TaskRecord("gap", {"gap": 1.0}, 1, 1))

@@ -34,7 +34,7 @@ MOMENTS = (
 QUICK = """
 from trainer.training import disk_guard
 from trainer.training.text_log import Speech
-from trainer.store import crashes, run_log
+from trainer.store import crash_points, run_log
 disk_guard.RETRY_S = run_log._RETRY_S = 0.3
 def at(moment, act):
     where, count = moment.split(":")
@@ -43,7 +43,7 @@ def at(moment, act):
         if name == where:
             seen[0] += 1
             act(seen[0] - int(count))
-    crashes.point = point
+    crash_points.point = point
     if where == "said":
         say = Speech.say
         def saying(self, line):

@@ -13,7 +13,7 @@ from corpus.tables import FAULTS, Faulty, picture
 from trainer import config
 from trainer.__main__ import main
 from trainer.data import DataError, load
-from trainer.proposal import recognise
+from trainer.format_detection import recognise
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from trainer import config
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
-from trainer.store.life import AliveLock, identity, is_held
+from trainer.store.process_lock import AliveLock, identity, is_held
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 FORK = multiprocessing.get_context("fork")

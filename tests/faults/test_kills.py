@@ -11,7 +11,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
 from trainer.store import Workspace
-from trainer.store.crashes import KILLED, VARIABLE
+from trainer.store.crash_points import KILLED, VARIABLE
 from trainer.store.journal import read_journal
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]

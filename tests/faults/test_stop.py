@@ -23,7 +23,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.scheduling import launch
 from trainer.store import Workspace
-from trainer.store.life import Identity, identity
+from trainer.store.process_lock import Identity, identity
 
 pytestmark = [
     pytest.mark.faults,

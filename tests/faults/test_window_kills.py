@@ -21,7 +21,7 @@ from explorer.event_loop.background import Background
 from explorer.run_control.jobs import Jobs
 from trainer.store import RunRow, ScalarRow, Workspace, repair
 from trainer.store.journal import read_journal
-from trainer.store.life import Identity, identity
+from trainer.store.process_lock import Identity, identity
 
 pytestmark = [
     pytest.mark.faults,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.spaces import largest
-from trainer.analysis.standing import Progress
+from trainer.analysis.embedding_similarity import largest
+from trainer.analysis.rank_margins import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
 

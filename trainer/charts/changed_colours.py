@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.charts.changes import MEASURES, Changes, map_values
-from trainer.charts.columns import Column
+from trainer.charts.metadata_columns import Column
 
 if TYPE_CHECKING:
-    from trainer.charts.pair_colours import PairColours
+    from trainer.charts.pair_colors import PairColours
 
 BETTER_IN_B: Final = {"image_rank_change": -1, "text_rank_change": -1, "margin_change": 1}
 """Changes that have a sign, and the sign that speaks for B."""
@@ -36,7 +36,7 @@ def changed_words(by: str) -> str:
 
 def changed_colours(by: str, values: Float[np.ndarray, " n"]) -> PairColours:
     """The colours of one measure: verdicts as two classes, a change around zero, others from least to greatest."""
-    from trainer.charts.pair_colours import PairColours
+    from trainer.charts.pair_colors import PairColours
 
     known = values[np.isfinite(values)]
     missing = len(values) - len(known)

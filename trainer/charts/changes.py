@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
-from trainer.analysis.spaces import jaccard, neighbour_rows, procrustes_residuals
-from trainer.analysis.standing import Progress, both_standings, standing
+from trainer.analysis.embedding_similarity import jaccard, neighbour_rows, procrustes_residuals
+from trainer.analysis.rank_margins import Progress, both_standings, standing
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.columns import NOTHING, column, is_class
 from trainer.charts.matching import matching_of
-from trainer.charts.shown import Shown, shown
+from trainer.charts.metadata_columns import NOTHING, column, is_class
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -9,7 +9,7 @@ from typing import Final
 
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
-from trainer.charts.same_splits import SameSplits, same_splits
+from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
 from trainer.store import EvaluationRow, Question, RunRow, Workspace
 

@@ -19,7 +19,7 @@ from trainer.charts import ChartError, objective_label
 from trainer.charts.comparison import COMPARED
 from trainer.charts.groups import runs_of_groups
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
-from trainer.charts.same_splits import SameSplits, same_splits
+from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.metrics import Metric, metric

@@ -14,9 +14,9 @@ from trainer.analysis.intervals import wilson
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_difference
 from trainer.analysis.zero_shot import confusion
 from trainer.charts import SAME, ChartError
+from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.reference import Reference, references
-from trainer.charts.same_splits import SameSplits, same_splits
-from trainer.charts.shown import told_apart
+from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import sides
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace

@@ -20,7 +20,7 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.matching import matching_of
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import read_snapshot

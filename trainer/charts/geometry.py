@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace, read_snapshot
 

@@ -13,7 +13,7 @@ import numpy as np
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
 from trainer.charts.comparison import COMPARED, Key
-from trainer.charts.same_splits import SameSplits, same_splits
+from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 

@@ -15,7 +15,7 @@ from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.settings import setting
-from trainer.charts.shown import Shown, labels, shown
+from trainer.charts.snapshot_label import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace

@@ -9,10 +9,17 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.spaces import cka_of_profiles, cka_profile, jaccard, neighbour_rows, rsa_of_profiles, rsa_profile
-from trainer.analysis.standing import Progress
+from trainer.analysis.embedding_similarity import (
+    cka_of_profiles,
+    cka_profile,
+    jaccard,
+    neighbour_rows,
+    rsa_of_profiles,
+    rsa_profile,
+)
+from trainer.analysis.rank_margins import Progress
 from trainer.charts import ChartError
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot

@@ -14,8 +14,8 @@ from trainer.analysis.pair_ranks import agreement
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
-from trainer.charts.columns import Column, column, is_scale
-from trainer.charts.pair_colours import (
+from trainer.charts.metadata_columns import Column, column, is_scale
+from trainer.charts.pair_colors import (
     AGREEMENT,
     COMPUTED,
     MODALITY,
@@ -27,7 +27,7 @@ from trainer.charts.pair_colours import (
     pair_numbers,
     words,
 )
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

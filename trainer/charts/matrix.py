@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.matrix import block_means, seriate, spans
+from trainer.analysis.similarity_matrix import block_means, seriate, spans
 from trainer.analysis.tiles import Progress
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import LABEL, column_values, facet_columns
-from trainer.charts.shown import Shown, labels, shown
+from trainer.charts.snapshot_label import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot

@@ -12,7 +12,7 @@ from trainer.analysis.prompts import Progress, accuracy_by_class, ensemble, temp
 from trainer.analysis.zero_shot import confusion, predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot

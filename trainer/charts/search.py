@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
+from trainer.analysis.rank_margins import Progress
 from trainer.analysis.search import best_of, products
-from trainer.analysis.standing import Progress
 from trainer.charts import ChartError
 from trainer.charts.matching import matching_of
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -18,7 +18,7 @@ from trainer.analysis.unmatched import Hardest
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.matching import caption_numbers, image_numbers, matching_of
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot

@@ -19,9 +19,10 @@ from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
 from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
-from trainer.charts.columns import Column, column, is_class
+from trainer.charts.layout_method import Placement
 from trainer.charts.matching import matching_of
-from trainer.charts.pair_colours import (
+from trainer.charts.metadata_columns import Column, column, is_class
+from trainer.charts.pair_colors import (
     AGREEMENT,
     CLASS,
     COMPUTED,
@@ -31,7 +32,6 @@ from trainer.charts.pair_colours import (
     pair_numbers,
     words,
 )
-from trainer.charts.placement import Placement
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -13,7 +13,7 @@ from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, uniformity
 from trainer.analysis.tiles import Progress, exact, part_of
 from trainer.charts import SAME, ChartError
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.words import along, caption_effect, text_axis, without_each_word
+from trainer.analysis.leave_one_word_out import along, caption_effect, text_axis, without_each_word
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.shown import Shown, shown
+from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides, step_that_embeds
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import config
-from trainer.proposal import open_question, other_ways, propose
+from trainer.format_detection import open_question, other_ways, propose
 from trainer.untrusted.files import expanded, spelled
 
 if TYPE_CHECKING:

@@ -206,7 +206,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
 def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder, name: str) -> None:
     """Raises DataError where the folder holds images that the run was trained on."""
     from trainer.data import DataError
-    from trainer.data.listing import listing
+    from trainer.data.dataset_index import listing
     from trainer.evaluation.task_data import place_of, trained_places
 
     trained = trained_places(run.data, workspace.folder, _tell) if run.optimiser.epochs else frozenset()

@@ -84,9 +84,9 @@ def configured(args: argparse.Namespace) -> config.Run:
     from dataclasses import replace
 
     from trainer import catalog, config
-    from trainer.data.fitting import PRESET, fitting_run, named_after
+    from trainer.data.fitting_run import PRESET, fitting_run, named_after
     from trainer.data.folder import silent
-    from trainer.proposal import answered
+    from trainer.format_detection import answered
 
     run = config.read(args.config) if args.config else catalog.preset(args.preset or PRESET)
     if args.data:
@@ -122,7 +122,7 @@ def _changed(run: config.Run, changes: Sequence[str]) -> config.Run:
 
 
 def _create(workspace: Workspace, args: argparse.Namespace) -> int:
-    from trainer.data.fitting import PRESET
+    from trainer.data.fitting_run import PRESET
 
     preset = args.preset or ("" if args.config else PRESET)
     return workspace.create_run(configured(args), preset=preset)

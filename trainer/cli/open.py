@@ -68,8 +68,8 @@ def _configured(args: argparse.Namespace) -> config.Run:
     import dataclasses
 
     from trainer import catalog, config
+    from trainer.format_detection import answered
     from trainer.pretrained import model_of, run_of
-    from trainer.proposal import answered
 
     data: config.Data = config.Scenes()
     if args.data:

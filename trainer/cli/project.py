@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainer.charts.placement import Placement
+    from trainer.charts.layout_method import Placement
     from trainer.store import SnapshotRow
 
 GROUP = "Look"
 HELP = "place a snapshot's images and texts in the plane with PCA, UMAP, t-SNE or PaCMAP"
 
 METHODS = ("pca", "umap", "tsne", "pacmap", "file")
-"""A test compares them with `trainer.charts.placement`."""
+"""A test compares them with `trainer.charts.layout_method`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def placement_of(args: argparse.Namespace) -> Placement:
     Raises:
         ProjectError: The method `file` without a file.
     """
-    from trainer.charts.placement import Placement
+    from trainer.charts.layout_method import Placement
     from trainer.projection import ProjectError
 
     if args.method == "file" and args.coordinates is None:

@@ -11,8 +11,8 @@ from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, Source, captioned
+from trainer.format_detection.paths import NAMED
 from trainer.images import NOT_READ, SUFFIXES, not_read
-from trainer.proposal.places import NAMED
 from trainer.untrusted import files as untrusted_files
 
 Progress = Callable[[float, str], None]

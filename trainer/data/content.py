@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer.data.streamed import StreamedImages
+from trainer.data.lazy_images import StreamedImages
 
 
 def pixel_digests(images: UInt8[np.ndarray, "n s s 3"] | StreamedImages) -> list[str]:

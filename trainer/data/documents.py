@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.data.pairs import DataError
-from trainer.proposal.tables import flat
+from trainer.format_detection.tables import flat
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.json_stream import Element, elements
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from trainer.data.pairs import DataError, Source, Told
+from trainer.format_detection import encoding_of_lines
+from trainer.format_detection.encodings import NAMES
 from trainer.images import NOT_READ, SUFFIXES, not_read
-from trainer.proposal import encoding_of_lines
-from trainer.proposal.encodings import NAMES
 from trainer.untrusted import files as untrusted_files
 
 _LONGEST_CAPTION: Final = 100_000

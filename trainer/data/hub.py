@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
-from trainer.data.kept import Picture, Unusable, kept
+from trainer.data.image_tar import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads

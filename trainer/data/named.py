@@ -16,7 +16,7 @@ from PIL import Image
 
 from trainer import config
 from trainer.catalog import prompt_suites
-from trainer.data.kept import Picture, kept
+from trainer.data.image_tar import Picture, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted.files import refusal_of_downloads
 

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer.catalog import PromptSuite
-from trainer.data.problem import DataError
-from trainer.data.streamed import StreamedImages
+from trainer.data.errors import DataError
+from trainer.data.lazy_images import StreamedImages
 from trainer.images import Location
 
 __all__ = ["BATCH", "DataError", "DataSplits", "ImportReport", "Pairs", "Source", "Told", "captioned"]

@@ -24,9 +24,9 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer.data.once import written_once
+from trainer.data.atomic_folder import written_once
+from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, Source
-from trainer.data.streamed import StreamedImages
 from trainer.data.workers import processes
 from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store.disk import SPARE, room_for_cache

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trainer.data.lines import numbered
+from trainer.data.csv_reader import numbered
 from trainer.data.pairs import DataError, Source
-from trainer.proposal import names_in
+from trainer.format_detection import names_in
 from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]

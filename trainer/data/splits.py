@@ -11,10 +11,10 @@ import numpy as np
 
 from trainer import config
 from trainer.data import scenes
-from trainer.data.listing import Listing, listing
+from trainer.data.dataset_index import Listing, listing
+from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, prepare
-from trainer.data.streamed import StreamedImages
 from trainer.images import Preprocessing
 
 Progress = Callable[[float, str], None]

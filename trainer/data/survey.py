@@ -19,15 +19,15 @@ from trainer import config
 from trainer.catalog import preset
 from trainer.data import DataError, Pairs, load
 from trainer.data.captions import caption_notes
-from trainer.data.fitting import PRESET, captions_repeat
+from trainer.data.dataset_index import listing
+from trainer.data.fitting_run import PRESET, captions_repeat
 from trainer.data.folder import TOLD_EVERY
-from trainer.data.listing import listing
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
 from trainer.data.splits import parts_of
+from trainer.format_detection import columns_of, propose
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
-from trainer.proposal import columns_of, propose
 from trainer.untrusted import confined
 
 EXAMPLES: Final = 10

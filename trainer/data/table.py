@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainer import config
+from trainer.data.csv_reader import Line, read_lines
 from trainer.data.folder import TOLD_EVERY, Progress, silent
-from trainer.data.lines import Line, read_lines
 from trainer.data.pairs import DataError, Source, Told
-from trainer.data.records import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
-from trainer.proposal import form_of, separator_of
+from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
+from trainer.format_detection import form_of, separator_of
 from trainer.untrusted import files as untrusted_files
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from trainer.data.kept import Picture, Unusable, kept
+from trainer.data.image_tar import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
 from trainer.untrusted import files as untrusted_files

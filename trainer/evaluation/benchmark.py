@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
 from trainer.analysis.distinct import Matching, matching, numbered
-from trainer.analysis.neighbours import NEIGHBOURS, nearest, voted
+from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.tiles import Progress
 from trainer.analysis.word_scores import class_words

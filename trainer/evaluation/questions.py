@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainer.analysis.neighbours import NEIGHBOURS
+from trainer.analysis.neighbors import NEIGHBOURS
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.neighbours import Reference
+from trainer.evaluation.neighbors import Reference
 from trainer.store.question import Question, hash_of
 
 

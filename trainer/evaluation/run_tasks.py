@@ -303,7 +303,7 @@ def _of_snapshot(
 def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:
     """The zero-shot task of the run's data, of all their classes; None where they are not there any more."""
     from trainer.data import DataError
-    from trainer.data.listing import listing
+    from trainer.data.dataset_index import listing
 
     try:
         listed = listing(workspace.config_of(row.id).data, workspace.folder, stage)

@@ -15,13 +15,13 @@ from jaxtyping import Int, UInt8
 from trainer import config
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.charts.matching import image_numbers
-from trainer.data.listing import folder_name, listing
+from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import prepare
 from trainer.data.scenes import folder_of
 from trainer.data.splits import fingerprint, parts_of
+from trainer.format_detection import recognise
 from trainer.images import Preprocessing
-from trainer.proposal import recognise
 from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@
 Files are read without running code: tensors only, and only as many bytes as the file has.
 """
 
-from trainer.pretrained.finding import BLUEPRINT, Found, find, read_architecture, start_from
-from trainer.pretrained.opening import run_of
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
+from trainer.pretrained.register_run import run_of
+from trainer.pretrained.resolve import BLUEPRINT, Found, find, read_architecture, start_from
 from trainer.pretrained.specification import model_of
 from trainer.pretrained.tokenizers import tokenizer_by_name
 

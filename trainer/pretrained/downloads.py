@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 from trainer.store.files import make_folders
 from trainer.untrusted import confined
 from trainer.untrusted.files import refusal_of_downloads

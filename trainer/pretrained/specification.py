@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 
 WEIGHTS: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 SETTINGS: Final = "open_clip_config.json"

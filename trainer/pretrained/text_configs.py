@@ -12,7 +12,7 @@ from typing import Any, Final
 from trainer.models import Blueprint
 from trainer.models.published import HF_SIZES, MISSING
 from trainer.pretrained import downloads
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 from trainer.untrusted import files as untrusted_files
 
 _FILE: Final = "config.json"

@@ -14,7 +14,7 @@ from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTo
 from trainer.data.tokenizer import Tokenizer
 from trainer.models import Blueprint
 from trainer.pretrained import downloads
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 from trainer.untrusted import files as untrusted_files
 
 _LONGEST: Final = 64 << 20

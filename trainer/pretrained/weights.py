@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trainer.checkpoints import tensor_file
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_safetensors
 

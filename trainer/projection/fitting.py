@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.placing import place
+from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.projection import pca
-from trainer.charts.placement import METHODS, Placement
+from trainer.charts.layout_method import METHODS, Placement
 from trainer.errors import Problem
-from trainer.projection.extras import pacmap_layout, tsne_layout
-from trainer.projection.neighbours import nearest
+from trainer.projection.neighbors import nearest
+from trainer.projection.optional_methods import pacmap_layout, tsne_layout
 from trainer.projection.umap_learn import umap_layout
 
 MOST_FITTED: Final = 200_000

@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.charts.placement import CAUTION, Placement
+from trainer.charts.layout_method import CAUTION, Placement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
-from trainer.projection.facing import FEWEST_COMMON, common_points, start_at, turned_onto
 from trainer.projection.fitting import MOST_FITTED, ProjectError
+from trainer.projection.layout_alignment import FEWEST_COMMON, common_points, start_at, turned_onto
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files

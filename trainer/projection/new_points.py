@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.placing import place
+from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.procrustes import procrustes
 from trainer.analysis.projection import pca, principal_axes
 from trainer.projection.fitting import PLACED_BY, ProjectError
 from trainer.projection.layouts import Layout, unit_rows
-from trainer.projection.neighbours import nearest
+from trainer.projection.neighbors import nearest
 from trainer.store.snapshot_files import read_snapshot
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -23,7 +23,8 @@ def place_new(
     """Where new vectors stand in `layout`, which stays as it is.
 
     PCA: the projection on the same axes. Any other method: the weighted middle of the nearest points of the same
-    modality (`trainer.analysis.placing`); between images and texts there is a gap, and a new image belongs on its side.
+    modality (`trainer.analysis.out_of_sample_placement`); between images and texts there is a gap, and a new image
+    belongs on its side.
 
     Args:
         snapshot_folder: What the layout shows.

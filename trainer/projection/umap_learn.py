@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.projection import pca
-from trainer.projection.neighbours import nearest
+from trainer.projection.neighbors import nearest
 
 NEIGHBOURS_SHARE: Final = 0.3
 """Share of the progress bar that finding neighbours takes; the rest is arranging the points."""

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.changes import MEASURES, Changes
 from trainer.charts.mispairs import Mispairs
-from trainer.charts.shown import Shown
+from trainer.charts.snapshot_label import Shown
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.style import INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.gap import PUBLISHED, SOURCE, GapChart
-from trainer.charts.shown import labels
+from trainer.charts.snapshot_label import labels
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.style import PAGE_IN, QUIET, columns_of, footnote, heading, in_style, new_figure, run_colour
 

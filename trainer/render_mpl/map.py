@@ -10,9 +10,9 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.map import MapChart
-from trainer.charts.pair_colours import MODALITY, words
+from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.files import Rows
-from trainer.render_mpl.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.render_mpl.style import (
     COLUMN_IN,
     HAIRLINE,

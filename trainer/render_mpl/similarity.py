@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.shown import labels
 from trainer.charts.similarity import Facet, SimilarityChart, SimilarityRun
+from trainer.charts.snapshot_label import labels
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
 

@@ -7,7 +7,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from trainer.catalog import assets_dir
-from trainer.render_mpl.room import fit_words, mark_heading
+from trainer.render_mpl.text_fitting import fit_words, mark_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

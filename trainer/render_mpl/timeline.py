@@ -9,8 +9,8 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.changed_colours import CHANGED
-from trainer.charts.pair_colours import COMPUTED, MODALITY
-from trainer.charts.pair_colours import words as words_of
+from trainer.charts.pair_colors import COMPUTED, MODALITY
+from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import (
     MEASURES,
     Measure,
@@ -22,7 +22,7 @@ from trainer.charts.timeline import (
 )
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.film import Frame
-from trainer.render_mpl.point_colours import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
+from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.render_mpl.style import (
     HAIRLINE,
     IMAGE_COLOUR,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.analysis.uniformity import mean_angle
-from trainer.charts.shown import labels
+from trainer.charts.snapshot_label import labels
 from trainer.charts.uniformity import (
     REFERENCE_N,
     REFERENCES,

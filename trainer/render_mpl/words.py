@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainer.charts.colour_words import own_colours
-from trainer.charts.shown import labels
+from trainer.charts.color_words import own_colours
+from trainer.charts.snapshot_label import labels
 from trainer.charts.words import AxesChart, WordsChart
 from trainer.render_mpl.files import Rows
 from trainer.render_mpl.style import (

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from trainer.errors import Problem
 from trainer.store import DatabaseBusy, RunRow, Workspace, stop_flag
-from trainer.store.life import Identity, identity
+from trainer.store.process_lock import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
 
 POLL_S: Final = 0.05

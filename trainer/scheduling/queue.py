@@ -20,7 +20,7 @@ from typing import Any, Final
 from trainer.errors import Problem
 from trainer.scheduling import launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
-from trainer.store.life import AliveLock, is_held
+from trainer.store.process_lock import AliveLock, is_held
 from trainer.untrusted import safe_subprocess
 
 CPU: Final = "cpu"

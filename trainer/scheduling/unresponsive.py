@@ -8,7 +8,7 @@ from typing import Final
 
 from trainer.scheduling import launch
 from trainer.store import RunRow, StoreError, Workspace
-from trainer.store.life import is_stopped
+from trainer.store.process_lock import is_stopped
 
 PATIENCE_S: Final = 30.0
 """How long a trainer may go without a sign of life; it gives one every two seconds between steps."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
 from trainer.messages import Project
 from trainer.projection.fitting import ProjectError
 from trainer.projection.layouts import layout_file, series

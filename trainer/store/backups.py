@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
-from trainer.store.life import AliveLock
+from trainer.store.process_lock import AliveLock
 from trainer.store.rows import StoreError
 from trainer.store.upgrade import copy_verified, known_versions, version_of
 from trainer.untrusted import confined

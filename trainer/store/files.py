@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from trainer.store import crashes
+from trainer.store import crash_points
 from trainer.untrusted import confined
 
 _PATIENCE_S: Final = 2.0 if os.name == "nt" else 0.0
@@ -38,15 +38,15 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
     draft = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     kind = path.name if path.suffix else path.parent.name
     try:
-        crashes.point(f"{kind}.begun")
+        crash_points.point(f"{kind}.begun")
         write(draft)
         if private:
             draft.chmod(0o600)
-        crashes.point(f"{kind}.written")
+        crash_points.point(f"{kind}.written")
         _sync_tree(draft)
-        crashes.point(f"{kind}.synced")
+        crash_points.point(f"{kind}.synced")
         _replace(draft, path)
-        crashes.point(f"{kind}.renamed")
+        crash_points.point(f"{kind}.renamed")
     except BaseException:
         remove(draft)
         raise

@@ -24,10 +24,10 @@ from sqlalchemy.types import Float
 from trainer import config
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
-from trainer.store.facts import Facts, metrics_from_json
 from trainer.store.files import remove, write_atomically, write_text
 from trainer.store.journal import number_to_json, read_journal
-from trainer.store.life import is_held
+from trainer.store.process_lock import is_held
+from trainer.store.results_table import Facts, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
 from trainer.store.run_table import free_name, next_number

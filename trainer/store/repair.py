@@ -15,15 +15,15 @@ from sqlalchemy import delete
 
 from trainer.store import guard, schema
 from trainer.store.database import Database, sentences
-from trainer.store.facts import Facts
 from trainer.store.journal import number_from_json, read_journal
-from trainer.store.life import Identity, identity, is_held
+from trainer.store.pending_rows import bring_in, how_it_ended
+from trainer.store.process_lock import Identity, identity, is_held
 from trainer.store.question import question_from_key
 from trainer.store.rebuild import read_run
+from trainer.store.results_table import Facts
 from trainer.store.rows import RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
-from trainer.store.spool import bring_in, how_it_ended
 from trainer.store.upgrade import check_foreign
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer.store import crashes, spool
+from trainer.store import crash_points, pending_rows
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts, write_atomically
 from trainer.store.journal import Entry, Journal, number_to_json
-from trainer.store.life import AliveLock, identity
+from trainer.store.process_lock import AliveLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
@@ -104,7 +104,7 @@ class RunLog:
         # What an earlier sitting left unsaid comes first: its alerts are not this one's.
         workspace.catch_up(row.id)
         # Nor is its end, should this one be killed now.
-        spool.forget(row.folder)
+        pending_rows.forget(row.folder)
         workspace.change_run(
             row.id,
             status="running",
@@ -154,7 +154,7 @@ class RunLog:
             return
         entry = Entry(step, time.time(), round(self.elapsed_s, 4), plain)
         self._journal.append(entry)
-        crashes.point("journal.appended")
+        crash_points.point("journal.appended")
         self._buffer.append(entry)
         self._rows += len(plain)
         self._flush_when_due()
@@ -221,7 +221,7 @@ class RunLog:
             values["phase"] = ""  # it does nothing any more
         self._write(lambda: self._workspace.change_run(self.run.id, **values))
         if self._ended:
-            self._keep_waiting(spool.END, values)
+            self._keep_waiting(pending_rows.END, values)
             self.flush(patience_s=self._patience_left())
 
     def alert(self, kind: str, words: str, step: int) -> None:
@@ -296,7 +296,7 @@ class RunLog:
         """Forgets everything past `step`, so that training on from there leaves nothing twice."""
         self.flush(patience_s=_PATIENCE_S)
         self._journal.rewind(step)
-        crashes.point("journal.rewound")
+        crash_points.point("journal.rewound")
         workspace = Workspace(self._workspace.folder)
         for folder in workspace.rewind(self.run.id, step):
             if folder.parent == self.folder / "snapshots":
@@ -380,7 +380,7 @@ class RunLog:
         """Keeps what the database would not take where a kill cannot reach it; training does not make it anew."""
         if self._waiting:
             self._spooled = True
-            spool.keep(self.folder, kind, values)
+            pending_rows.keep(self.folder, kind, values)
 
     def _settle(self) -> bool:
         """Writes the buffered curves, then what else waits, in order; False when the database was not to be had."""
@@ -391,7 +391,7 @@ class RunLog:
             if self._buffer:
                 self._store_entries()
                 self._buffer, self._rows = [], 0
-                crashes.point("scalars.stored")
+                crash_points.point("scalars.stored")
             while self._waiting:
                 try:
                     self._waiting[0]()
@@ -405,7 +405,7 @@ class RunLog:
             return False
         self._retry_at = float("-inf")
         if self._spooled:
-            spool.forget(self.folder)
+            pending_rows.forget(self.folder)
             self._spooled = False
         return True
 

@@ -18,7 +18,7 @@ from trainer.metrics import headline
 from trainer.store import cells, schema
 from trainer.store.database import Database, fetch
 from trainer.store.files import make_folders, sync_folder, write_text
-from trainer.store.life import Identity
+from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 from trainer.untrusted import confined

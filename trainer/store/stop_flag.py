@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from trainer.store.life import Identity
+from trainer.store.process_lock import Identity
 from trainer.untrusted import confined
 
 NAME: Final = "stop.flag"

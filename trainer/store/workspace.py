@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from trainer import config
 from trainer.store import ownership
 from trainer.store.files import make_folders
-from trainer.store.life import is_held
+from trainer.store.process_lock import is_held
 from trainer.store.question import Question
 from trainer.store.rows import CheckpointRow, EvaluationRow, LookOnly, RunRow, ScalarRow, SnapshotRow, StoreError
 from trainer.untrusted import confined, shell
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from trainer.store.backups import Backup
     from trainer.store.database import Database
-    from trainer.store.facts import Facts
     from trainer.store.journal import Entry
-    from trainer.store.life import Identity
+    from trainer.store.process_lock import Identity
+    from trainer.store.results_table import Facts
     from trainer.store.run_table import RunTable
     from trainer.store.selections import NamedSelection
 
@@ -587,7 +587,7 @@ class Workspace:
             if self._tables is None:
                 # Here and not above: SQLAlchemy takes longer to import than the window may take to appear.
                 from trainer.store.database import Database
-                from trainer.store.facts import Facts
+                from trainer.store.results_table import Facts
                 from trainer.store.run_table import RunTable
 
                 state = ownership.state_of(self.folder, self.database_file)

@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Final
 
 from trainer.store import RunLog, stop_flag
-from trainer.store.life import identity
+from trainer.store.process_lock import identity
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_EVERY_S: Final = 0.1

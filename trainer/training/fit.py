@@ -14,8 +14,8 @@ import torch
 from trainer import config, data, device, pretrained
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
+from trainer.data.lazy_images import StreamedImages
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
-from trainer.data.streamed import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import Problem
 from trainer.models import has_batch_norm, preprocessing_of

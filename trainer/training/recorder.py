@@ -22,7 +22,7 @@ from trainer.evaluation import Embedded, HeldOut, Reference, measure, questions
 from trainer.evaluation.word_answers import word_logits, word_numbers
 from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
-from trainer.store import EVALUATING, RunLog, crashes, disk, snapshot_name, write_snapshot
+from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
 from trainer.training import system_load
 from trainer.training.control import Wishes
@@ -179,13 +179,13 @@ class Watch:
             )
         )
         self._log.checkpoint(step, folder, best=step == self._best_step)
-        crashes.point("checkpoint.registered")
+        crash_points.point("checkpoint.registered")
         self._saved_step = step
         self._prune()
 
     def _prune(self) -> None:
         for gone in checkpoint.prune(self._checkpoints, best=self._best_step):
-            crashes.point("checkpoint.pruned")
+            crash_points.point("checkpoint.pruned")
             self._log.drop_checkpoint(gone)
 
     def _written(self, write: Callable[[], _Written]) -> _Written:

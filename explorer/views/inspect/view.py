@@ -32,7 +32,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
-from trainer.charts.shown import told_apart
+from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import Problem
 from trainer.messages import Saliency

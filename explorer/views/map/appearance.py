@@ -23,8 +23,8 @@ from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.charts.changed_colours import CHANGED
-from trainer.charts.columns import Column
-from trainer.charts.pair_colours import MOST_RANKED, PairNumbers
+from trainer.charts.metadata_columns import Column
+from trainer.charts.pair_colors import MOST_RANKED, PairNumbers
 
 POLL_MS = 120
 BETWEEN: Final = 2

@@ -11,7 +11,7 @@ from explorer.theme import theme
 from explorer.views.map.load import Side
 from explorer.views.map.panel import MapPanel
 from explorer.widgets.hover_card import HoverCard, Row
-from trainer.charts.pair_colours import PairNumbers
+from trainer.charts.pair_colors import PairNumbers
 
 HEADS = ("cosine", "rank of its caption")
 

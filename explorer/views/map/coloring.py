@@ -1,4 +1,4 @@
-"""What the colours of the points are: palettes for what `trainer.charts.pair_colours` tells apart."""
+"""What the colours of the points are: palettes for what `trainer.charts.pair_colors` tells apart."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxtyping import Int, UInt8
 from PySide6.QtGui import QColor
 
 from explorer.theme import class_colours, colour, run_colour, theme
-from trainer.charts.colour_words import own_colours
-from trainer.charts.columns import is_class, is_scale
-from trainer.charts.pair_colours import (
+from trainer.charts.color_words import own_colours
+from trainer.charts.metadata_columns import is_class, is_scale
+from trainer.charts.pair_colors import (
     AGREEMENT,
     CLASS,
     COMPUTED,

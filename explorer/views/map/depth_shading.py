@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from explorer.theme import colour
-from trainer.analysis.orbit import turned
+from trainer.analysis.camera_3d import turned
 
 LEVELS: Final = 6
 """Steps of depth that are told apart."""

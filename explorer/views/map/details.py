@@ -19,7 +19,7 @@ from explorer.views.map.load import Side
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
 from explorer.widgets.class_legend import ClassLegend, Entry, ScaleLegend
-from trainer.charts.pair_colours import PairNumbers
+from trainer.charts.pair_colors import PairNumbers
 
 _RANK_HINT: Final = "Place of the right caption among {1:,}, asked by the image, in {0}."
 

@@ -12,17 +12,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from explorer.views.map.coloring import choices
+from trainer.analysis.camera_3d import components
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.distinct import answers
-from trainer.analysis.neighbours import nearest
-from trainer.analysis.orbit import components
+from trainer.analysis.neighbors import nearest
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changed_colours import changed_columns
 from trainer.charts.changes import changes
-from trainer.charts.columns import Column, column
 from trainer.charts.matching import matching_of
-from trainer.charts.pair_colours import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
+from trainer.charts.metadata_columns import Column, column
+from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from trainer.charts.placement import LABELS, METRICS, Placement
+from trainer.charts.layout_method import LABELS, METRICS, Placement
 
 TYPING_MS: Final = 600
 COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"

@@ -21,7 +21,7 @@ from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
-from trainer.charts.pair_colours import PairNumbers
+from trainer.charts.pair_colors import PairNumbers
 
 EMPTY_PX = 280
 STRIPE_PX = 3

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.load import Side, read_side
 from trainer.analysis.procrustes import procrustes
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
 from trainer.errors import Problem
 from trainer.messages import Failure, Project
 from trainer.store import SnapshotRow, Workspace

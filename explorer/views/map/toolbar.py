@@ -20,7 +20,7 @@ from explorer.views.map.tools import Tools
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
 
 COLOUR_PX: Final = 192
 

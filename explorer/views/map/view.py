@@ -28,8 +28,8 @@ from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import Toolbar
 from explorer.views.view import View
-from trainer.charts.pair_colours import COMPUTED, MOST_RANKED, PairNumbers
-from trainer.charts.placement import LABELS, METHODS, Placement
+from trainer.charts.layout_method import LABELS, METHODS, Placement
+from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.errors import Problem
 from trainer.messages import Failure
 

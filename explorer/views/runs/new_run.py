@@ -31,7 +31,7 @@ from explorer.views.view import hairline
 from explorer.widgets.collapsible import Fold
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from trainer import config
-from trainer.proposal import form_of
+from trainer.format_detection import form_of
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 

@@ -21,7 +21,7 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.point_map import PointMap
 from trainer.charts import ChartError
-from trainer.charts.colour_words import own_colours
+from trainer.charts.color_words import own_colours
 from trainer.charts.words import AxesRun, AxisText, axes_run
 from trainer.store import Workspace
 

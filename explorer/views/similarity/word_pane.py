@@ -17,7 +17,7 @@ from explorer.views.similarity.query import Sentences, take_vectors
 from explorer.views.view import Context
 from explorer.widgets.image_box import Picture
 from explorer.widgets.number_box import NumberBox
-from trainer.analysis.words import without_each_word
+from trainer.analysis.leave_one_word_out import without_each_word
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.words import WordsChart, WordsRun, words_run
 from trainer.errors import Problem

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
 from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
 from trainer.errors import Problem
 from trainer.store import Workspace

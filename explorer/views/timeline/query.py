@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
 from trainer.charts.timeline import TimelineChart
 from trainer.messages import Failure, Project
 

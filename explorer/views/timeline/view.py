@@ -26,10 +26,10 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.changed_colours import CHANGED
-from trainer.charts.columns import Column
-from trainer.charts.pair_colours import COMPUTED, PairNumbers
-from trainer.charts.pair_colours import words as words_of
-from trainer.charts.placement import Placement
+from trainer.charts.layout_method import Placement
+from trainer.charts.metadata_columns import Column
+from trainer.charts.pair_colors import COMPUTED, PairNumbers
+from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
 from trainer.errors import Problem
 from trainer.messages import Failure

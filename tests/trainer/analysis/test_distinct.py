@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from trainer.analysis.distinct import answers, equal_rows, matching, numbered, one_to_one
 from trainer.analysis.pair_ranks import ranks_among
+from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.retrieval import average_precision, ranks
 from trainer.analysis.similarity import hardest_texts
-from trainer.analysis.standing import both_standings, standing
 
 SMALL = st.tuples(st.integers(1, 24), st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))
 

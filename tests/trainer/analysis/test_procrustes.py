@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.analysis.placing import memberships, place
+from trainer.analysis.out_of_sample_placement import memberships, place
 from trainer.analysis.procrustes import procrustes
 
 

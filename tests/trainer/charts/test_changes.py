@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from trainer.__main__ import main
+from trainer.analysis.embedding_similarity import jaccard, linear_cka, neighbour_rows, procrustes_residuals, rsa
 from trainer.analysis.hubness import csls_offsets, skewness
-from trainer.analysis.spaces import jaccard, linear_cka, neighbour_rows, procrustes_residuals, rsa
 from trainer.charts import ChartError
 from trainer.charts import changes as charts_changes
 from trainer.charts.changes import MEASURES, changes, map_values

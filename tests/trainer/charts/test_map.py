@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from trainer.analysis.orbit import components, turned
+from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.pair_ranks import rank_names
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
-from trainer.charts import pair_colours as module
+from trainer.charts import pair_colors as module
 from trainer.charts.changes import changes, map_values
 from trainer.charts.map import Placed, colour_columns, embedding_map, embedding_maps, seen_pairs
-from trainer.charts.pair_colours import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
+from trainer.charts.pair_colors import AGREEMENT, ColouredMap, PairNumbers, pair_colours, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.cli.analyse import pairs as analyse_pairs
 from trainer.cli.export import ExportError

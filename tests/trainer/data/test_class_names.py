@@ -16,7 +16,7 @@ from trainer import config
 from trainer.catalog import prompt_suites
 from trainer.data import DataError, DataSplits, load
 from trainer.data.class_names import class_names, suite_of
-from trainer.proposal import recognise
+from trainer.format_detection import recognise
 
 SIZE = 32
 

@@ -19,8 +19,8 @@ from PIL import Image
 
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared, read_image
+from trainer.data.dataset_index import listing
 from trainer.data.folder import folder_sources
-from trainer.data.listing import listing
 from trainer.data.workers import spread
 from trainer.store.disk import SPARE
 

@@ -20,8 +20,8 @@ from PIL import Image
 
 from trainer import config
 from trainer.data import DataError, DataSplits, load
-from trainer.data.shards import expand
-from trainer.proposal import recognise
+from trainer.data.webdataset import expand
+from trainer.format_detection import recognise
 
 SIZE = 32
 

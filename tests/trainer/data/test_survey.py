@@ -17,8 +17,8 @@ from PIL import Image
 from trainer import config
 from trainer.__main__ import main
 from trainer.data.survey import answer_read_data, report_lines, survey
+from trainer.format_detection import columns_of, recognise
 from trainer.messages import ReadData
-from trainer.proposal import columns_of, recognise
 
 
 def _png(place: Path, number: int = 0) -> Path:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from trainer import config, losses, models
-from trainer.analysis.neighbours import accuracy, nearest
+from trainer.analysis.neighbors import accuracy, nearest
 from trainer.data import Pairs
 from trainer.data.augment import normalised
 from trainer.data.order import class_batches, word_batches

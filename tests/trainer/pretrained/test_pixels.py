@@ -21,7 +21,7 @@ from trainer.inference.embed import embed_files
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.models import Blueprint, ModelError
 from trainer.pretrained import PretrainedError
-from trainer.pretrained.layouts import fitted_as_told
+from trainer.pretrained.state_dict_formats import fitted_as_told
 from trainer.store import Workspace, read_snapshot
 
 TEXT = {"context_length": 12, "vocab_size": 49_408, "width": 32, "heads": 2, "layers": 1}

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from trainer import config
 from trainer.models import build
 from trainer.pretrained import Found, PretrainedError, find, start_from
-from trainer.pretrained.layouts import _from_shapes, _with_quick_gelu
+from trainer.pretrained.state_dict_formats import _from_shapes, _with_quick_gelu
 
 TEXT = {"context_length": 12, "vocab_size": 49_408, "width": 64, "heads": 1, "layers": 1}
 RESNET: dict[str, Any] = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.analysis.projection import pca
-from trainer.charts.placement import METHODS, Placement
+from trainer.charts.layout_method import METHODS, Placement
 from trainer.cli.project import METHODS as OFFERED
 from trainer.messages import Project
 from trainer.projection import MissingExtra, ProjectError, fitting, layout, layout_file, nearest, place_new, umap_layout
@@ -83,7 +83,7 @@ def test_whatever_the_progress_function_raises_ends_the_fit() -> None:
 
 
 def test_euclidean_neighbours_and_those_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.projection.neighbours.TILE_CELLS", 100)
+    monkeypatch.setattr("trainer.projection.neighbors.TILE_CELLS", 100)
     vectors, others = unit_rows(23, 6), unit_rows(9, 6, seed=1)
     full = np.linalg.norm(others[:, None].astype(np.float64) - vectors[None], axis=2)
     told: list[float] = []

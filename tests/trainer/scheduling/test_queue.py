@@ -20,7 +20,7 @@ from trainer.config import ConfigError, grid
 from trainer.scheduling import launch, queue, system_usage
 from trainer.scheduling.queue import Slots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
-from trainer.store.life import AliveLock, identity
+from trainer.store.process_lock import AliveLock, identity
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunLog, Workspace
-from trainer.store.life import Identity, identity, is_stopped
+from trainer.store.process_lock import Identity, identity, is_stopped
 
 TRAINER = """
 import sys, time

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.charts.columns import as_numbers, column, is_class, is_scale
+from trainer.charts.metadata_columns import as_numbers, column, is_class, is_scale
 from trainer.store.columns import StoredColumn, read_ids, taken
 
 WORDS = st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=40)

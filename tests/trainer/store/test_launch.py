@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer.scheduling import launch
-from trainer.store.life import identity
+from trainer.store.process_lock import identity
 
 STAND_IN = """#!{python}
 import os, sys, time

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from trainer.scheduling import launch
-from trainer.store import StoreError, files, life, stop_flag
-from trainer.store.life import Identity
+from trainer.store import StoreError, files, process_lock, stop_flag
+from trainer.store.process_lock import Identity
 
 
 def _refused(number: int):
@@ -31,17 +31,17 @@ def test_a_file_system_without_locks_is_told(number: int, tmp_path: Path, monkey
     (tmp_path / "alive.lock").touch()
     monkeypatch.setattr(fcntl, "flock", _refused(number))
     with pytest.raises(StoreError, match=r"has no locks.*Put the workspace on another disk"):
-        life.is_held(tmp_path / "alive.lock")
+        process_lock.is_held(tmp_path / "alive.lock")
     with pytest.raises(StoreError, match="has no locks"):
-        life.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0)
+        process_lock.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0)
 
 
 def test_a_lock_of_another_is_held_and_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fcntl = pytest.importorskip("fcntl")
     (tmp_path / "alive.lock").touch()
     monkeypatch.setattr(fcntl, "flock", _refused(errno.EWOULDBLOCK))
-    assert life.is_held(tmp_path / "alive.lock")
-    assert life.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0) is None
+    assert process_lock.is_held(tmp_path / "alive.lock")
+    assert process_lock.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0) is None
 
 
 def test_a_number_that_is_gone_is_no_error_on_windows(monkeypatch: pytest.MonkeyPatch):
@@ -101,11 +101,11 @@ def test_who_looks_at_once_with_another_is_no_trainer(tmp_path: Path, monkeypatc
         looks.append(shared)
         return len(looks) == 3  # the other looker has let go
 
-    monkeypatch.setattr(life, "_CAN_SHARE", False)
-    monkeypatch.setattr(life, "_try_lock", busy)
-    assert not life.is_held(tmp_path / "alive.lock")
-    monkeypatch.setattr(life, "_try_lock", lambda *_, shared: False)
-    assert life.is_held(tmp_path / "alive.lock")
+    monkeypatch.setattr(process_lock, "_CAN_SHARE", False)
+    monkeypatch.setattr(process_lock, "_try_lock", busy)
+    assert not process_lock.is_held(tmp_path / "alive.lock")
+    monkeypatch.setattr(process_lock, "_try_lock", lambda *_, shared: False)
+    assert process_lock.is_held(tmp_path / "alive.lock")
 
 
 def test_two_lookers_share_the_lock_where_the_system_can(tmp_path: Path):
@@ -113,9 +113,9 @@ def test_two_lookers_share_the_lock_where_the_system_can(tmp_path: Path):
     (tmp_path / "alive.lock").touch()
     with (tmp_path / "alive.lock").open("rb+") as other:
         fcntl.flock(other, fcntl.LOCK_SH)
-        assert not life.is_held(tmp_path / "alive.lock")
+        assert not process_lock.is_held(tmp_path / "alive.lock")
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert life.is_held(tmp_path / "alive.lock")
+        assert process_lock.is_held(tmp_path / "alive.lock")
 
 
 BOOT = 1_700_000_000
@@ -153,12 +153,12 @@ def test_ticks_of_a_boot_are_compared_to_the_tick():
 
 
 def test_without_ticks_a_process_is_told_by_the_clock(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(life, "sys", SimpleNamespace(platform="darwin"))
-    found = life.identity()
+    monkeypatch.setattr(process_lock, "sys", SimpleNamespace(platform="darwin"))
+    found = process_lock.identity()
     assert found is not None
     assert found.boot_id.isdigit()
-    assert found.is_same(life.identity())
-    assert life.identity(4_194_305) is None
+    assert found.is_same(process_lock.identity())
+    assert process_lock.identity(4_194_305) is None
 
 
 LISTENER = """
@@ -206,7 +206,7 @@ def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, wo
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 900, b'{"pid": "x"}', b"x" * 5_000, None], ids=str)
 def test_a_flag_of_another_trainer_or_of_a_stranger_stops_nobody(content: bytes | None, tmp_path: Path):
-    me = life.identity()
+    me = process_lock.identity()
     assert not stop_flag.is_for(tmp_path, me)
     if content is None:
         stop_flag.put(tmp_path, replace(me, start_ticks=me.start_ticks - 100_000))

@@ -219,7 +219,7 @@ def test_a_damaged_workspace_of_somebody_else_is_mended_and_adopted_at_once(fill
 
 def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
     from trainer.pretrained import downloads
-    from trainer.pretrained.problem import PretrainedError
+    from trainer.pretrained.errors import PretrainedError
     from trainer.untrusted import files as untrusted_files
 
     copy = copied(filled, tmp_path / "copy")

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from trainer.pretrained.problem import PretrainedError
+from trainer.pretrained.errors import PretrainedError
 from trainer.pretrained.weights import read_weights
 from trainer.store import Items, StoreError, read_snapshot, write_snapshot
 from trainer.untrusted.bounded import Unreadable

@@ -37,7 +37,7 @@ from trainer.charts.marks import (
     ShadedTable,
     XYPlot,
 )
-from trainer.charts.shown import told_apart
+from trainer.charts.snapshot_label import told_apart
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot

@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.marks import Axis, Marker, Series, XYPlot
-from trainer.charts.shown import told_apart
+from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot

@@ -13,7 +13,7 @@ from trainer.analysis.projection import principal_axes
 from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.marks import RowImage
-from trainer.charts.shown import Shown, labels, shown
+from trainer.charts.snapshot_label import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
 from trainer.store.snapshot_files import Items

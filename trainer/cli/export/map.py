@@ -147,7 +147,7 @@ def rows_of(written: str) -> Any:
 
 
 def _how(placement: Placement) -> Any:
-    from trainer.charts.placement import Placement as How
+    from trainer.charts.layout_method import Placement as How
 
     return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
 
@@ -178,7 +178,7 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
 
 
 def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
-    from trainer.analysis.orbit import components, turned
+    from trainer.analysis.camera_3d import components, turned
     from trainer.charts.map import Placed
     from trainer.store.snapshot_files import read_snapshot
 

@@ -12,7 +12,7 @@ from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
-    from trainer.charts.placement import Placement
+    from trainer.charts.layout_method import Placement
     from trainer.charts.timeline import TimelineChart
     from trainer.store import Workspace
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
-from trainer.data.once import written_once
+from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import Source
 from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things

@@ -1,0 +1,323 @@
+"""Images that are decoded anew each epoch: the same pixels, batches and losses as from the prepared cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import signal
+import tarfile
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+from trainer import config
+from trainer.data import DataError, DataSplits, load, prepared
+from trainer.data.lazy_images import StreamedImages
+from trainer.data.loader import BatchStream
+from trainer.data.order import batches
+from trainer.data.tokenizer import train_tokenizer
+from trainer.store import Workspace
+from trainer.store.disk import SPARE
+from trainer.training.fit import fit
+from trainer.training.session import Training, Update
+
+SIZE = 32
+COUNT = 40
+
+
+def png(number: int) -> bytes:
+    buffer = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 255, (SIZE + 8, SIZE + 3, 3), np.uint8)
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def folder(root: Path) -> config.Folder:
+    for number in range(COUNT):
+        (root / f"{number:02}.png").write_bytes(png(number))
+        (root / f"{number:02}.txt").write_text(f"picture {number}", encoding="utf-8")
+    return config.Folder(path=str(root))
+
+
+def class_folder(root: Path) -> config.ClassFolder:
+    for number in range(COUNT):
+        place = root / f"class {number % 4}" / f"{number:02}.png"
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(png(number))
+    return config.ClassFolder(path=str(root))
+
+
+def table(root: Path) -> config.Table:
+    folder(root)
+    lines = [json.dumps({"filepath": f"{number:02}.png", "title": f"picture {number}"}) for number in range(COUNT)]
+    (root / "pairs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return config.Table(path=str(root / "pairs.jsonl"))
+
+
+def tars(root: Path) -> config.Shards:
+    for shard in range(2):
+        with tarfile.open(root / f"{shard}.tar", "w") as archive:
+            for number in range(shard, COUNT, 2):
+                for name, content in ((f"{number:02}.png", png(number)), (f"{number:02}.txt", b"picture %d" % number)):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(content)
+                    archive.addfile(info, io.BytesIO(content))
+    return config.Shards(path=str(root))
+
+
+def parquet(root: Path) -> config.Table:
+    columns = {"filepath": [png(n) for n in range(COUNT)], "title": [f"picture {n}" for n in range(COUNT)]}
+    pq.write_table(pa.table(columns), root / "pairs.parquet", row_group_size=7)
+    return config.Table(path=str(root / "pairs.parquet"))
+
+
+KINDS = {"folder": folder, "classes": class_folder, "table": table, "tars": tars, "parquet": parquet}
+
+
+def read(data: config.Data, workspace: Path, loading: str) -> DataSplits:
+    quiet = lambda share, note: None  # noqa: E731
+    return load(data, image_size=SIZE, workspace_folder=workspace, progress=quiet, loading=loading)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streamed_images_are_those_of_the_cache(kind: str, root: Path, tmp_path: Path) -> None:
+    data = KINDS[kind](root)
+    streamed = read(data, tmp_path / "streamed", "streamed").train
+    kept = read(data, tmp_path / "kept", "prepared").train
+    assert isinstance(streamed.images, StreamedImages)
+    assert isinstance(kept.images, np.memmap)
+    assert streamed.images.shape == kept.images.shape
+    assert (np.asarray(streamed.images) == kept.images).all()
+    assert dataclasses.replace(streamed, images=None) == dataclasses.replace(kept, images=None)
+    # Nothing of the size of the images is kept of those.
+    assert len(list((tmp_path / "streamed" / "cache").glob("*/images.npy"))) == len(["held-out ones"])
+
+
+def test_any_way_to_ask_for_rows_is_that_of_an_array(root: Path, tmp_path: Path) -> None:
+    streamed = read(folder(root), tmp_path / "streamed", "streamed").train
+    kept = read(folder(root), tmp_path / "kept", "prepared").train.images
+    images = streamed.images
+    mask = np.arange(len(kept)) % 3 == 0
+    for key in (3, -1, slice(2, 9), slice(None, None, 5), np.array([4, 1, 4]), [2, 3], mask, np.array([], int)):
+        assert (images[key] == kept[key]).all()
+        assert images[key].shape == kept[key].shape
+    assert (np.stack(list(images)) == kept).all()
+    assert (streamed.part(np.array([5, 2]), split="x").images == kept[[5, 2]]).all()
+    with pytest.raises(IndexError):
+        images[len(kept)]
+
+
+def run_of(data: config.Data, **changes: object) -> config.Run:
+    run = config.replace(config.Run(), "model.image_size", str(SIZE))
+    optimiser = dataclasses.replace(run.optimiser, batch_size=8, epochs=3, crop_scale=0.5)
+    return dataclasses.replace(run, data=data, optimiser=optimiser, seed=3, **changes)
+
+
+def training_of(run: config.Run, splits: DataSplits) -> Training:
+    tokenizer = train_tokenizer([f"picture {number}" for number in range(COUNT)], 300)
+    return Training(run, splits.train, tokenizer, torch.device("cpu"))
+
+
+def losses(training: Training, count: int) -> list[float]:
+    return [training.update().loss for _ in range(count)]
+
+
+def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: Path, tmp_path: Path) -> None:
+    data = folder(root)
+    (root / "07.png").write_bytes(png(7)[:90])  # damaged from the start: left out by both
+    expected = losses(training_of(run_of(data), read(data, tmp_path, "prepared")), 7)
+    splits = read(data, tmp_path / "streamed", "streamed")
+    assert [place for place, _ in splits.report.problems] == ["07.png"]
+    assert splits.report.used == COUNT - 1
+    training = training_of(run_of(data, workers=2), splits)  # the other tests have one
+    assert losses(training, 7) == expected
+    assert training.news() == []
+    training._stream.close()
+
+
+def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the_cache(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
+    base = run_of(folder(root), workers=1, device="cpu")
+    watching = dataclasses.replace(base.watching, snapshots=2, log_every=1, evaluate_every=1000)
+    workspace = Workspace(tmp_path / "workspace")
+
+    def trained(loading: str, *, stop_at: int = 0) -> tuple[bytes, list[float]]:
+        run = dataclasses.replace(base, name=loading, loading=loading, watching=watching)
+        number = workspace.create_run(run, preset="")
+        if stop_at:
+            with monkeypatch.context() as patch:
+                update = Training.update
+
+                def stopping(training: Training) -> Update:
+                    made = update(training)
+                    if training.step == stop_at:
+                        workspace.ask(number, "stop")
+                    return made
+
+                patch.setattr(Training, "update", stopping)
+                fit(workspace, number)
+            assert workspace.run(number).status == "stopped"
+        fit(workspace, number)
+        row = workspace.run(number)
+        assert row.status == "finished"
+        said = (row.folder / "log.txt").read_text(encoding="utf-8")
+        assert ("decoded anew each epoch, because that was chosen" in said) == (loading == "streamed")
+        weights = sorted((row.folder / "checkpoints").iterdir())[-1].glob("*.safetensors")
+        return b"".join(map(Path.read_bytes, weights)), workspace.series(number, "train/loss")[1].tolist()
+
+    # In the middle of the second epoch.
+    assert trained("streamed", stop_at=6) == trained("prepared")
+
+
+def test_a_step_that_was_not_made_has_its_batch_again(root: Path, tmp_path: Path) -> None:
+    images = read(folder(root), tmp_path, "streamed").train.images
+    stream = BatchStream(images, lambda step: iter(list(batches(len(images), 4, 0, 0))[step:]), workers=1)
+    rows, pixels = stream.batch(1)
+    again, same = stream.batch(1)
+    assert (rows == again).all()
+    assert (pixels == same).all()
+    assert (stream.batch(2)[1] == images[stream.batch(2)[0]]).all()
+    stream.close()
+
+
+def test_a_picture_that_breaks_while_it_is_trained_on_is_named_and_replaced(root: Path, tmp_path: Path) -> None:
+    splits = read(folder(root), tmp_path, "streamed")
+    pairs = splits.train
+    order = list(batches(len(pairs), 8, 0, 0))
+    victim, after = int(order[1][2]), int(order[1][2]) + 1
+    Path(pairs.paths[victim]).write_bytes(b"no image")
+    stream = BatchStream(pairs.images, lambda step: iter(order[step:]), workers=2)
+    seen = [stream.batch(step) for step in range(len(order))]
+    while after % len(pairs) in order[1]:
+        after += 1
+    expected = order[1].copy()
+    expected[2] = after % len(pairs)
+    assert (seen[1][0] == expected).all()
+    assert len(stream.news) == 1
+    assert stream.news[0].startswith(f"left out from now on: {pairs.paths[victim]}: This is no")
+    for rows, pixels in seen:
+        assert (pixels == pairs.images[rows]).all()
+    # Whoever begins in the middle sees the same.
+    other = BatchStream(pairs.images, lambda step: iter(order[step:]), workers=1)
+    assert (other.batch(1)[0] == expected).all()
+    with pytest.raises(DataError, match="can no longer be read: This is no"):
+        pairs.images[victim]
+    stream.close()
+    other.close()
+
+
+def test_a_drive_that_is_gone_ends_the_training_with_a_sentence(root: Path, tmp_path: Path) -> None:
+    pairs = read(folder(root), tmp_path, "streamed").train
+    root.rename(tmp_path / "unplugged")
+    stream = BatchStream(pairs.images, lambda step: batches(len(pairs), 8, 0, 0), workers=1)
+    with pytest.raises(DataError, match=r"8 of the 8 pictures of a batch can no longer be read; .*does not exist"):
+        stream.batch(0)
+    stream.close()
+
+
+def workers_of() -> list[psutil.Process]:
+    """Processes below this one that decode: those that have a helper."""
+    below = psutil.Process().children(recursive=True)
+    return [one.parent() for one in below if "trainer.images.helper" in one.cmdline() and one.parent() is not None]
+
+
+def test_a_worker_that_is_killed_is_replaced_and_said(root: Path, tmp_path: Path) -> None:
+    pairs = read(folder(root), tmp_path, "streamed").train
+    order = list(batches(len(pairs), 1, 0, 0))
+    stream = BatchStream(pairs.images, lambda step: iter(order[step:]), workers=1)
+    stream.batch(0)
+    mine = [worker for worker in workers_of() if worker.pid != os.getpid()]
+    assert mine
+    for worker in mine:
+        os.kill(worker.pid, signal.SIGKILL)
+    for step in range(1, len(order)):
+        rows, pixels = stream.batch(step)
+        assert (rows == order[step]).all()
+        assert (pixels == pairs.images[rows]).all()
+    assert len(stream.news) == 1
+    assert "another goes on" in stream.news[0]
+    stream.close()
+
+
+def test_workers_that_are_always_killed_end_the_training_with_a_sentence(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = read(folder(root), tmp_path, "streamed").train
+    stream = BatchStream(pairs.images, lambda step: batches(len(pairs), 8, 0, 0), workers=1)
+
+    def dead(step: int) -> None:
+        def fail() -> None:
+            raise RuntimeError("DataLoader worker (pid(s) 77) exited unexpectedly")
+
+        stream._loading = iter(fail, None)
+
+    monkeypatch.setattr(stream, "_begin", dead)
+    with pytest.raises(DataError, match=r"3 times in a row.*Set workers to fewer"):
+        stream.batch(0)
+
+
+def test_auto_streams_what_does_not_fit_and_says_so(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = folder(root)
+    needed = len(read(data, tmp_path / "kept", "auto").train) * SIZE * SIZE * 3
+    little = namedtuple("usage", "free")(SPARE + needed // 2)
+    monkeypatch.setattr(prepared.shutil, "disk_usage", lambda folder: little)
+    splits = read(data, tmp_path / "full", "auto")
+    assert isinstance(splits.train.images, StreamedImages)
+    assert "they would need 0 of the 64 MiB" in splits.train.images.why
+    assert isinstance(splits.heldout["heldout"].images, np.memmap)
+    # What is there already is used.
+    assert isinstance(read(data, tmp_path / "kept", "auto").train.images, np.memmap)
+    with pytest.raises(DataError, match='loading = "streamed"'):
+        read(data, tmp_path / "full", "prepared")
+
+
+def test_looking_at_all_images_goes_on_where_it_was_stopped(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = folder(root)
+    monkeypatch.setattr(prepared, "_CHUNK", 5)
+
+    def stop(share: float, note: str) -> None:
+        if note.startswith("Looking at all images once: 20 of"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(data, image_size=SIZE, workspace_folder=tmp_path, progress=stop, loading="streamed")
+    parts: list[int] = []
+    decode = prepared._decode
+    monkeypatch.setattr(prepared, "_decode", lambda part, *more: parts.append(part.first) or decode(part, *more))
+    streamed = read(data, tmp_path, "streamed").train
+    assert len(parts) <= (len(streamed) - 20) / 5 + 2  # held-out ones, too
+    assert streamed.fingerprint == read(data, tmp_path / "other", "prepared").train.fingerprint
+
+
+def test_equal_pictures_are_known_without_decoding_them_again(root: Path, tmp_path: Path) -> None:
+    from trainer.methods.duplicates import duplicate_groups
+
+    data = folder(root)
+    for number in (3, 9, 20):
+        (root / f"{number:02}.png").write_bytes(png(30))
+    kept = read(data, tmp_path / "kept", "prepared").train
+    streamed = read(data, tmp_path, "streamed").train
+    assert len(streamed.images.digests) == len(streamed)
+    assert (duplicate_groups(streamed) == duplicate_groups(kept)).all()
+    assert len(set(duplicate_groups(streamed).tolist())) < len(streamed)

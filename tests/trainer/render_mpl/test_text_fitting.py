@@ -1,0 +1,230 @@
+"""No figure cuts, overlaps or squeezes anything: two and six runs with long names, measured as they are drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from PIL import Image
+
+from trainer import config
+from trainer.__main__ import main
+from trainer.charts.calibration import calibration
+from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.prompts import prompts
+from trainer.charts.search import search
+from trainer.charts.snapshots import choose_snapshot
+from trainer.render_mpl import calibration as calibration_figure
+from trainer.render_mpl import files
+from trainer.render_mpl import prompts as prompts_figure
+from trainer.render_mpl import search as search_figure
+from trainer.render_mpl.style import heading, in_style, new_figure
+from trainer.render_mpl.text_fitting import shortened, wrapped
+from trainer.store import Question, Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.snapshot_files import read_snapshot
+
+NAMES = tuple(
+    f"{objective}-clothing-catalogue of the second season, learning rate 0.00{seed + 1}, seed {seed}"
+    for seed, objective in enumerate(("clip", "cloob", "infoloob", "clip", "cloob", "hopfield-infonce"))
+)
+LABELS = ("circle", "square", "star", "ring", "heart")
+RELIABLE = {"ece": 0.1, "edges": [0, 0.5, 1], "counts": [20, 20], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
+KINDS = ("curves", "similarity", "map", "gap", "uniformity", "hubness", "matrix", "timeline")
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory, fill_runs: Callable[..., None]) -> Workspace:
+    workspace = Workspace(tmp_path_factory.mktemp("named"))
+    fill_runs(workspace, pairs=60, names=NAMES, steps=(0, 240), splits=("renderings",))
+    return workspace
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Every figure that is written, after it was laid out."""
+    kept: list[Figure] = []
+
+    @in_style
+    def keep(figure: Figure, path: Path, **_: object) -> None:
+        _lay_out(figure)
+        path.write_bytes(b"drawn")
+        kept.append(figure)
+
+    monkeypatch.setattr(files, "_save", keep)
+    return kept
+
+
+@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_or_covered(named: Workspace, drawn: list[Figure], tmp_path: Path, kind: str, runs: int):
+    assert _export(named, tmp_path, kind, runs) == 0
+    assert complaints(drawn[0]) == []
+
+
+@pytest.mark.parametrize(("kind", "runs", "more"), [("changes", 2, []), ("likeness", 6, ["--steps", "2"])])
+def test_figures_of_pairs_and_spaces(named, drawn, tmp_path, kind: str, runs: int, more: list[str]):
+    assert _export(named, tmp_path, kind, runs, *more) == 0
+    assert complaints(drawn[0]) == []
+
+
+@pytest.mark.parametrize("runs", [2, 6])
+@pytest.mark.parametrize("curved", [False, True])
+def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: bool):
+    workspace = Workspace(tmp_path / "evaluated")
+    paths = np.array([f"{n}.png" for n in range(40)])
+    for place, name in enumerate(NAMES[:runs]):
+        run = workspace.create_run(config.Run(name=name, seed=place))
+        right = np.arange(40) % (place + 2) > 0
+        for task, n in (("zero_shot", 40), ("zero_shot", 39), ("knn", 40)):
+            # The newest of B was asked of other images: a diagram of its own.
+            asked = Question(task, n if place else 40, 5, protocol="20 neighbours" if task == "knn" else "")
+            metrics = {f"{task}_acc1": float(right.mean())}
+            details = {"classes": list(LABELS), "reliability": {"own": RELIABLE} if curved else {}}
+            arrays = {"path": paths, "right": right}
+            folder = evaluation_folder(workspace.run(run).folder, "clothing-catalogue", "heldout", 10)
+            write_task(folder, TaskRecord(task, metrics, asked.n, 40, details, arrays, asked))
+            workspace.add_evaluation(run, 10, "clothing-catalogue", "heldout", metrics, {task: asked})
+    assert _export(workspace, tmp_path, "evaluation", runs) == 0
+    assert complaints(drawn[0]) == []
+    if not curved:
+        heights = [y for bars in drawn[0].axes[0].containers for y in bars.lines[0].get_ydata()]
+        assert len(set(np.round(heights, 6))) == len(heights) >= 2 * runs, "no two runs lie upon each other"
+
+
+@pytest.mark.parametrize("groups", [2, 6])
+def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
+    workspace = Workspace(tmp_path / "groups")
+    for place, name in enumerate(NAMES[:groups]):
+        for seed in range(3):
+            run = workspace.create_run(config.Run(name=f"{name} ({seed})", seed=seed))
+            values = {"image_to_text_R@1": 0.4 + 0.02 * place + 0.01 * seed, "modality_gap": 0.3}
+            workspace.add_evaluation(run, 10, "clothing-catalogue", "heldout", values)
+    patterns = itertools.chain.from_iterable(("--group", f"{name}*") for name in NAMES[:groups])
+    words = ["export", "groups", *patterns, "--out", str(tmp_path / "g.png"), "--workspace", str(workspace.folder)]
+    assert main(words) == 0
+    assert complaints(drawn[0]) == []
+
+
+@pytest.mark.parametrize("runs", [2, 6])
+def test_words_of_the_classes(named: Workspace, runs: int):
+    texts = [_class_texts(named, run) for run in range(1, runs + 1)]
+    for figure in (
+        calibration_figure.draw(calibration(named, texts)),
+        prompts_figure.draw(prompts(named, texts)),
+    ):
+        _lay_out(figure)
+        assert complaints(figure) == []
+
+
+@pytest.mark.parametrize("runs", [2, 6])
+def test_hits_have_a_picture_each_and_no_hole(named: Workspace, monkeypatch, tmp_path: Path, runs: int):
+    Image.new("RGB", (64, 64), "teal").save(tmp_path / "hit.png")
+    monkeypatch.setattr(search_figure, "_picture", lambda _: np.asarray(Image.open(tmp_path / "hit.png")))
+    query = np.eye(32)[0]
+    figure = search_figure.draw([search(named, run, query) for run in range(1, runs + 1)], "a red circle")
+    _lay_out(figure)
+    assert complaints(figure) == []
+    pictures = [axes for axes in figure.axes if axes.images]
+    lefts = sorted({round(axes.get_window_extent().x0) for axes in pictures})
+    assert len(pictures) == 16 * runs
+    assert np.ptp(np.diff(lefts)) <= 2, "the columns are equally far from each other"
+
+
+@in_style
+def test_the_test_finds_what_was_wrong():
+    figure = Figure(figsize=(4, 2), layout="constrained")
+    for axes in figure.subplots(1, 2):
+        axes.set_title(NAMES[0])
+    _lay_out(figure)
+    assert any("covers" in complaint for complaint in complaints(figure))
+    assert any("cut" in complaint for complaint in complaints(figure))
+    fitted = new_figure(4, 2)
+    for axes in fitted.subplots(1, 2):
+        heading(axes, NAMES[0])
+    _lay_out(fitted)
+    assert complaints(fitted) == []
+
+
+def test_what_is_shortened_keeps_both_ends():
+    assert shortened("cloob, seed 12", lambda text: len(text) <= 20) == "cloob, seed 12"
+    assert shortened("cloob of the catalogue, seed 12", lambda text: len(text) <= 15) == "cloob o…seed 12"
+    assert wrapped("one two three four", lambda text: len(text) <= 9) == "one two\nthree\nfour"
+    assert wrapped("a\nb", lambda text: len(text) <= 9) == "a\nb"
+
+
+def complaints(figure: Figure) -> list[str]:
+    """What is cut by the page, covers another word, or was squeezed: empty for a figure that can be printed."""
+    page = figure.bbox
+    words = _words(figure)
+    found = [f"cut: {text!r}" for text, box in words if not _inside(box, page)]
+    for (first, a), (second, b) in itertools.combinations(words, 2):
+        if _overlap(a, b):
+            found.append(f"{first!r} covers {second!r}")
+    for legend in figure.findobj(Legend):
+        if legend.get_texts() and not _inside(legend.get_window_extent(), page):
+            found.append("cut: a legend")
+    found += [f"squeezed: {box.width:.0f} x {box.height:.0f}" for box in _boxes(figure) if min(box.size) < 30]
+    return found
+
+
+def _lay_out(figure: Figure) -> None:
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+
+
+def _boxes(figure: Figure) -> list[Bbox]:
+    bars = {axes for axes in figure.axes if axes.get_label() == "<colorbar>"}
+    return [axes.get_window_extent() for axes in figure.axes if axes.axison and axes not in bars]
+
+
+def _words(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every visible text but the numbers along the axes and what stands among the data."""
+    ticks = {label for axes in figure.axes for label in _ticks(axes)}
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    among = {text for axes in figure.axes for text in axes.texts if text.get_label() != "heading"}
+    shown = [text for text in texts if text not in ticks and text not in among]
+    return [(text.get_text(), Text.get_window_extent(text)) for text in shown if _is_shown(text)]
+
+
+def _is_shown(text: Text) -> bool:
+    axes = text.axes
+    return axes is None or axes.axison or text in axes.texts or (isinstance(text.figure, Figure) and axes.get_visible())
+
+
+def _ticks(axes: Axes) -> list[Text]:
+    both = [*axes.get_xticklabels(which="both"), *axes.get_yticklabels(which="both")]
+    return [*both, axes.xaxis.offsetText, axes.yaxis.offsetText]
+
+
+def _inside(box: Bbox, page: Bbox) -> bool:
+    return box.x0 >= page.x0 - 1 and box.y0 >= page.y0 - 1 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1
+
+
+def _overlap(a: Bbox, b: Bbox) -> bool:
+    return min(a.x1, b.x1) - max(a.x0, b.x0) > 1.5 and min(a.y1, b.y1) - max(a.y0, b.y0) > 3
+
+
+def _export(workspace: Workspace, folder: Path, kind: str, runs: int, *more: str) -> int:
+    numbers = [str(run) for run in range(1, runs + 1)]
+    out = ["--out", str(folder / "f.png"), "--workspace", str(workspace.folder)]
+    return main(["export", kind, "--runs", *numbers, *more, *out])
+
+
+def _class_texts(workspace: Workspace, run: int) -> ClassTexts:
+    snapshot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    task = class_task(snapshot, LABELS)
+    means = np.stack([snapshot.text[task.rows[task.truth == c]].mean(axis=0) for c in range(len(LABELS))])
+    vectors = np.repeat((means / np.linalg.norm(means, axis=1, keepdims=True))[None], 2, axis=0)
+    templates = ("a photograph of a {} from the catalogue of the second season", "{}")
+    return dataclasses.replace(ClassTexts(run, snapshot.step, 14.0, LABELS, templates, vectors))

@@ -1,0 +1,703 @@
+"""The layouts that data of others have: each gives exactly its pairs, or a question; never nonsense."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from trainer import catalog, config
+from trainer.__main__ import main
+from trainer.data import load
+from trainer.data.captions import caption_notes
+from trainer.data.dataset_index import listing
+from trainer.data.fitting_run import fitting_run
+from trainer.data.pairs import captioned
+from trainer.data.survey import answer_read_data, survey
+from trainer.data.tokenizer import train_tokenizer
+from trainer.format_detection import propose, recognise
+from trainer.images import FORMATS
+from trainer.messages import ReadData
+from trainer.store import Workspace
+
+Pairs = list[tuple[str, str]]
+
+
+def png(number: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16), (10 * number, 99, 200)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def pictures(folder: Path, names: Sequence[str]) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(png(number))
+
+
+def write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def pairs(data: config.Data, root: Path, split: str = "train") -> Pairs:
+    """(file below the root, caption) of a split, as a run would read them."""
+    found = listing(config.absolute(data), root.parent / "workspace", lambda share, note: None)
+    return [(_below(str(source.path), root), source.caption) for source in found.splits[split]]
+
+
+def _below(place: str, root: Path) -> str:
+    return Path(place).relative_to(root).as_posix() if place.startswith(str(root)) else place
+
+
+def said(names: Sequence[str], each: int = 1) -> Pairs:
+    """Captions that differ from picture to picture and from one to the next of a picture."""
+    return [(name, f"caption {k} of {number}, here") for number, name in enumerate(names) for k in range(each)]
+
+
+def coco(root: Path) -> dict[str, Pairs]:
+    made = {}
+    for split, first in (("train", 0), ("val", 50)):
+        names = [f"{split}2017/{first + number:012}.jpg" for number in range(4)]
+        pictures(root, names)
+        made[split] = said(names, 5)
+        images = [{"id": first + n, "file_name": Path(name).name, "width": 16} for n, name in enumerate(names)]
+        notes = [
+            {"id": 900 + row, "image_id": first + names.index(name), "caption": caption}
+            for row, (name, caption) in enumerate(made[split])
+        ]
+        document = {"info": {"year": 2017}, "licenses": [{"id": 1}], "images": images[::-1], "annotations": notes}
+        write(root / "annotations" / f"captions_{split}2017.json", json.dumps(document))
+    write(root / "annotations" / "instances_train2017.json", json.dumps({"images": [], "annotations": []}))
+    return {"train": made["train"], "heldout": made["val"]}
+
+
+def flickr8k_of_kaggle(root: Path) -> dict[str, Pairs]:
+    names = [f"Images/{number}_ab.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    rows = "".join(f'{Path(name).name},"{caption}"\n' for name, caption in made)
+    write(root / "captions.txt", f"image,caption\n{rows}")
+    return {"train": made}
+
+
+def flickr8k_of_its_makers(root: Path) -> dict[str, Pairs]:
+    names = [f"Flickr8k_Dataset/Flicker8k_Dataset/{number}_ab.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    lines = [f"{Path(name).name}#{row % 5}\t{caption}" for row, (name, caption) in enumerate(made)]
+    write(root / "Flickr8k_text" / "Flickr8k.token.txt", "\n".join(lines))
+    write(root / "Flickr8k_text" / "readme.txt", "Flickr 8k")
+    return {"train": made}
+
+
+def flickr30k(root: Path) -> dict[str, Pairs]:
+    names = [f"flickr30k_images/{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)
+    rows = [f"{Path(name).name}| {row % 5}| {caption} ." for row, (name, caption) in enumerate(made)]
+    write(root / "results.csv", "image_name| comment_number| comment\n" + "\n".join(rows))
+    return {"train": [(name, f"{caption} .") for name, caption in made]}
+
+
+def imagefolder(ending: str, parts: bool) -> Callable[[Path], dict[str, Pairs]]:
+    def make(root: Path) -> dict[str, Pairs]:
+        made = {}
+        for split in ("train", "test") if parts else ("",):
+            names = [f"{split}/{number:04}.png".lstrip("/") for number in range(6)]
+            pictures(root, names)
+            told = said(names)
+            rows = [{"file_name": Path(name).name, "text": caption} for name, caption in told]
+            if ending == "jsonl":
+                write(root / split / "metadata.jsonl", "\n".join(map(json.dumps, rows)))
+            else:
+                lines = [f'{row["file_name"]},"{row["text"]}"' for row in rows]
+                write(root / split / "metadata.csv", "\n".join(["file_name,text", *lines]))
+            made["heldout" if split == "test" else "train"] = told
+        return made
+
+    return make
+
+
+def list_of_records(root: Path) -> dict[str, Pairs]:
+    names = [f"images/{number}.png" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    records = [{"id": n, "image": name, "caption": words, "deep": {"x": 1}} for n, (name, words) in enumerate(made)]
+    write(root / "all.json", json.dumps(records, indent=1))
+    return {"train": made}
+
+
+def in_a_lone_folder(root: Path) -> dict[str, Pairs]:
+    return {
+        split: [(f"archive/deep/{name}", caption) for name, caption in told]
+        for split, told in flickr8k_of_kaggle(root / "archive" / "deep").items()
+    }
+
+
+def caltech101(root: Path) -> dict[str, Pairs]:
+    kinds = {"airplanes": "airplanes", "BACKGROUND_Google": "BACKGROUND Google", "ibis": "ibis"}
+    names = [f"101_ObjectCategories/{kind}/image_{n:04}.jpg" for kind in sorted(kinds) for n in range(3)]
+    pictures(root, names)
+    for kind in kinds:
+        (root / "Annotations" / kind).mkdir(parents=True)
+        (root / "Annotations" / kind / "annotation_0001.mat").write_bytes(b"MATLAB")
+    (root / "101_ObjectCategories.tar.gz").write_bytes(b"what was unpacked")
+    article = {"airplanes": "an", "BACKGROUND_Google": "a", "ibis": "an"}
+    of = {name: name.split("/")[1] for name in names}
+    return {"train": [(name, f"a photo of {article[of[name]]} {kinds[of[name]]}.") for name in names]}
+
+
+def oxford_pets(root: Path) -> dict[str, Pairs]:
+    names = [
+        f"images/{kind}_{n}.jpg" for kind in ("Birman", "great_pyrenees", "yorkshire_terrier") for n in (1, 12, 200)
+    ]
+    pictures(root, names)
+    (root / "images" / "Abyssinian_100.mat").write_bytes(b"MATLAB")
+    pictures(root / "annotations" / "trimaps", [f"{Path(name).stem}.png" for name in names])
+    held = [name for name in names if name.endswith("_200.jpg")]
+    for file, listed in (("trainval.txt", sorted(set(names) - set(held))), ("test.txt", held), ("list.txt", names)):
+        write(root / "annotations" / file, "#Image CLASS-ID\n" + "\n".join(f"{Path(n).stem} 1 1 1" for n in listed))
+    kinds = {name: Path(name).stem.rpartition("_")[0].replace("_", " ") for name in names}
+    made = [(name, f"a photo of a {kinds[name]}.") for name in sorted(names)]
+    return {"train": [one for one in made if one[0] not in held], "heldout": [one for one in made if one[0] in held]}
+
+
+def flickr8k_with_its_lists(root: Path) -> dict[str, Pairs]:
+    made = flickr8k_of_its_makers(root)["train"]
+    names = list(dict.fromkeys(name for name, _ in made))
+    lists = {"trainImages": names[:3], "devImages": names[3:4], "testImages": names[4:]}
+    for split, named in lists.items():
+        lines = "".join(f"{Path(name).name}\n" for name in named)
+        write(root / "Flickr8k_text" / f"Flickr_8k.{split}.txt", lines)
+    return {
+        "train": [one for one in made if one[0] in names[:3]],
+        "heldout": [one for one in made if one[0] in names[4:]],
+    }
+
+
+def classes_with_lists(root: Path) -> dict[str, Pairs]:
+    names = [f"{kind}/image_{n:04}.jpg" for kind in ("cello", "crab", "wrench") for n in range(4)]
+    pictures(root, names)
+    held = [name for name in names if name.endswith("3.jpg")]
+    write(root / "train.txt", "\n".join(name for name in names if name not in held))
+    write(root / "test.txt", "\n".join(f"{root.name}/{name}" for name in held))
+    made = {name: (name, f"a photo of a {name.split('/')[0]}.") for name in names}
+    return {"train": [made[name] for name in names if name not in held], "heldout": [made[name] for name in held]}
+
+
+LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
+    "COCO captions": coco,
+    "Flickr8k, captions.txt": flickr8k_of_kaggle,
+    "Flickr8k, token.txt": flickr8k_of_its_makers,
+    "Flickr30k, results.csv": flickr30k,
+    "imagefolder with metadata.jsonl": imagefolder("jsonl", parts=False),
+    "imagefolder with metadata.csv": imagefolder("csv", parts=False),
+    "imagefolder with train and test": imagefolder("jsonl", parts=True),
+    "a list of records": list_of_records,
+    "a lone folder in a lone folder": in_a_lone_folder,
+    "Caltech101": caltech101,
+    "Oxford pets": oxford_pets,
+    "Flickr8k with its lists of a split": flickr8k_with_its_lists,
+    "classes with train.txt and test.txt": classes_with_lists,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Path) -> None:
+    root = tmp_path / "field"
+    made = LAYOUTS[layout](root)
+    found = propose(root)
+    assert not found.question
+    for split, told in made.items():
+        got = pairs(found.data, root, split)
+        assert sorted(got) == sorted(told)
+        # Every path leads to a picture.
+        assert all((root / name).is_file() for name, _ in got)
+    assert config.data_name(found.data) in ("field", "101_ObjectCategories", "deep", "all", "Flickr8k")
+
+
+def parquet(file: Path, names: Sequence[str], *, categories: bool = False) -> Pairs:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    told = said(names)
+    images = [{"bytes": png(number), "path": name} for number, name in enumerate(names)]
+    captions = pa.array([caption for _, caption in told])
+    columns = {"image": images, "text": captions.dictionary_encode() if categories else captions}
+    pq.write_table(pa.table(columns), file)
+    return told
+
+
+def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
+    root = tmp_path / "hub"
+    shards = [parquet(root / "data" / f"train-{n:05}-of-00002.parquet", [f"{n}{k}.png" for k in "abc"]) for n in (0, 1)]
+    held = parquet(root / "data" / "validation-00000-of-00001.parquet", ["x.png", "y.png"])
+    write(root / "README.md", "a data set card")
+    data = recognise(root)
+    assert (data.image_column, data.caption_column, config.data_name(data)) == ("image", "text", "hub")
+    names = [f"train-0000{n}-of-00002.parquet::image[{row}]" for n in (0, 1) for row in range(3)]
+    expected = [(f"data/{name}", caption) for name, (_, caption) in zip(names, shards[0] + shards[1], strict=True)]
+    assert pairs(data, root) == expected
+    assert [caption for _, caption in pairs(data, root, "heldout")] == [caption for _, caption in held]
+    for file in (root / "data").iterdir():
+        file.rename(root / file.name.replace("train-", "part-").replace("validation-", "rest-"))
+    (root / "data").rmdir()
+    every = [caption for told in (*shards, held) for _, caption in told]
+    assert [caption for _, caption in pairs(recognise(root), root)] == every
+
+
+def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(6)]
+    told = parquet(tmp_path / "a.parquet", names, categories=True)
+    data = recognise(tmp_path / "a.parquet")
+    assert [caption for _, caption in pairs(data, tmp_path)] == [caption for _, caption in told]
+    pictures(tmp_path, names)
+    paths = pa.array(names).dictionary_encode()
+    pq.write_table(
+        pa.table({"image": paths, "text": pa.array(["x", "y", "z"] * 2).dictionary_encode()}), tmp_path / "b.parquet"
+    )
+    assert pairs(recognise(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
+
+
+def test_numbers_of_classes_are_told_by_their_names_of_the_hub(tmp_path: Path) -> None:
+    features = {"label": {"names": ["airplane", "cat"], "_type": "ClassLabel"}, "img": {"_type": "Image"}}
+    about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    images = [{"bytes": png(number), "path": None} for number in range(6)]
+    rows = pa.table({"img": images, "label": [0, 1, 0, 1, 1, None]})
+    pq.write_table(rows.replace_schema_metadata(about), tmp_path / "a.parquet")
+    found = listing(recognise(tmp_path / "a.parquet"), tmp_path / "workspace", lambda share, note: None)
+    assert [source.caption for source in found.splits["train"]] == ["airplane", "cat", "airplane", "cat", "cat"]
+    assert found.problems == [("row 6", "Its caption is empty.")]
+
+
+def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
+    coco(tmp_path / "field")
+    file = tmp_path / "field" / "annotations" / "captions_train2017.json"
+    document = json.loads(file.read_text())
+    document["images"].append({"id": 77, "file_name": "bare.jpg"})
+    document["annotations"] += [{"image_id": 12345, "caption": "of nothing"}, [], {"image_id": 0, "caption": " "}]
+    write(file, json.dumps(document))
+    found = listing(recognise(file), tmp_path / "workspace", lambda share, note: None)
+    assert len(found.splits["train"]) == 20
+    assert found.problems == [
+        ("annotation 21", "It belongs to the image 12345, which the document does not have."),
+        ("annotation 22", "It is no JSON object."),
+        ("annotation 23", "Its caption is empty."),
+        ("bare.jpg", "It has no caption."),
+    ]
+
+
+@pytest.mark.parametrize("separator", ["|", ";", "\t", ",", "~"])
+def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(6)]
+    pictures(tmp_path, names)
+    rows = [f"{name}{separator}number {number}" for number, name in enumerate(names)]
+    table = write(tmp_path / "pairs.csv", "\n".join([f"image{separator}caption", *rows]))
+    data = config.Table(path=str(table), image_column="image", caption_column="caption", separator=separator)
+    if separator != "~":
+        data = recognise(table)
+        assert data.separator == "auto"
+    assert pairs(data, tmp_path) == [(name, f"number {number}") for number, name in enumerate(names)]
+    with pytest.raises(config.ConfigError, match="one sign"):
+        config.check(config.Run(data=config.Table(path="x", separator="::")))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_the_column_of_pictures_is_known_by_its_values(form: str, tmp_path: Path) -> None:
+    rows = [{"Nr": f"{n}", "Wort": f"a {n}.", "Photo": f"in/{n}.JPG" if n else ""} for n in range(6)]
+    table = tmp_path / f"pairs.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    elif form == "jsonl":
+        write(table, "\n".join(json.dumps(row) for row in rows))
+    else:
+        write(table, "\n".join(["Nr,Wort,Photo", *(",".join(row.values()) for row in rows)]))
+    proposed = recognise(table)
+    assert (proposed.image_column, proposed.caption_column) == ("Photo", config.Table().caption_column)
+    few = write(tmp_path / "few.csv", "what,who\n1.png,a\nb,c\nd,e\n")
+    assert recognise(few).image_column == config.Table().image_column, "one of three is no column of pictures"
+
+
+def test_an_image_folder_that_is_chosen_is_the_one(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(4)]
+    for folder in ("big", "small"):
+        pictures(tmp_path / folder, names)
+    table = write(tmp_path / "pairs.csv", "filepath,title\n" + "".join(f"{name},x{name}\n" for name in names))
+    data = config.Table(path=str(table), image_folder="small")
+    assert pairs(data, tmp_path) == [(f"small/{name}", f"x{name}") for name in names]
+
+
+def test_what_a_list_names_is_exactly_its_part(tmp_path: Path) -> None:
+    root = tmp_path / "kinds"
+    classes_with_lists(root)
+    write(root / "test.txt", "crab/image_0000.jpg\nwrench/image_0003 7\nimage_0001.jpg\nnowhere.jpg\n")
+    write(root / "train.txt", "crab/image_0000.jpg\ncrab/image_0001.jpg\n\ncrab/image_0002.jpg")
+    found = listing(recognise(root), tmp_path / "workspace", lambda share, note: None)
+    splits = {split: [source.relative for source in part] for split, part in found.splits.items()}
+    # What both name is held out; image_0001.jpg could be one of three.
+    assert splits == {
+        "train": ["crab/image_0001.jpg", "crab/image_0002.jpg"],
+        "heldout": ["crab/image_0000.jpg", "wrench/image_0003.jpg"],
+    }
+    assert found.problems[:2] == [
+        ("test.txt, line 3", "It names no image: image_0001.jpg"),
+        ("test.txt, line 4", "It names no image: nowhere.jpg"),
+    ]
+    rest = [reason for _, reason in found.problems[2:]]
+    assert rest == ["The lists of the split do not name it."] * 8
+    only = replace(recognise(root), train_list="")
+    assert len(pairs(only, root)) == 10
+    only = replace(recognise(root), heldout_list="")
+    assert (len(pairs(only, root)), len(pairs(only, root, "heldout"))) == (3, 9)
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_path: Path) -> None:
+    root = tmp_path / "phone"
+    pictures(root, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    for name in ("cat/1.heic", "cat/2.JP2", "dog/3.ico", "dog/4.svg", "dog/5.psd"):
+        (root / name).write_bytes(b"of another kind")
+    if not per_class:
+        for file in list(root.rglob("*.*")):
+            write(file.with_suffix(".txt"), "a caption")
+    data = recognise(root)
+    assert isinstance(data, config.ClassFolder if per_class else config.Folder)
+    found = survey(data, image_size=16, workspace_folder=tmp_path, opened=False, progress=lambda share, note: None)
+    reason = "is a format that is not read. Save it as JPEG or PNG."
+    assert found.problems == [
+        ("cat/1.heic", f"HEIC {reason}"),
+        ("cat/2.JP2", f"JPEG 2000 {reason}"),
+        ("dog/3.ico", f"ICO {reason}"),
+        ("dog/4.svg", f"SVG {reason}"),
+        ("dog/5.psd", f"PSD {reason}"),
+    ]
+    assert (found.found, found.used, found.passed_over) == (13, 8, {})
+
+
+def test_heic_is_read_where_the_plugin_of_pillow_is(tmp_path: Path) -> None:
+    """The plugin is stood in for by one that takes PNG by another name."""
+    plugin = """
+from PIL import Image, PngImagePlugin
+class Heif(PngImagePlugin.PngImageFile):
+    format = "HEIF"
+def register_heif_opener():
+    Image.register_open("HEIF", Heif, lambda prefix: prefix.startswith(b"\\x89PNG"))
+"""
+    write(tmp_path / "pillow_heif.py", plugin)
+    pictures(tmp_path / "phone", [f"{number}.heic" for number in range(4)])
+    for number in range(4):
+        write(tmp_path / "phone" / f"{number}.txt", f"number {number}")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    command = [sys.executable, "-m", "trainer", "data", "show", "--data", str(tmp_path / "phone")]
+    made = subprocess.run(
+        [*command, "--workspace", str(tmp_path / "workspace")],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert "4 pairs found: 4 used, 0 not." in made.stdout, made.stdout + made.stderr
+
+
+@pytest.mark.parametrize(("ending", "format_"), [("avif", "AVIF"), ("heic", "HEIF")])
+def test_pictures_of_phones_are_read_as_they_were_seen(tmp_path: Path, ending: str, format_: str) -> None:
+    """By Pillow's own AVIF; HEIC by the real plugin, where that is installed. Lossy: colors within 6 of 255."""
+    if format_ not in FORMATS:
+        pytest.skip(f"this Pillow does not read {format_}")
+    left, right = (200, 40, 40), (40, 60, 180)
+    upright = Image.new("RGB", (96, 48), left)
+    upright.paste(Image.new("RGB", (48, 48), right), (48, 0))
+    root = tmp_path / "phone"
+    root.mkdir()
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the picture is to be turned clockwise
+    upright.save(root / f"0.{ending}", quality=95)
+    upright.transpose(Image.Transpose.ROTATE_90).save(root / f"1.{ending}", quality=95, exif=turned.tobytes())
+    upright.convert("RGBA").save(root / f"2.{ending}", quality=95)
+    for number in range(3):
+        write(root / f"{number}.txt", f"number {number}")
+    splits = load(recognise(root), image_size=48, workspace_folder=tmp_path / "w", progress=lambda share, note: None)
+    assert splits.report.problems == []
+    (heldout,) = splits.heldout.values()
+    pictures_of = [*splits.train.images, *heldout.images]
+    assert len(pictures_of) == 3
+    for pixels in pictures_of:
+        for color, half in ((left, pixels[:, :20]), (right, pixels[:, 28:])):
+            assert np.abs(half.astype(int) - color).max() <= 6
+
+
+TEXTS = {
+    "cp1252": ["un café près de l’étang", "Straße über “Köln”", "plain words"],
+    "cp1251": ["красная лиса на снегу", "Белый дом у реки", "plain words"],
+    "shift_jis": ["赤いきつねが走る", "白いねこのしゃしん", "plain words"],
+    "euc_kr": ["빨간 여우가 달린다", "하얀 고양이", "plain words"],
+    "gb18030": ["红色的狐狸在雪地里奔跑", "白色的房子", "plain words"],
+    "utf-8": ["un café 赤い лиса", "plain words", "ok"],
+}
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+@pytest.mark.parametrize("layout", ["csv", "tokens", "folder"])
+def test_the_encoding_is_found_and_told(encoding: str, layout: str, tmp_path: Path) -> None:
+    root = tmp_path / "words"
+    names = [f"{number}.png" for number in range(9)]
+    captions = [TEXTS[encoding][number % 3] for number in range(9)]
+    pictures(root, names)
+    told = list(zip(names, captions, strict=True))
+    if layout == "csv":
+        rows = "".join(f"{name};{caption}\n" for name, caption in told)
+        (root / "captions.csv").write_bytes(f"image;caption\n{rows}".encode(encoding))
+    elif layout == "tokens":
+        (root / "all.token.txt").write_bytes(
+            "".join(f"{name}#0\t{caption}\n" for name, caption in told).encode(encoding)
+        )
+    else:
+        for name, caption in told:
+            (root / name).with_suffix(".txt").write_bytes(caption.encode(encoding))
+    data = recognise(root)
+    assert pairs(data, root) == told
+    found = survey(data, image_size=16, workspace_folder=tmp_path / "w", opened=True, progress=lambda share, note: None)
+    assert (found.used, found.problems) == (9, [])
+    notes = [note for note in found.notes if "UTF-8" in note]
+    if encoding == "utf-8":
+        assert (notes, found.remarks) == ([], [])
+    elif layout == "folder":
+        assert len(found.remarks) == 6
+        assert "is no UTF-8; it is read as" in found.remarks[0][1]
+    else:
+        assert f"is no UTF-8 (line {2 if layout == 'csv' else 1}); it is read as" in notes[0]
+    # What is chosen is used, and said of each line where it does not fit.
+    if layout != "folder":
+        assert pairs(replace(data, encoding=encoding), root) == told
+        forced = survey(
+            replace(data, encoding="latin-1"),
+            image_size=16,
+            workspace_folder=tmp_path / "w",
+            opened=False,
+            progress=lambda share, note: None,
+        )
+        assert not any("UTF-8" in note for note in forced.notes)
+        if encoding == "cp1252":
+            assert forced.examples[0].caption != captions[0]
+
+
+def test_an_encoding_that_nobody_knows_is_a_sentence() -> None:
+    for name in ("klingon", "hex", "zip"):
+        with pytest.raises(config.ConfigError, match=r"data\.encoding"):
+            config.check(config.Run(data=config.Table(path="x", encoding=name)))
+
+
+# -- what is counted ---------------------------------------------------------------------------------------------
+
+
+def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path, capsys) -> None:
+    names = [f"{number}.png" for number in range(9)]
+    pictures(tmp_path, names)
+    captions = [f"a dog number {number}" for number in range(6)] + ["word " * 400, "แมวสีดำนอนหลับ", "красная лиса"]
+    rows = list(zip(names, captions, strict=True))
+    rows += [rows[0], rows[0], rows[3], (names[0], "another of it")]
+    table = write(tmp_path / "t.csv", "filepath,title\n" + "".join(f"{name},{words}\n" for name, words in rows))
+    assert main(["data", "show", "--data", str(table), "--workspace", str(tmp_path / "w")]) == 0
+    told = capsys.readouterr().out
+    assert "3 rows repeat an earlier one, picture and caption; the first: " in told
+    assert "1 caption is longer than the 30 tokens" in told
+    assert f"The prepared pictures lie in {tmp_path / 'w' / 'cache'} until 30 days after their last use" in told
+    assert "2 captions are in a script that a tokenizer of 2,048 tokens hardly knows" in told
+    assert "Thai" in told
+    assert "Cyrillic" in told
+    answer = answer_read_data(ReadData(path=str(table), image_size=16), tmp_path / "w", lambda share, note: None)
+    lines = [json.loads(line) for line in Path(answer["report"]).read_text(encoding="utf-8").splitlines()]
+    assert [what for _, what, _ in lines] == ["note"] * 3
+    assert [sentence for _, _, sentence in lines] == answer["notes"]
+
+
+def test_what_is_counted_of_captions_is_what_a_double_loop_counts() -> None:
+    rng = np.random.default_rng(0)
+    words = ["red", "green", "fox", "лиса", "sea"]
+    model = config.TinyTowers(context_length=8)
+    made = [(f"{rng.integers(9)}", " ".join(rng.choice(words, rng.integers(1, 12)))) for _ in range(200)]
+    made += made[:40]
+    again = sum(any(made[i] == made[j] for j in range(i)) for i in range(len(made)))
+    tokens = train_tokenizer(list(dict.fromkeys(caption for _, caption in made)), model.vocabulary)
+    rows = tokens.encode([caption for _, caption in made], 100)
+    long = sum(int((row != 0).sum()) > model.context_length for row in rows)
+    assert long > 20
+    notes = caption_notes(made, model)
+    assert notes[0].startswith(f"{again} rows repeat")
+    assert notes[1].startswith(f"{long} captions are longer than the 6 tokens")
+    assert len(notes) == 2, "a word that is there forty times is known, whatever its script"
+
+
+# -- a run that fits ---------------------------------------------------------------------------------------------
+
+
+def _fitted(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path, *more: str) -> config.Run:
+    where = tmp_path / "workspace"
+    small = ("--set", "optimiser.epochs=1", "--set", "model.image_width=8", "--set", "model.image_size=32")
+    assert main(["fit", "--data", str(root), *small, *more, "--workspace", str(where), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["status"] == "finished"
+    run = Workspace(where).config_of(answer["id"])
+    assert run.name == answer["name"]
+    return run
+
+
+def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flickr8k_of_kaggle(tmp_path / "flickr8k")
+    run = _fitted(capsys, tmp_path, tmp_path / "flickr8k")
+    assert run.name == "clip-flickr8k"
+    assert (run.optimiser.batch_size, run.optimiser.epochs) == (16, 1), "27 of 30 pairs are learned from"
+    assert not run.objective.mask_duplicates
+    assert run.data == config.Table(
+        path=str(tmp_path / "flickr8k" / "captions.txt"), image_column="image", caption_column="caption"
+    )
+    kinds = tmp_path / "my kinds"
+    pictures(kinds, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(10)])
+    more = ("--set", "objective=cloob", "--set", "optimiser.batch_size=4", "--name", "mine")
+    run = _fitted(capsys, tmp_path, kinds, *more)
+    assert (run.name, run.objective.kind, run.optimiser.batch_size) == ("mine", "cloob", 4)
+    assert run.objective.mask_duplicates
+    assert (run.model.text_layers, run.model.context_length) == (1, 16)
+
+
+def test_a_run_fits_its_captions(tmp_path: Path) -> None:
+    root = tmp_path / "long"
+    names = [f"{number}.png" for number in range(12)]
+    pictures(root, names)
+    for name in names:
+        write((root / name).with_suffix(".txt"), f"{name} " + "word " * 40)
+    begun = replace(catalog.preset("clip-folder"), data=recognise(root))
+    run = fitting_run(begun, tmp_path / "w", lambda share, note: None)
+    assert run.model.context_length == 77
+    assert run.optimiser.batch_size == 8
+    assert run.watching.evaluate_every <= run.optimiser.epochs * (10 // 8) / 8
+    assert not run.objective.mask_duplicates
+    for number in range(3):
+        write(root / f"{number}.txt", "the same")
+    assert fitting_run(begun, tmp_path / "w", lambda share, note: None).objective.mask_duplicates
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["--set", "optimizer.epochs=3"], "Did you mean optimiser.epochs?"),
+        (["--set", "data.captoins=names"], "no such field"),
+        (["--set", "speed"], "FIELD=VALUE"),
+    ],
+)
+def test_a_wrong_name_is_a_sentence_also_where_the_data_decide(
+    changes: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures(tmp_path / "kinds", [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    command = ["fit", "--data", str(tmp_path / "kinds"), *changes, "--workspace", str(tmp_path / "w")]
+    assert main(command) == 2
+    assert sentence in capsys.readouterr().err
+    assert Workspace(tmp_path / "w").runs() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "caption"),
+    [
+        ("cat", "a photo of a cat."),
+        ("ibis", "a photo of an ibis."),
+        ("Owl", "a photo of an Owl."),
+        ("unicorn", "a photo of a unicorn."),
+        ("umbrella", "a photo of an umbrella."),
+        ("hourglass", "a photo of an hourglass."),
+    ],
+)
+def test_a_class_has_its_article(name: str, caption: str) -> None:
+    assert captioned(config.ClassFolder().template, name) == caption
+    # Templates of runs that were made before stay as they are.
+    assert captioned("a photo of a {}.", name) == f"a photo of a {name}."
+
+
+# -- questions -----------------------------------------------------------------------------------------------------
+
+
+def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "holiday"
+    pictures(root, [f"Images/red_fox-{number}.png" for number in range(6)])
+    found = propose(root)
+    assert "one folder, 'Images': one single class" in found.question
+    assert found.others == (config.Folder(path=str(root), captions="names"),)
+    command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    assert "1 class\n" in told.out
+    assert "file names as captions by --set data=folder --set data.captions=names" in told.err
+    assert "these folders as classes by --set data=classes" in told.err
+    assert main([*command, "--set", "data=classes"]) == 0
+    assert main([*command, "--set", "data=folder", "--set", "data.captions=names"]) == 0
+    assert "red fox" in capsys.readouterr().out
+    fit = ["fit", "--preset", "clip-folder", "--data", str(root), "--workspace", str(tmp_path / "workspace")]
+    assert main(fit) == 2
+    assert "one single class" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kinds", [("images", "sprites", "thumbnails"), ("train", "jpg"), ("data", "Thumbs", "cats")])
+def test_folders_that_are_no_classes_are_a_question(kinds: Sequence[str], tmp_path: Path) -> None:
+    root = tmp_path / "monsters"
+    pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
+    assert "tell how pictures are kept" in propose(root).question
+
+
+@pytest.mark.parametrize("kinds", [("car", "bus", "train"), ("0", "1"), ("cat", "dog")])
+def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
+    root = tmp_path / "kinds"
+    pictures(root, [f"{kind}/{number:03}.png" for kind in kinds for number in range(4)])
+    assert propose(root).question == ""
+    assert isinstance(recognise(root), config.ClassFolder)
+
+
+def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "sample"
+    pictures(root, ["n01440764_tench.png", "n02102040_english_springer.png", "grey-cat 12.png", "007.png"])
+    command = ["data", "show", "--data", str(root), "--quick", "--workspace", str(tmp_path / "workspace")]
+    assert main(command) == 2
+    offer = "Or choose file names as captions by --set data=folder --set data.captions=names."
+    assert offer in capsys.readouterr().err
+    assert main([*command, *offer.removesuffix(".").split(" by ")[1].split()]) == 1
+    assert "4 pairs found: 3 listed" in capsys.readouterr().out
+    found = propose(root)
+    assert found.data == config.Folder(path=str(root))
+    (names,) = found.others
+    assert pairs(names, root) == [
+        ("grey-cat 12.png", "grey cat"),
+        ("n01440764_tench.png", "tench"),
+        ("n02102040_english_springer.png", "english springer"),
+    ]
+    classes = tmp_path / "flat"
+    pictures(classes, [f"{kind}_{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    by_names, _ = propose(classes).others
+    assert set(pairs(by_names, classes)) == {
+        (f"{kind}_{number}.png", f"a photo of a {kind}.") for kind in ("cat", "dog") for number in range(4)
+    }
+
+
+def test_captions_beside_pictures_stay_the_first_choice(tmp_path: Path) -> None:
+    root = tmp_path / "both"
+    names = [f"{number}.png" for number in range(4)]
+    pictures(root, names)
+    for name in names:
+        write((root / name).with_suffix(".txt"), f"beside {name}")
+    write(root / "metadata.csv", "file_name,text\n" + "".join(f"{name},in the table\n" for name in names))
+    assert pairs(recognise(root), root) == [(name, f"beside {name}") for name in names]
+
+
+def test_a_table_of_other_pictures_is_passed_by(tmp_path: Path) -> None:
+    root = tmp_path / "animals"
+    pictures(root, [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)])
+    write(root / "captions.csv", "image,caption\nelsewhere.png,a thing\n")
+    write(root / "labels.csv", "image,label\ncat/0.png,7\n")
+    assert recognise(root) == config.ClassFolder(path=str(root))

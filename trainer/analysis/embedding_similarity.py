@@ -1,0 +1,254 @@
+"""How alike two embeddings of the same items are: item by item (neighbours, Procrustes) and as wholes (CKA, RSA)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from trainer.analysis.rank_margins import Progress
+from trainer.analysis.tiles import exact, row_blocks
+
+SQUARE: Final = 4_096
+"""Rows and columns of a tile when all rows ask for their neighbours."""
+
+
+def neighbour_rows(
+    vectors: Float[np.ndarray, "n d"],
+    k: int,
+    *,
+    rows: Int[np.ndarray, " m"] | None = None,
+    progress: Progress | None = None,
+) -> Int[np.ndarray, "m k"]:
+    """Rows of the `k` other vectors most similar to each, by inner product, nearest first; itself is not its own.
+
+    Equally near vectors come by row number. At most n - 1 columns. Not-a-number vectors are nobody's neighbours
+    before all others. Block by block: memory is O(n k).
+
+    Args:
+        vectors: Unit embeddings.
+        k: Neighbours of each.
+        rows: The rows that ask; None: all.
+        progress: Told after each block.
+    """
+    vectors = exact(vectors)
+    n = len(vectors)
+    kept = max(0, min(k, n - 1))
+    if n > 2 * SQUARE and 0 < kept < SQUARE and (rows is None or len(rows) == n):
+        return _all_neighbours(vectors, kept, progress)
+    asked = np.arange(n) if rows is None else rows
+    found = np.empty((len(asked), kept), np.int64)
+    if not kept:
+        return found
+    for block in row_blocks(len(asked), n):
+        if progress is not None:
+            progress(block.start / len(asked), "")
+        similarity = vectors[asked[block]] @ vectors.T
+        np.copyto(similarity, -np.inf, where=np.isnan(similarity))
+        similarity[np.arange(len(similarity)), asked[block]] = -np.inf
+        found[block] = largest(similarity, kept)
+    return found
+
+
+def _all_neighbours(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
+    """Neighbours of every row, from half of the products: a tile of rows with columns is one of columns with rows too.
+
+    Every block of rows meets the tiles of its columns in ascending order, so what comes later must be strictly nearer
+    to take a place: equally near rows stay in the order of their numbers.
+    """
+    n = len(vectors)
+    best, found = np.full((n, k), -np.inf, vectors.dtype), np.zeros((n, k), np.int64)
+    blocks = [slice(start, min(start + SQUARE, n)) for start in range(0, n, SQUARE)]
+    tiles, done = len(blocks) * (len(blocks) + 1) / 2, 0
+    for number, rows in enumerate(blocks):
+        for columns in blocks[number:]:
+            if progress is not None:
+                progress(done / tiles, "")
+            similarity = vectors[rows] @ vectors[columns].T
+            if rows == columns:
+                np.fill_diagonal(similarity, -np.inf)
+            _take_nearer(similarity, best[rows], found[rows], columns.start)
+            if rows != columns:
+                _take_nearer(similarity.T, best[columns], found[columns], rows.start)
+            done += 1
+    return found
+
+
+def _take_nearer(
+    similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], found: Int[np.ndarray, "b k"], start: int
+) -> None:
+    """Puts the columns of a tile that are nearer than what was found into `best` and `found`, nearest first."""
+    k = best.shape[1]
+    if start == 0:
+        first = np.ascontiguousarray(similarity)
+        np.copyto(first, -np.inf, where=np.isnan(first))
+        found[:] = largest(first, k)
+        best[:] = np.take_along_axis(first, found, axis=1)
+        return
+    nearer = similarity > best[:, -1:]
+    if nearer.flags.c_contiguous:
+        line, column = np.divmod(np.flatnonzero(nearer), nearer.shape[1])
+    else:  # read in the order of the memory, whichever way the tile lies
+        column, line = np.divmod(np.flatnonzero(nearer.T), nearer.shape[0])
+    if not len(line):
+        return
+    touched, place = np.unique(line, return_inverse=True)
+    owner = np.concatenate([np.repeat(np.arange(len(touched)), k), place.reshape(-1)])
+    value = np.concatenate([best[touched].reshape(-1), similarity[line, column]])
+    number = np.concatenate([found[touched].reshape(-1), column + start])
+    order = np.lexsort((number, -value, owner))
+    counts = np.bincount(owner, minlength=len(touched))
+    kept = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
+    best[touched], found[touched] = value[kept], number[kept]
+
+
+def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
+    """Columns of the `k` largest values of each line, largest first, equal ones by column number. No NaN, k <= n."""
+    if 4 * k >= values.shape[1]:
+        return np.argsort(-values, axis=1, kind="stable")[:, :k]
+    few = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
+    line = np.arange(len(values))[:, None]
+    least = values[line, few].min(1, keepdims=True)
+    few.sort(axis=1)
+    # Where more than k reach the k-th value, the partition chose among equals by accident: choose by number.
+    for tied in np.flatnonzero((values >= least).sum(1) > k):
+        reach = np.flatnonzero(values[tied] >= least[tied])
+        few[tied] = np.sort(reach[np.argsort(-values[tied, reach], kind="stable")[:k]])
+    order = np.argsort(-values[line, few], axis=1, kind="stable")
+    return few[line, order]
+
+
+def jaccard(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    """Shared members of line i of both over all members of either, 0 to 1; each line holds a member once."""
+    shared = shared_members(first, second).sum(1)
+    either = first.shape[1] + second.shape[1] - shared
+    return np.where(either > 0, shared / np.maximum(either, 1), np.nan)
+
+
+def shared_members(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n j"]) -> Bool[np.ndarray, "n k"]:
+    """Whether each member of `first` is in the same line of `second`."""
+    shared = np.zeros(first.shape, bool)
+    for rows in row_blocks(len(first), first.shape[1] * max(second.shape[1], 1)):
+        shared[rows] = (first[rows, :, None] == second[rows, None, :]).any(2)
+    return shared
+
+
+def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> Float[np.ndarray, " n"]:
+    """How far each item of `first` stays from its place in `second` after the best rotation, reflection and scale.
+
+    Both are centred and brought to root mean square length 1; then `|s x_i R - y_i|` with the orthogonal R and the
+    scale s of least squares: 0 the same shape, 1 as far as a typical item is from the centre. Unlike widths are
+    padded with zeros. The mean square is 1 minus the squared correlation of both configurations.
+
+    Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Gower, 1975. NaN without spread.
+    """
+    centre_1, length_1 = _centre(first)
+    centre_2, length_2 = _centre(second)
+    if not (length_1 > 0 and length_2 > 0):
+        return np.full(len(first), np.nan)
+    n, width = len(first), max(first.shape[1], second.shape[1])
+    cross = np.zeros((width, width))
+    for rows in row_blocks(n, width):
+        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        cross += x.T @ y
+    if not np.isfinite(cross).all():
+        return np.full(n, np.nan)
+    left, values, right = np.linalg.svd(cross / n)
+    turn = values.sum() * (left @ right)
+    residuals = np.empty(n)
+    for rows in row_blocks(n, width):
+        x, y = _padded(first[rows], centre_1, length_1, width), _padded(second[rows], centre_2, length_2, width)
+        residuals[rows] = np.linalg.norm(x @ turn - y, axis=1)
+    return residuals
+
+
+def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
+    """Linear centred kernel alignment, 0 to 1: 1 where both differ by rotation, scale and shift only.
+
+    `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
+    anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
+    https://arxiv.org/abs/1905.00414, equation 4 onwards. NaN where one side does not vary.
+    """
+    grams = [np.zeros((a.shape[1], b.shape[1])) for a, b in ((first, second), (first, first), (second, second))]
+    centres = [exact(side).mean(0, dtype=np.float64) for side in (first, second)]
+    for rows in row_blocks(len(first), max(first.shape[1], second.shape[1])):
+        x, y = first[rows].astype(np.float64) - centres[0], second[rows].astype(np.float64) - centres[1]
+        for gram, product in zip(grams, (x.T @ y, x.T @ x, y.T @ y)):
+            gram += product
+    shared, own_1, own_2 = (float((gram**2).sum()) for gram in grams)
+    tiny = 1e-24 * max(len(first), 1) ** 2
+    return shared / float(np.sqrt(own_1 * own_2)) if min(own_1, own_2) > tiny else float("nan")
+
+
+def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Centred rows in float32, scaled so that the Frobenius norm of `X' X` is 1; NaN where they do not vary."""
+    centred = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
+    gram = float(np.linalg.norm(centred.T @ centred))
+    if not gram > 1e-12 * max(len(centred), 1):
+        return np.full(centred.shape, np.nan, np.float32)
+    return (centred / np.sqrt(gram)).astype(np.float32)
+
+
+def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
+    """`linear_cka` of two embeddings whose profiles are known, to about 1e-5: one product instead of three."""
+    return float(np.square(first.T @ second, dtype=np.float64).sum())
+
+
+def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
+    """Representational similarity: Spearman correlation of all pairwise cosines of both, -1 to 1.
+
+    Holds n (n - 1) / 2 numbers, so give a sample of at most some thousand rows. NaN where one side's cosines are all
+    equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini, Representational similarity analysis,
+    2008, https://doi.org/10.3389/neuro.06.004.2008
+    """
+    return rsa_of_profiles(rsa_profile(first), rsa_profile(second))
+
+
+def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
+    """Ranks of all n (n - 1) / 2 cosines, centred and of length 1; NaN where they do not vary. See `rsa`."""
+    cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)]
+    if len(cosines) < 2 or not np.isfinite(cosines).all():
+        return np.full(len(cosines), np.nan)
+    ranked = _ranked(cosines)
+    ranked -= ranked.mean()
+    length = float(np.linalg.norm(ranked))
+    return ranked / length if length > 0 else np.full(len(cosines), np.nan)
+
+
+def rsa_of_profiles(first: Float[np.ndarray, " m"], second: Float[np.ndarray, " m"]) -> float:
+    """`rsa` of two embeddings whose profiles are known: each is computed once for a whole matrix."""
+    return float(first @ second) if len(first) else float("nan")
+
+
+def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Mean rank of each value among all."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2)[place.reshape(-1)]
+
+
+def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
+    vectors = exact(vectors).astype(np.float64)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors / np.where(length > 0, length, 1)
+    return vectors @ vectors.T
+
+
+def _centre(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], float]:
+    """Mean of the rows, and root mean square distance to it; 0 where rounding is all that there is."""
+    if not len(vectors):
+        return np.zeros(vectors.shape[1]), 0.0
+    centre = exact(vectors).mean(0, dtype=np.float64)
+    squares = 0.0
+    for rows in row_blocks(len(vectors), vectors.shape[1]):
+        squares += float(((vectors[rows].astype(np.float64) - centre) ** 2).sum())
+    length = float(np.sqrt(squares / len(vectors)))
+    return centre, length if length > 1e-7 else 0.0
+
+
+def _padded(
+    rows: Float[np.ndarray, "b d"], centre: Float[np.ndarray, " d"], length: float, width: int
+) -> Float[np.ndarray, "b width"]:
+    centred = (rows.astype(np.float64) - centre) / length
+    return np.pad(centred, ((0, 0), (0, width - centred.shape[1])))

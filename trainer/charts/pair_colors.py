@@ -1,0 +1,211 @@
+"""By what the pairs of a map can be told apart, beside their columns: how one run sees them, and how two agree.
+
+Everything is computed in the embedding space, so it is true however the map was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
+from trainer.analysis.retrieval import ranks
+from trainer.analysis.similarity import matched_cosines
+from trainer.charts.changed_colours import CHANGED, changed_colours, changed_words
+from trainer.charts.matching import matching_of
+from trainer.charts.metadata_columns import NOTHING, Column
+from trainer.store.snapshot_files import Snapshot
+
+MODALITY: Final = "modality"
+"""The colouring by which images have one colour and texts another."""
+CLASS: Final = "label"
+AGREEMENT: Final = "agreement"
+COSINE: Final = "cosine"
+RANK: Final = "rank"
+COMPUTED: Final = (AGREEMENT, RANK, COSINE)
+
+MOST_RANKED: Final = 20_000
+"""Pairs up to which every image is compared with every caption."""
+CAPTIONS: Final = 5_000
+"""Captions that an image is compared with where there are more pairs."""
+
+_WORDS: Final = {
+    CLASS: "Class",
+    AGREEMENT: "Run agreement",
+    RANK: "Rank of caption",
+    COSINE: "Cosine of pair",
+}
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class PairNumbers:
+    """How a run sees each pair.
+
+    Attributes:
+        cosine: Of image and text.
+        rank: Of the right caption among `among` distinct captions for the image.
+        among: Number of captions; fewer than `captions` if they are a sample, drawn at random.
+        captions: Distinct captions of the pairs.
+    """
+
+    cosine: Float[np.ndarray, " n"]
+    rank: Int[np.ndarray, " n"]
+    among: int
+    captions: int
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the ranks are among a sample of the captions."""
+        return self.among < self.captions
+
+
+@dataclass(frozen=True)
+class PairColours:
+    """What the pairs of one map are coloured by; a colour means the same in all maps unless `own_scale`.
+
+    Attributes:
+        by: `modality`, `agreement`, `rank`, `cosine` or a column.
+        names: Of the classes; empty for a scale, and for `modality`, which does not tell pairs apart.
+        place: Place in `names` of each pair, -1 where it is not known; None without classes.
+        numbers: Each pair's place on a scale, NaN where it has none; None without a scale.
+        ends: Least and greatest number of the scale; None without one.
+        ordered: The classes stand in an order: their colours do too.
+        own_scale: This map's scale is not the other maps' (cosines of two runs are not on one scale).
+        note: What else must be said about it; may be empty.
+        better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
+    """
+
+    by: str
+    names: tuple[str, ...] = ()
+    place: Int[np.ndarray, " n"] | None = None
+    numbers: Float[np.ndarray, " n"] | None = None
+    ends: tuple[float, float] | None = None
+    ordered: bool = False
+    own_scale: bool = False
+    note: str = ""
+    better: int = 0
+
+
+@dataclass(frozen=True)
+class ColouredMap:
+    """What colours can be made of: the number of pairs, their columns, and how the run sees them if that is known."""
+
+    n: int
+    columns: Mapping[str, Column]
+    numbers: PairNumbers | None = None
+
+
+def words(by: str) -> str:
+    """What a colouring is called: `subject_colour` reads `Subject colour`."""
+    if by in CHANGED:
+        return changed_words(by)
+    return _WORDS.get(by, by.replace("_", " ").capitalize())
+
+
+def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNumbers | None:
+    """Cosine and rank of every pair, the rank among a sample of the captions above 20,000 pairs.
+
+    None without both modalities.
+
+    Args:
+        snapshot: Its images and texts are compared.
+        progress: Called with the share done and a note; what it raises ends the computation.
+    """
+    if snapshot.image is None or snapshot.text is None or len(snapshot.image) != len(snapshot.text):
+        return None
+    n = len(snapshot.image)
+    texts = matching_of(snapshot).texts
+    cosine = matched_cosines(snapshot.image, snapshot.text)
+    if n <= MOST_RANKED:
+        return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, texts), len(texts), len(texts))
+    sample = texts.rows
+    if len(sample) > CAPTIONS:
+        sample = np.sort(np.random.default_rng(0).choice(sample, CAPTIONS, replace=False))
+    rank = ranks_among(snapshot.image, snapshot.text, sample, texts, progress=progress)
+    return PairNumbers(cosine, rank, len(sample), len(texts))
+
+
+def pair_colours(by: str, maps: Sequence[ColouredMap]) -> list[PairColours]:
+    """What colours each map's pairs; what is not computed yet, or missing, is -1 or NaN and drawn grey."""
+    if by == MODALITY:
+        return [PairColours(by) for _ in maps]
+    if by == AGREEMENT:
+        return _agreement(maps)
+    if by == RANK:
+        return [_rank(one) for one in maps]
+    if by == COSINE:
+        return [_cosine(one) for one in maps]
+    if by in CHANGED:
+        return [changed_colours(by, _changes_of(one, by)) for one in maps]
+    columns = [one.columns.get(by) or _nothing(one.n) for one in maps]
+    if all(column.numbers is not None for column in columns):
+        return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
+    classes = [column if column.place is not None else _as_classes(column) for column in columns]
+    names = tuple(sorted({name for column in classes for name in column.names}))
+    where = {name: i for i, name in enumerate(names)}
+    return [PairColours(by, names, _moved(column, where)) for column in classes]
+
+
+def _changes_of(one: ColouredMap, by: str) -> Float[np.ndarray, " n"]:
+    known = one.columns.get(by)
+    return np.full(one.n, np.nan) if known is None or known.numbers is None else known.numbers
+
+
+def _agreement(maps: Sequence[ColouredMap]) -> list[PairColours]:
+    numbers = [one.numbers for one in maps]
+    known = [found for found in numbers if found is not None]
+    if len(maps) != 2 or len(known) != 2 or maps[0].n != maps[1].n:
+        return [PairColours(AGREEMENT, AGREEMENTS, np.full(one.n, -1)) for one in maps]
+    place = agreement(known[0].rank, known[1].rank)
+    return [PairColours(AGREEMENT, AGREEMENTS, place, note=_sampled(known[0])) for _ in maps]
+
+
+def _rank(one: ColouredMap) -> PairColours:
+    place = np.full(one.n, -1) if one.numbers is None else rank_groups(one.numbers.rank)
+    note = "" if one.numbers is None else _sampled(one.numbers)
+    return PairColours(RANK, rank_names(), place, ordered=True, note=note)
+
+
+def _cosine(one: ColouredMap) -> PairColours:
+    numbers = np.full(one.n, np.nan) if one.numbers is None else np.asarray(one.numbers.cosine, np.float64)
+    note = "cosines of two runs are not on one scale"
+    return PairColours(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
+
+
+def _sampled(numbers: PairNumbers) -> str:
+    return f"ranks among {numbers.among:,} captions drawn at random" if numbers.sampled else ""
+
+
+def _on_one_scale(by: str, numbers: Sequence[np.ndarray]) -> list[PairColours]:
+    ends = _ends(numbers)
+    return [PairColours(by, numbers=values, ends=ends) for values in numbers]
+
+
+def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
+    finite = [values[np.isfinite(values)] for values in numbers]
+    finite = [values for values in finite if len(values)]
+    if not finite:
+        return 0.0, 0.0
+    return min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
+
+
+def _nothing(n: int) -> Column:
+    return Column((NOTHING,), np.zeros(n, np.int64))
+
+
+def _as_classes(column: Column) -> Column:
+    """Numbers beside another map's classes: each different one a class."""
+    words_of = [NOTHING if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
+    names, place = np.unique(np.asarray(words_of, str), return_inverse=True)
+    return Column(tuple(map(str, names)), place.reshape(-1))
+
+
+def _moved(column: Column, where: Mapping[str, int]) -> Int[np.ndarray, " n"]:
+    there = np.array([where[name] for name in column.names] or [0], np.int64)
+    return there[column.place]

@@ -1,0 +1,114 @@
+"""What a data set consists of, before any image is decoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from trainer import config
+from trainer.catalog import PromptSuite, prompt_suites
+from trainer.data import scenes
+from trainer.data.class_folder import class_sources
+from trainer.data.class_names import suite_of
+from trainer.data.folder import folder_sources
+from trainer.data.hub import hub_sources
+from trainer.data.named import named_sources
+from trainer.data.pairs import DataError, Source, Told
+from trainer.data.split_lists import shared_by_lists
+from trainer.data.table import table_sources
+from trainer.data.webdataset import shard_sources
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The pairs of each split as they lie on the disk.
+
+    Attributes:
+        name: Of the data set; a folder may bear it.
+        splits: "train", and what is held out if the data set says so itself.
+        problems: (path or row, reason) of what is no pair.
+        suite: A zero-shot task that comes with the data set.
+        told: What is odd, and what is told about all of them.
+    """
+
+    name: str
+    splits: dict[str, list[Source]]
+    problems: list[tuple[str, str]]
+    suite: PromptSuite | None = None
+    told: Told = field(default_factory=Told)
+
+
+def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Listing:
+    """The pairs of a data set, whatever its kind.
+
+    Args:
+        data: Which.
+        workspace_folder: Where Scenes are drawn, downloads go and compressed tars are decompressed.
+        progress: Told the share done; may raise to stop.
+
+    Raises:
+        DataError: There is nothing there that could be used.
+    """
+    name = folder_name(config.data_name(data))
+    if isinstance(data, config.Scenes):
+        folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
+        splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
+        return Listing("scenes", splits, [], prompt_suites().get("scenes"))
+    splits, problems = _found(data, workspace_folder, progress, told := Told())
+    lists = getattr(data, "train_list", "").strip(), getattr(data, "heldout_list", "").strip()
+    if any(lists) and len(splits) == 1:
+        splits, more = shared_by_lists(splits["train"], *lists)
+        problems = problems + more
+    labelled = [source for sources in splits.values() for source in sources]
+    return Listing(name, splits, problems, _suite(name, labelled), told)
+
+
+def _found(
+    data: config.Data, workspace_folder: Path, progress: Progress, told: Told
+) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
+    if isinstance(data, config.ClassFolder):
+        return class_sources(data, workspace_folder, progress)
+    if isinstance(data, config.Shards):
+        return shard_sources(data, workspace_folder, progress, told)
+    if isinstance(data, config.Named):
+        return named_sources(data, workspace_folder, progress), []
+    if isinstance(data, config.HubDataset):
+        return hub_sources(data, workspace_folder, progress)
+    if isinstance(data, config.Scenes):
+        raise DataError("Scenes are drawn, not listed.")
+    read = partial(_at_path, data, progress=progress, told=told)
+    found, problems = read(data.path)
+    if not data.heldout_path.strip():
+        return {"train": found}, problems
+    heldout, more = read(data.heldout_path)
+    return {"train": found, "heldout": heldout}, problems + more
+
+
+def _at_path(
+    data: config.Folder | config.Table, path: str, *, progress: Progress, told: Told
+) -> tuple[list[Source], list[tuple[str, str]]]:
+    """The pairs of one of the paths of `data`."""
+    if isinstance(data, config.Folder):
+        return folder_sources(path, progress, captions=data.captions, encoding=data.encoding, told=told)
+    return table_sources(replace(data, path=path), progress, told)
+
+
+def _suite(name: str, sources: Sequence[Source]) -> PromptSuite | None:
+    """The project's suite of the data set, else a zero-shot task of the labels themselves if there are at least two."""
+    classes = tuple(sorted({source.label for source in sources} - {""}))
+    known = prompt_suites().get(name.lower()) or suite_of(name)
+    if known is not None and set(classes) <= set(known.classes):
+        return known
+    if len(classes) < 2:
+        return None
+    return PromptSuite(name, classes, ("{}", "a picture of a {}"), f"labels of {name}", "")
+
+
+def folder_name(name: str) -> str:
+    """The name, fit for a folder."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"

@@ -1,0 +1,80 @@
+"""The run that fits a data set: what `trainer fit --data PATH` trains where no preset is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from trainer import config
+from trainer.data.dataset_index import listing
+from trainer.data.pairs import DataError, Source
+from trainer.data.splits import parts_of
+
+PRESET: Final = "clip-folder"
+"""Where it begins."""
+
+_LONG_CONTEXT: Final = 77
+"""Tokens that CLIP's own text tower reads."""
+_MANY_LONG: Final = 0.05
+_SIZES: Final = (128, 64, 32, 16, 8, 4, 2)
+
+Progress = Callable[[float, str], None]
+
+
+def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> config.Run:
+    """The run with what its pairs ask for.
+
+    Where captions repeat, equal ones in a batch are no wrong answers of each other. A batch has no more pairs than
+    there are. Captions made of classes get a small text tower, long ones a long context. The run warms up over a tenth
+    of its steps and measures itself eight times at least.
+
+    Args:
+        run: With the data. Its pairs are listed; no picture is opened.
+        workspace_folder: Holds the caches.
+        progress: Told how far the listing is; may raise to stop.
+
+    Raises:
+        DataError: There is nothing to train on.
+    """
+    found = listing(run.data, workspace_folder, progress)
+    train = parts_of(run.data, found)["train"]
+    pairs = len(train)
+    if pairs < 2:
+        first = f" The first problem: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
+        raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; 2 are the least.{first}")
+    if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
+        run = config.replace(run, "objective.mask_duplicates", "true")
+    batch = next(size for size in _SIZES if size <= min(pairs, run.optimiser.batch_size))
+    steps = max(1, pairs // batch * run.optimiser.epochs)
+    often = max(1, min(run.watching.evaluate_every, steps // 8))
+    return replace(
+        run,
+        model=_towers(run.model, train),
+        optimiser=replace(run.optimiser, batch_size=batch, warmup_steps=max(1, steps // 10)),
+        watching=replace(run.watching, evaluate_every=often, checkpoint_every=max(often, steps // 4)),
+    )
+
+
+def captions_repeat(captions: Iterable[str]) -> bool:
+    """Whether two of the pairs to train on have one caption: equal ones in a batch are then masked."""
+    every = list(captions)
+    return len(set(every)) < len(every)
+
+
+def named_after(data: config.Data, objective: str) -> str:
+    """What a run on these data is called: `clip-flowers`."""
+    return re.sub(r"[/\\:\s]+", "-", f"{objective}-{config.data_name(data)}")
+
+
+def _towers(model: config.Model, train: list[Source]) -> config.Model:
+    if not isinstance(model, config.TinyTowers):
+        return model
+    if all(source.label and source.label in source.caption for source in train):
+        return replace(model, text_width=64, text_layers=1, context_length=16)
+    words = [len(source.caption.split()) for source in train]
+    # Start and end take two; a word is at least a token.
+    long = sum(count > model.context_length - 2 for count in words)
+    return replace(model, context_length=_LONG_CONTEXT) if long > _MANY_LONG * len(words) else model

@@ -1,0 +1,79 @@
+"""Pictures that have no file of their own, kept in one uncompressed tar so that each can be reached."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.data.atomic_folder import written_once
+from trainer.data.pairs import Source
+from trainer.images import Member
+from trainer.untrusted import files as untrusted_files
+
+Problems = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is kept of one pair.
+
+    Attributes:
+        name: Unique in its tar, with the ending of its format.
+        image: Bytes of a file of that format.
+        caption: Its text.
+        label: Its class, or "".
+    """
+
+    name: str
+    image: bytes
+    caption: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A row of which no pair can be made, and why."""
+
+    where: str
+    reason: str
+
+
+def kept(folder: Path, rows: Callable[[], Iterable[Picture | Unusable]]) -> tuple[list[Source], Problems]:
+    """The pairs that `rows` makes, and what was wrong with others; from `folder` if they were kept there before.
+
+    Raises:
+        DataError: The folder cannot be written.
+    """
+
+    def write(unfinished: Path) -> None:
+        words: list[tuple[str, str]] = []
+        problems: Problems = []
+        with tarfile.open(unfinished / "images.tar", "w") as archive:
+            for row in rows():
+                if isinstance(row, Unusable):
+                    problems.append((row.where, row.reason))
+                else:
+                    words.append(_add(archive, row))
+        facts = {"words": words, "problems": problems}
+        (unfinished / "pairs.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    written_once(folder, write, lambda: None)
+    facts = untrusted_files.read_json(folder / "pairs.json", untrusted_files.MOST_FACTS)
+    with tarfile.open(folder / "images.tar", "r:") as archive:
+        members = [Member(folder / "images.tar", info.offset_data, info.size, info.name) for info in archive]
+    sources = [
+        Source(member, f"{folder.name}/{member.name}", caption, label)
+        for member, (caption, label) in zip(members, facts["words"], strict=True)
+    ]
+    return sources, [(where, reason) for where, reason in facts["problems"]]
+
+
+def _add(archive: tarfile.TarFile, picture: Picture) -> tuple[str, str]:
+    info = tarfile.TarInfo(picture.name)
+    info.size = len(picture.image)
+    archive.addfile(info, io.BytesIO(picture.image))
+    return picture.caption, picture.label

@@ -1,0 +1,182 @@
+"""Batches of streamed images, decoded ahead of the training by the worker processes of a DataLoader.
+
+Which pairs a batch holds is decided here, and a worker only decodes: so a batch is a function of (seed, step) whatever
+the number of workers, and a resumed run sees what it would have seen.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from trainer.data.errors import DataError
+from trainer.data.lazy_images import StreamedImages
+from trainer.data.workers import processes
+from trainer.errors import Problem
+from trainer.images import Decoder, Preprocessing, scratch_file
+
+Rows = Int[np.ndarray, " batch"]
+
+_TRIES: Final = 3
+"""How often workers are started for one batch."""
+_FEW: Final = 4
+
+
+class BatchStream:
+    """The batches of a training, in their order.
+
+    Attributes:
+        news: A sentence for each picture that could be read when the run began and cannot any more, and for each
+            worker that was replaced; whoever tells them clears it.
+    """
+
+    def __init__(self, images: StreamedImages, upcoming: Callable[[int], Iterator[Rows]], *, workers: int = 0) -> None:
+        """Starts nothing yet.
+
+        Args:
+            images: Of the training split.
+            upcoming: Rows of every batch from a step on.
+            workers: Processes that decode; 0 for as many as there are cores.
+        """
+        self.news: list[str] = []
+        self._images, self._upcoming = images, upcoming
+        self._workers = workers or processes()
+        self._loading: Iterator[Any] | None = None
+        self._asked: deque[Rows] = deque()
+        self._step = -1
+        self._held: tuple[Rows, UInt8[np.ndarray, "batch size size 3"]] | None = None
+        self._broken: dict[int, str] = {}
+
+    def batch(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"]]:
+        """The rows of a step and their images; a row that can no longer be read is replaced by the next one that can.
+
+        Raises:
+            DataError: Most of them cannot be read, or the workers were ended again and again.
+        """
+        if self._held is None or step != self._step:
+            if self._loading is None or step != self._step + 1:
+                self._begin(step)
+            rows, pixels, reasons = self._next(step)
+            self._held = self._mended(rows, pixels, reasons), pixels
+            self._step = step
+        return self._held
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self._loading, self._held = None, None
+        self._asked.clear()
+
+    def _begin(self, step: int) -> None:
+        self.close()
+        # The workers come from a small process without threads: a fork of this one may hang, and would hold its locks.
+        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        context = multiprocessing.get_context(method)
+        if method == "forkserver":
+            context.set_forkserver_preload(["trainer.data.loader"])
+        self._loading = iter(
+            DataLoader(
+                _Decoding(self._images.size, self._images.preprocessing),
+                batch_size=None,
+                sampler=_Ahead(self._places_from(step)),
+                num_workers=self._workers,
+                collate_fn=_as_it_is,
+                multiprocessing_context=context,
+            )
+        )
+
+    def _places_from(self, step: int) -> Iterator[list[str]]:
+        for rows in self._upcoming(step):
+            self._asked.append(rows)
+            yield [self._images.places[row] for row in rows]
+
+    def _next(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"], list[str]]:
+        for tried in range(1, _TRIES + 1):
+            try:
+                pixels, reasons = next(self._loading)
+            except RuntimeError as error:  # how a DataLoader says that a worker has died
+                if tried < _TRIES:
+                    self.news.append(f"a process that decodes was ended from outside ({error}); another goes on")
+                    self._begin(step)
+                continue
+            if isinstance(reasons, str):
+                raise DataError(reasons)
+            return self._asked.popleft(), pixels, reasons
+        self.close()
+        raise DataError(
+            f"The processes that decode pictures were ended from outside {_TRIES} times in a row, most likely by the "
+            f"system for memory: there are {self._workers}. Set workers to fewer and resume the run."
+        )
+
+    def _mended(self, rows: Rows, pixels: UInt8[np.ndarray, "batch size size 3"], reasons: list[str]) -> Rows:
+        """The rows, those that cannot be read replaced, and their pixels put in place."""
+        broken = [place for place, reason in enumerate(reasons) if reason]
+        if not broken:
+            return rows
+        if len(broken) > max(_FEW, len(rows) // 2):
+            raise DataError(
+                f"{len(broken):,} of the {len(rows):,} pictures of a batch can no longer be read; the first: "
+                f"{self._images.places[rows[broken[0]]]}: {reasons[broken[0]]} Put them back and resume the run."
+            )
+        rows = rows.copy()
+        for place in broken:
+            self._lose(int(rows[place]), reasons[place])
+        for place in broken:
+            rows[place], pixels[place] = self._instead_of(int(rows[place]), set(rows.tolist()))
+        return rows
+
+    def _instead_of(self, row: int, taken: set[int]) -> tuple[int, UInt8[np.ndarray, "size size 3"]]:
+        """The first row after `row` that can be read and is not in the batch: the same whenever it is asked for."""
+        n = len(self._images)
+        for other in ((row + step) % n for step in range(1, n)):
+            if other in taken or other in self._broken:
+                continue
+            pixels, (told,) = self._images.decoded([self._images.places[other]])
+            if not told.reason:
+                return other, pixels[0]
+            self._lose(other, told.reason)
+        raise DataError("No picture that is not in the batch can be read any more. Put them back and resume the run.")
+
+    def _lose(self, row: int, reason: str) -> None:
+        if row not in self._broken:
+            self._broken[row] = reason
+            self.news.append(f"left out from now on: {self._images.places[row]}: {reason}")
+
+
+class _Ahead(Sampler):
+    """What the workers are asked for, a little ahead of the training."""
+
+    def __init__(self, places: Iterator[list[str]]) -> None:
+        self._places = places
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self._places
+
+
+class _Decoding(Dataset):
+    """In a worker: a helper process with limits, and batches of pictures decoded by it."""
+
+    def __init__(self, size: int, preprocessing: Preprocessing | None) -> None:
+        self._size, self._preprocessing = size, preprocessing
+        self._decoder: Decoder | None = None
+
+    def __getitem__(self, places: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
+        """Pixels, and why some are black; or a sentence if nothing can be decoded at all."""
+        self._decoder = self._decoder or Decoder()
+        try:
+            with scratch_file(len(places) * self._size * self._size * 3) as file:
+                told = list(self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing))
+                pixels = np.fromfile(file, np.uint8).reshape(len(places), self._size, self._size, 3)
+        except (Problem, OSError) as error:
+            return None, f"Pictures cannot be decoded: {error}"
+        return pixels, [one.reason for one in told]
+
+
+def _as_it_is(decoded: Any) -> Any:
+    """Arrays stay arrays: tensors would travel through shared memory, of which containers have little."""
+    return decoded

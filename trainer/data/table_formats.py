@@ -1,0 +1,227 @@
+"""Tables that are no text of cells: JSON, Flickr's tokens, and Parquet, whose images may lie in the table itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config
+from trainer.data.csv_reader import numbered
+from trainer.data.documents import document_rows
+from trainer.data.folder import TOLD_EVERY, Progress, silent
+from trainer.data.pairs import DataError, Source, Told
+from trainer.format_detection import encoding_of, form_of, image_root, parquet_files, token_parts
+from trainer.format_detection.encodings import NAMES
+from trainer.format_detection.tables import Form
+from trainer.images import Cell
+from trainer.untrusted import bounded
+from trainer.untrusted import files as untrusted_files
+
+LABEL: Final = "label"
+"""A column of this name, if there is one, gives each pair its class."""
+
+MOST_TEXT: Final = 100_000
+"""Characters of a caption or a cell; a longer one is a mistake or an attack."""
+
+MOST_COLUMNS: Final = 1_000
+"""Of a table; every value beside image and caption is kept for its row."""
+
+_MOST_UNUSABLE: Final = 500_000
+"""Rows of a table that cannot be used, each told with its reason; a file with more is no table of pairs."""
+
+Problems = list[tuple[str, str]]
+
+
+def record_sources(
+    table: config.Table, progress: Progress = silent, told: Told | None = None
+) -> tuple[list[Source], Problems]:
+    """The pairs of a table in its order, other plain columns as metadata; and (row, reason).
+
+    `progress` is told how many rows have been read; it may raise to stop. `told` as for `table_sources`.
+
+    Raises:
+        DataError: The file cannot be read, lacks a column, or has no usable row.
+    """
+    path = untrusted_files.expanded(table.path)
+    form = "parquet" if "*" in path.name else form_of(path)
+    found: list[Source] = []
+    problems: Problems = []
+    for number, (where, row) in enumerate(_rows(path, form, table, told)):
+        if number and number % TOLD_EVERY == 0:
+            progress(0.0, f"Reading rows: {number:,}")
+        try:
+            found.append(pair(path, row, table) if isinstance(row, dict) else _raise(row))
+        except ValueError as reason:
+            problems.append((where, str(reason)))
+            check_usable(path, problems)
+    if not found:
+        first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
+        raise DataError(f"{path.name} has no usable row.{first}", problems)
+    return at_root(found, path, table), problems
+
+
+def check_usable(path: Path, problems: Problems) -> None:
+    """Passes unless very many rows of a table cannot be used.
+
+    Raises:
+        DataError: More than 500,000 cannot.
+    """
+    if len(problems) > _MOST_UNUSABLE:
+        where, reason = problems[0]
+        raise DataError(
+            f"{path.name} has more than {_MOST_UNUSABLE:,} rows that cannot be used. The first: {where}: {reason}",
+            problems[:1_000],
+        )
+
+
+def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
+    """The pairs with their relative images below the folder in which these lie."""
+    named = [source.relative for source in found[:1_000_000] if isinstance(source.path, Path)]
+    root = image_root(path, named, table.image_folder) if named else path.parent
+    if root == path.parent:
+        return found
+    return [replace(one, path=root / one.relative) if isinstance(one.path, Path) else one for one in found]
+
+
+def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
+    """The encoding that was chosen, or that of the file, which is told where it is none of Unicode.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if chosen != "auto":
+        return chosen
+    encoding, line = encoding_of(path)
+    if encoding != "utf-8" and told is not None:
+        told.notes.append(
+            f"{path.name} is no UTF-8 (line {line}); it is read as {NAMES[encoding]}. Set data.encoding if letters are "
+            "wrong."
+        )
+    return encoding
+
+
+def _rows(path: Path, form: Form, table: config.Table, told: Told | None) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    if form == "parquet":
+        return _parquet_rows(path, table)
+    # JSON is UTF-8 unless somebody says otherwise.
+    chosen = "utf-8-sig" if table.encoding == "auto" else table.encoding
+    if form == "json":
+        return document_rows(path, chosen)
+    if form == "jsonl":
+        return _line_rows(path, partial(_object, encoding=chosen))
+    return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, told)))
+
+
+def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
+    """The pair that a row of a table describes.
+
+    Args:
+        path: Of the table; relative image paths begin at its folder.
+        row: Column -> value; an image is a path, or a `Cell` of the table itself.
+        table: Which columns hold image and caption.
+
+    Raises:
+        ValueError: It lacks one of them; the message is the reason.
+    """
+    if len(row) > MOST_COLUMNS:
+        raise ValueError(f"It has {len(row):,} values; at most {MOST_COLUMNS:,} are read.")
+    values = dict(row)
+    image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
+    if isinstance(caption, list) and caption:
+        caption = caption[0]
+    metadata = {name: f"{value}" for name, value in values.items() if isinstance(value, str | int | float)}
+    if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
+        raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
+    if not isinstance(caption, str) or not caption.strip():
+        raise ValueError("Its caption is empty." if table.caption_column in row else _missing(table.caption_column))
+    if len(caption) > MOST_TEXT:
+        raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
+    words = " ".join(caption.split())
+    for what, text in (("caption", words), ("image", image), *metadata.items()):
+        if isinstance(text, str) and not untrusted_files.is_text(text):
+            raise ValueError(f"Its {untrusted_files.spelled(what)} holds half of a letter (a lone surrogate).")
+    if isinstance(image, Cell):
+        return Source(image, f"{image.file.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
+    if not isinstance(image, str) or not image.strip():
+        raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
+    if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
+        raise ValueError(f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read.")
+    if "\0" in image:
+        raise ValueError("The name of its image holds a NUL.")
+    return Source(path.parent / untrusted_files.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
+
+
+def _raise(reason: str) -> Source:
+    raise ValueError(reason)
+
+
+def _missing(column: str) -> str:
+    return f"It has no {column!r}."
+
+
+def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """(line, object) or (line, reason); blank lines are passed over."""
+    try:
+        with untrusted_files.open_ordinary(path) as file:
+            for number, raw in numbered(file):
+                if isinstance(raw, str):
+                    yield f"line {number}", raw
+                elif raw.strip():
+                    yield f"line {number}", read(raw)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
+
+
+def _token(raw: bytes, encoding: str) -> dict[str, Any] | str:
+    try:
+        parts = token_parts(raw.decode(encoding).removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        return f"It is not {encoding.upper()} text (byte {error.start})."
+    return {"image": parts[0], "caption": parts[1]} if parts else "It is no name#number, a tab and a caption."
+
+
+def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
+    try:
+        document = json.loads(raw.decode(encoding))
+    except (ValueError, RecursionError) as error:
+        return f"It is no JSON: {error}."
+    return document if isinstance(document, dict) else "It is no JSON object."
+
+
+def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Those of each file in turn; of several files, the name of the file stands before the row."""
+    try:
+        files = parquet_files(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
+    if not files:
+        raise DataError(f"There is no Parquet file at {path}. Choose a folder of .parquet files, or one of them.")
+    options = {"image": table.image_column, "caption": table.caption_column, "label": LABEL, "most": MOST_TEXT}
+    try:
+        for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
+            _check_columns(file, part.facts["names"], table)
+            before = f"{file.name}, " if len(files) > 1 else ""
+            names = {column: dict(enumerate(known)) for column, known in part.facts["classes"].items()}
+            row = 0
+            for batch in part.rows:
+                for values in batch.to_pylist():
+                    values |= {c: known[values[c]] for c, known in names.items() if values.get(c) in known}
+                    if part.facts["inside"]:
+                        values[table.image_column] = Cell(file, table.image_column, row)
+                    row += 1
+                    yield f"{before}row {row}", values
+    except bounded.Unreadable as error:
+        raise DataError(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
+
+
+def _check_columns(path: Path, names: list[str], table: config.Table) -> None:
+    for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
+        if column not in names:
+            present = ", ".join(repr(name) for name in names[:20])
+            raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {field} to one of them.")

@@ -1,0 +1,418 @@
+"""Tar files in the WebDataset layout, read by hand: nothing is unpacked, no command and no pickle is ever run.
+
+WebDataset's own reader (https://github.com/webdataset/webdataset) runs `pipe:` addresses as commands and unpickles
+members by their ending. Here a member is an image, a text, a class or a JSON object, or is passed over.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from trainer import config
+from trainer.data.atomic_folder import written_once
+from trainer.data.class_folder import HELDOUT
+from trainer.data.pairs import DataError, Source, Told, captioned
+from trainer.data.table_formats import encoding_for
+from trainer.format_detection import encoding_of_lines
+from trainer.format_detection.encodings import NAMES
+from trainer.images import SUFFIXES, Member
+from trainer.untrusted import files as untrusted_files
+
+MOST_SHARDS: Final = 100_000
+MOST_TEXT: Final = 100_000
+"""Bytes of a caption or a JSON object; a longer one is no caption."""
+CAPTION_KEYS: Final = ("caption", "text", "title", "txt")
+"""Where a JSON member keeps the caption, tried in this order."""
+
+_MOST_HEADER: Final = 1 << 20
+"""Bytes of a header or a name in a tar."""
+_MOST_RATIO: Final = 100
+"""Times its size to which a compressed tar may unfold; images hardly shrink."""
+_LEAST_UNPACKED: Final = 64 << 20
+"""Bytes to which any may."""
+
+_MOST_LINES: Final = 2_000
+"""Lines of a tar's texts that are looked at for their encoding."""
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
+
+Problems = list[tuple[str, str]]
+
+
+def shard_sources(
+    data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told | None = None
+) -> tuple[dict[str, list[Source]], Problems]:
+    """The pairs of each split in the order of the tars; only "train" where no held-out tars are known.
+
+    Args:
+        data: Which tars.
+        workspace_folder: Compressed tars are decompressed into its cache, once.
+        progress: Told how many tars have been listed.
+        told: Receives a note for each encoding but UTF-8 in which texts are read.
+
+    Raises:
+        DataError: No tar of a split can be read, or there is no pair in them.
+    """
+    found: dict[str, list[Source]] = {}
+    problems: Problems = []
+    told = Told() if told is None else told
+    for split, pattern in _splits(data).items():
+        found[split], more = _of_split(pattern, data, workspace_folder, progress, told)
+        problems += more
+    return found, problems
+
+
+def expand(pattern: str) -> list[str]:
+    """The names a pattern stands for: `{000..150}` counts, `{a,b}` lists, `::` joins patterns.
+
+    Raises:
+        DataError: It is an address or a command, or stands for more names than any data set has.
+    """
+    names: list[str] = []
+    for part in pattern.split("::"):
+        if "://" in part or part.strip().startswith("pipe:"):
+            raise DataError(f"{part} is an address or a command; only tars on this machine are read. Download them.")
+        names += itertools.islice(_expanded(part.strip()), MOST_SHARDS + 1 - len(names))
+    if len(names) > MOST_SHARDS:
+        raise DataError(f"{pattern} stands for more than {MOST_SHARDS:,} tars. Check the numbers in its braces.")
+    return names
+
+
+def _expanded(pattern: str) -> Iterator[str]:
+    """One name after the other: a mistyped range must not fill the memory."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    if counted := _RANGE.fullmatch(braces[1]):
+        first, last = counted.groups()
+        width = len(first) if first.startswith("0") else 0
+        choices: Iterator[str] = (f"{n:0{width}}" for n in range(int(first), int(last) + 1))
+    else:
+        choices = iter(braces[1].split(","))
+    for choice in choices:
+        yield from _expanded(f"{before}{choice}{after}")
+
+
+def _splits(data: config.Shards) -> dict[str, str]:
+    """Split -> pattern. Of a folder with folders `train` and `test`, those."""
+    if data.heldout_path.strip():
+        return {"train": data.path, "heldout": data.heldout_path}
+    root = untrusted_files.expanded(data.path)
+    train = root / "train" if (root / "train").is_dir() else root
+    beside = [train.parent / name for name in HELDOUT if _tars_in(train.parent / name)]
+    if train.name == "train" and _tars_in(train) and beside:
+        return {"train": str(train), "heldout": str(beside[0])}
+    return {"train": str(train) if train.is_dir() else data.path}
+
+
+def _tars_in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    tars = [path for path in folder.iterdir() if path.name.endswith((".tar", ".tar.gz", ".tgz"))]
+    return sorted(tars, key=lambda path: [int(part) if part.isdigit() else part for part in _digits(path.name)])
+
+
+def _digits(name: str) -> list[str]:
+    return re.split(r"(\d+)", name)
+
+
+def _of_split(
+    pattern: str, data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], told: Told
+) -> tuple[list[Source], Problems]:
+    tars = _tars_in(untrusted_files.expanded(pattern)) or [untrusted_files.expanded(name) for name in expand(pattern)]
+    names = _class_names(tars[0].parent, data.encoding, told)
+    taken = _Taken(data.template, names, data.encoding)
+    for number, tar in enumerate(tars):
+        progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
+        try:
+            untrusted_files.check_ordinary(tar)
+            readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
+            for sample in _samples(readable, tar.name, taken.problems):
+                taken.take(sample, tar.name)
+        except (OSError, EOFError, tarfile.TarError) as error:
+            taken.problems.append((tar.name, _why(tar, error)))
+        taken.end_tar(tar.name)
+    if not taken.found:
+        first = f" The first problem: {taken.problems[0][0]}: {taken.problems[0][1]}" if taken.problems else ""
+        raise DataError(f"{pattern} has no pair of an image and a text or class.{first}", taken.problems)
+    told.notes += taken.notes()
+    return taken.found, taken.problems
+
+
+@dataclass
+class _Sample:
+    """Members of one tar that share a name."""
+
+    key: str
+    image: Member | None = None
+    texts: dict[str, bytes] = field(default_factory=dict)
+    more: list[str] = field(default_factory=list)
+    """Names of further images."""
+
+
+def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
+    """Runs of members with one key. A tar that ends early gives what it holds, and a problem."""
+    sample: _Sample | None = None
+    whole, end, last = tar.stat().st_size, 0, "the beginning"
+    with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
+        try:
+            for info in archive:
+                # It would keep what it has read of every member.
+                archive.members = []  # type: ignore[attr-defined]
+                end = info.offset_data + info.size
+                last = info.name
+                if not info.isreg() or info.issparse():
+                    continue
+                if end > whole:
+                    raise tarfile.ReadError(f"it ends within {info.name}")
+                key, ending = _split_name(info.name)
+                if sample is None or sample.key != key:
+                    if sample is not None:
+                        yield sample
+                    sample = _Sample(key)
+                _put(sample, ending, info, tar, archive)
+            # Two empty blocks end a tar; tarfile does not miss them.
+            if whole - end < 2 * tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("its end is missing")
+            # Nor does it tell of a damaged header: it takes it for the end, and what follows would be lost unseen.
+            file.seek(-(-end // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
+            if any(file.read(2 * tarfile.BLOCKSIZE)):
+                raise tarfile.ReadError(f"what follows {untrusted_files.spelled(last)} is no member")
+        except tarfile.ReadError as error:
+            problems.append((name, f"The tar is damaged or cut short: {error}. What comes before is used."))
+    if sample is not None:
+        yield sample
+
+
+class _Sober:
+    """A file that gives no more at a time than a sane tar asks for: the name of a member may claim gigabytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= _MOST_HEADER:
+            raise tarfile.ReadError(f"a header or a name in it claims {size:,} bytes")
+        return self._file.read(size)
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Key and ending as WebDataset parts them: at the first dot of the last part of the path."""
+    folder, slash, file = name.rpartition("/")
+    key, _, ending = file.partition(".")
+    return f"{folder}{slash}{key}", ending.lower()
+
+
+def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> None:
+    if f".{ending}" in SUFFIXES:
+        if sample.image is not None:
+            sample.more.append(info.name)
+        sample.image = sample.image or Member(tar, info.offset_data, info.size, info.name)
+    elif ending in ("txt", "json", "cls"):
+        file = archive.extractfile(info)
+        sample.texts[ending] = file.read(MOST_TEXT + 1) if file is not None else b""
+
+
+class _Taken:
+    """The pairs that samples make, in the order of the tars.
+
+    Texts that are not UTF-8 wait until their tar ends: a caption alone rarely shows its encoding, all of a tar do.
+
+    Attributes:
+        found: The pairs of the tars that have ended.
+        problems: (sample, why it is not a pair).
+    """
+
+    def __init__(self, template: str, names: list[str], encoding: str) -> None:
+        """Takes texts in `encoding`, which may be auto."""
+        self.found: list[Source] = []
+        self.problems: Problems = []
+        self._template, self._names, self._encoding = template, names, encoding
+        self._of_tar: list[Source | _Sample] = []
+        self._guessed: dict[str, list[str]] = {}
+
+    def take(self, sample: _Sample, tar: str) -> None:
+        """Takes the next sample of a tar."""
+        again = "Another image of that name comes before it."
+        self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", again) for name in sample.more]
+        if sample.image is None:
+            if sample.texts:
+                self.problems.append((_where(sample, tar), "It has a text and no image."))
+        elif self._encoding == "auto" and any(map(_is_odd, sample.texts.values())):
+            self._of_tar.append(sample)
+        else:
+            self._of_tar += self._pair(sample, tar, self._encoding)
+
+    def end_tar(self, tar: str) -> None:
+        """Reads the texts that waited, in the encoding that makes words of them."""
+        odd = [raw for one in self._of_tar if isinstance(one, _Sample) for raw in one.texts.values() if _is_odd(raw)]
+        lines = [line for raw in odd for line in raw.splitlines() if not line.isascii()]
+        guess = encoding_of_lines(lines[:_MOST_LINES]) if lines else "utf-8"
+        for one in self._of_tar:
+            self.found += self._pair(one, tar, guess) if isinstance(one, _Sample) else [one]
+            if isinstance(one, _Sample) and guess != "utf-8":
+                self._guessed.setdefault(guess, []).append(_where(one, tar))
+        self._of_tar = []
+
+    def notes(self) -> list[str]:
+        """A sentence for each encoding that was guessed."""
+        return [
+            f"{_counted(found)} not UTF-8; {'it is' if len(found) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
+            "data.encoding if letters are wrong."
+            for encoding, found in self._guessed.items()
+        ]
+
+    def _pair(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
+        """The pair of a sample with an image; none, and a problem, if it is not one."""
+        image = sample.image
+        assert image is not None
+        try:
+            caption, label, metadata = _words(sample.texts, self._template, self._names, encoding)
+            if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
+                raise ValueError("Its name or caption is no UTF-8 text.")
+        except ValueError as reason:
+            self.problems.append((_where(sample, tar), str(reason)))
+            return []
+        return [Source(image, f"{tar}/{image.name}", caption, label, metadata)]
+
+
+def _counted(found: list[str]) -> str:
+    if len(found) == 1:
+        return f"1 text in tars, that of {found[0]}, is"
+    return f"{len(found):,} texts in tars, first that of {found[0]}, are"
+
+
+def _where(sample: _Sample, tar: str) -> str:
+    return f"{tar}/{untrusted_files.spelled(sample.key)}"
+
+
+def _is_odd(raw: bytes) -> bool:
+    """Whether it is a text that is not Unicode."""
+    if len(raw) > MOST_TEXT or raw.isascii() or raw.startswith(_UTF16):
+        return False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _words(texts: dict[str, bytes], template: str, names: list[str], encoding: str) -> tuple[str, str, dict[str, str]]:
+    """Caption, class and metadata of one sample.
+
+    Raises:
+        ValueError: There is neither caption nor class; the message is the reason.
+    """
+    decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
+    metadata = _metadata(decoded.get("json", ""))
+    label = _label(decoded.get("cls", "").strip(), names)
+    caption = " ".join(decoded.get("txt", "").split())
+    for key in CAPTION_KEYS:
+        caption = caption or " ".join(metadata.pop(key, "").split())
+    if not caption and label:
+        caption = captioned(template, label)
+    if not caption:
+        raise ValueError("Its caption is empty." if "txt" in decoded else "It has an image and neither text nor class.")
+    return caption, label, metadata
+
+
+def _decoded(kind: str, raw: bytes, encoding: str) -> str:
+    if len(raw) > MOST_TEXT:
+        raise ValueError(f"Its .{kind} is longer than {MOST_TEXT:,} bytes.")
+    if encoding in ("auto", "utf-8"):
+        encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        name = NAMES.get(encoding, encoding.removesuffix("-sig").upper())
+        raise ValueError(f"Its .{kind} is not {name} text (byte {error.start}). Set data.encoding.") from None
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """The plain values of a JSON object, as text."""
+    if not text:
+        return {}
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"Its .json cannot be read: {error}.") from None
+    if not isinstance(document, dict):
+        raise ValueError("Its .json is no object.")
+    plain = {str(key): value for key, value in document.items() if isinstance(value, str | int | float)}
+    return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}
+
+
+def _label(text: str, names: list[str]) -> str:
+    if text.isdigit() and names:
+        if int(text) >= len(names):
+            raise ValueError(f"Its class {text} has no name in classnames.txt, which has {len(names):,}.")
+        return names[int(text)]
+    return text
+
+
+def _class_names(folder: Path, encoding: str, told: Told) -> list[str]:
+    """Line i of `classnames.txt` names class i; CLIP_benchmark puts it beside the tars or a folder above."""
+    for place in (folder / "classnames.txt", folder.parent / "classnames.txt"):
+        try:
+            text = untrusted_files.read_bytes(place, untrusted_files.MOST_SETTINGS).decode(
+                encoding_for(place, encoding, told)
+            )
+            return [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
+        except (OSError, UnicodeDecodeError):
+            continue
+    return []
+
+
+def _decompressed(tar: Path, workspace_folder: Path) -> Path:
+    """The tar without its compression, for members of a compressed one cannot be reached one by one."""
+    stat = tar.stat()
+    digest = hashlib.blake2b(f"{tar.absolute()} {stat.st_size} {stat.st_mtime_ns}".encode(), digest_size=8)
+    folder = workspace_folder / "cache" / f"{digest.hexdigest()}-tar"
+
+    def write(unfinished: Path) -> None:
+        left = _LEAST_UNPACKED + _MOST_RATIO * stat.st_size
+        with gzip.open(tar) as packed, (unfinished / "shard.tar").open("wb") as plain:
+            while block := _block(packed):
+                left -= len(block)
+                if left < 0:
+                    raise tarfile.ReadError(f"it unfolds to over {_MOST_RATIO} times its size, as no images do")
+                if shutil.disk_usage(unfinished).free < 64 * 2**20:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                plain.write(block)
+
+    return written_once(folder, write, lambda: None) / "shard.tar"
+
+
+def _block(packed: gzip.GzipFile) -> bytes:
+    try:
+        return packed.read(1 << 20)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        # An OSError would be taken for one of the disk that is written.
+        raise tarfile.ReadError(f"its compression is damaged: {error}") from error
+
+
+def _why(tar: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "There is no such tar."
+    if isinstance(error, tarfile.TarError | EOFError):
+        return f"It is no tar, or a damaged one: {error}."
+    return f"It cannot be read: {getattr(error, 'strerror', None) or error}."

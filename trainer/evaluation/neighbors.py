@@ -1,0 +1,102 @@
+"""kNN accuracy: whether the nearest training pairs of a held-out one share its class, its attributes, its words."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from trainer.analysis.neighbors import NEIGHBOURS, accuracy, nearest
+from trainer.data import Pairs
+from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.evaluation.heldout import Embedded
+from trainer.inference.batches import Alive, embed_images, embed_tokens
+from trainer.models import TwoTowers
+
+STORED: Final = 2_048
+"""Training pairs among which neighbours are sought, drawn once and for all."""
+_IMAGES_AT_ONCE: Final = 256
+_MOST_VALUES: Final = 64
+"""Columns with more values than this are no attributes but names."""
+
+
+class Reference:
+    """Training pairs that held-out ones are compared with: the same ones for every run on the same data.
+
+    Attributes:
+        stored: How many they are.
+        whole: How many they were drawn from.
+    """
+
+    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int) -> None:
+        rows = np.random.default_rng(0).choice(len(pairs), min(STORED, len(pairs)), replace=False)
+        self._rows = np.sort(rows)
+        self._pairs = pairs
+        self.stored, self.whole = len(rows), len(pairs)
+        self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
+        columns = {"acc1": pairs.labels, **pairs.metadata}
+        known = {name: [values[row] for row in self._rows] for name, values in columns.items()}
+        self._known = {name: values for name, values in known.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES}
+        self._words = [words_of(pairs.captions[row]) for row in self._rows]
+
+    def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
+        """Unit embeddings by the image tower, or of the captions where there is none; calls `alive` meanwhile."""
+        training = towers.training
+        towers.eval()
+        try:
+            if towers.visual is None:
+                return embed_tokens(towers, self._tokens, where, alive=alive)
+            parts = [
+                self._rows[start : start + _IMAGES_AT_ONCE] for start in range(0, len(self._rows), _IMAGES_AT_ONCE)
+            ]
+            return np.concatenate(
+                [embed_images(towers, self._pairs.images[part], where, alive=alive) for part in parts]
+            )
+        finally:
+            towers.train(training)
+
+    def numbers(self, pairs: Pairs, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
+        """`knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
+
+        Captions are compared with other captions only. The last is the mean overlap (Jaccard) of a caption's words
+        with those of its nearest neighbour: it needs no labels.
+
+        Args:
+            pairs: A held-out split.
+            embedded: Its embeddings.
+            stored: The reference's, by the same model.
+        """
+        if embedded.image is None:
+            query, kept = embedded.text, self._others(pairs)
+        else:
+            query, kept = embedded.image, np.arange(len(stored))
+        rows, cosines = nearest(query, stored[kept], NEIGHBOURS)
+        rows = kept[rows]
+        asked = {"acc1": pairs.labels, **pairs.metadata}
+        found = {
+            f"knn_{name}": accuracy(asked[name], known, rows, cosines)
+            for name, known in self._known.items()
+            if name in asked and any(asked[name])
+        }
+        return found | {"knn_words": self._overlap(pairs, rows[:, 0])}
+
+    def _others(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
+        """The stored pairs whose captions none of `pairs` has: a sentence is no evidence for itself."""
+        told = set(pairs.captions)
+        others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in told]
+        return np.array(others or range(len(self._rows)))
+
+    def _overlap(self, pairs: Pairs, neighbour: np.ndarray) -> float:
+        shared = [
+            len(own & self._words[row]) / max(1, len(own | self._words[row]))
+            for own, row in zip(map(words_of, pairs.captions), neighbour, strict=True)
+        ]
+        return float(np.mean(shared))
+
+
+def words_of(caption: str) -> frozenset[str]:
+    """The different words of a caption, lower-cased."""
+    return frozenset(re.findall(r"\w+", caption.lower()))

@@ -1,0 +1,491 @@
+"""What lies at a path: captions beside pictures, tables of them, folders of classes, tars; or a question."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
+from trainer.format_detection.tables import (
+    CAPTIONS,
+    IMAGES,
+    TABLES,
+    column_of_pictures,
+    columns_of,
+    first_images,
+    form_of,
+    image_root,
+)
+from trainer.images import SUFFIXES
+from trainer.untrusted import files as untrusted_files
+
+TARS: Final = (".tar", ".tar.gz", ".tgz")
+
+_LOOKED_AT: Final = 2_000
+"""Files of a folder that are looked at; more would keep a person waiting."""
+_MOST_TABLES: Final = 60
+"""Files that are tried as a table of captions."""
+_DEEPEST: Final = 3
+"""Folders within each other that are descended into where each is the only one."""
+_HELDOUT: Final = ("test", "val", "validation")
+
+_NO_CLASS: Final = frozenset(
+    (
+        *("images", "image", "imgs", "img", "jpg", "jpgs", "jpeg", "png", "pngs"),
+        *("data", "dataset", "train", "training", "test", "val", "valid", "validation", "dev"),
+        *("photos", "pictures", "pics", "raw", "sprites", "thumbnails", "thumbs", "annotations", "annotation"),
+        *("labels", "masks", "hires", "files", "all"),
+    )
+)
+"""Names of folders that tell how pictures are kept, not what they show."""
+_TEXTS: Final = frozenset(
+    (
+        *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
+        *(".pdf", ".mat", ".npy", ".npz", ".pkl", ".py", ".ipynb", ".log", ".zip", ".gz"),
+        *(".toml", ".yaml", ".yml", ".token", ".docx", ".db"),
+    )
+)
+"""Endings of what is no picture and no film."""
+_LIKELY: Final = (
+    r"metadata\.(jsonl|csv|parquet)",
+    r"captions_train.*\.json",
+    r"captions.*\.json",
+    r"captions?\.(txt|csv|tsv|jsonl|json)",
+    r"results\.csv",
+    r".*\.token\.txt|.*\.token",
+    r"[^.].*\.(csv|tsv|jsonl|ndjson|json)",
+)
+"""Files of captions, the likeliest first."""
+NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
+"""A file name of a class and a number."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """How a path is best read.
+
+    Attributes:
+        data: The likeliest way.
+        question: Why the person must decide before anything is trained on it; a sentence, empty if nothing is open.
+        others: Other ways, the likeliest first.
+    """
+
+    data: Data
+    question: str = ""
+    others: tuple[Data, ...] = ()
+
+
+def propose(path: str | Path) -> Proposal:
+    """How a folder, table or tar is best read, as its names and layout suggest; no image is opened.
+
+    Raises:
+        ConfigError: It is not there, or of no known kind.
+    """
+    place = untrusted_files.expanded(str(path)).absolute()
+    try:
+        found = _at(place, str(path))
+        return replace(found, data=_with_lists(place, found.data))
+    except OSError as error:
+        raise ConfigError(
+            f"{place} cannot be looked at: {error.strerror or error}. Check its permissions, or choose another."
+        ) from error
+
+
+def recognise(path: str | Path) -> Data:
+    """The likeliest way alone.
+
+    Raises:
+        ConfigError: As `propose`.
+    """
+    return propose(path).data
+
+
+def answered(path: str | Path, changes: Sequence[str]) -> Data:
+    """The data at a path for a command.
+
+    Raises:
+        ConfigError: As `propose`, or a question is open.
+    """
+    found = propose(path)
+    if question := open_question(found, changes):
+        raise ConfigError(question)
+    return found.data
+
+
+def open_question(found: Proposal, changes: Sequence[str]) -> str:
+    """What a person must decide, and how a command says it; empty where `--set data=KIND` among the changes did."""
+    if not found.question or any(change.partition("=")[0].strip() == "data" for change in changes):
+        return ""
+    ways = [*_ways(found), ("these folders as classes", found.data)]
+    return f"{found.question} Choose {_by_command(found, ways)}."
+
+
+def other_ways(found: Proposal) -> str:
+    """How else a command may read it, as a sentence; empty where there is no other way."""
+    ways = list(_ways(found))
+    return f"Or choose {_by_command(found, ways)}." if ways else ""
+
+
+def _by_command(found: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
+    return ", or ".join(f"{words} by {_command(found.data, other)}" for words, other in ways)
+
+
+def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
+    """What a person may choose, in words."""
+    for other in found.others:
+        if isinstance(other, Folder):
+            yield "file names as captions", other
+        elif isinstance(other, ClassFolder):
+            yield "classes by file names", other
+        else:
+            yield f"the captions of {Path(getattr(other, 'path', '')).name}", other
+
+
+def _command(first: Data, other: Data) -> str:
+    """What to add to a command to read it so."""
+    if isinstance(other, Table):
+        return f"--data {other.path}"
+    fields = {name: value for name, value in vars(other).items() if value != getattr(type(other)(), name)}
+    words = [f"--set data.{name}={value}" for name, value in fields.items() if value != getattr(first, name, None)]
+    return " ".join([f"--set data={other.kind}", *words])
+
+
+def _at(place: Path, path: str) -> Proposal:
+    if place.is_dir():
+        return _folder(place)
+    if place.name.lower().endswith(TARS):
+        return Proposal(Shards(path=str(place)))
+    if "*" in place.name and place.suffix.lower() == ".parquet":
+        return Proposal(_table(place))
+    if "{" in place.name or "::" in path:
+        return Proposal(Shards(path=path))
+    if not os.path.exists(place):
+        raise ConfigError(f"{place} does not exist. Choose a folder, a table or a tar.")
+    if place.suffix.lower() in TABLES or _is_table(place):
+        return Proposal(_table(place))
+    raise ConfigError(
+        f"{place.name} is no data set that is known: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
+        "table, or a tar in the WebDataset layout."
+    )
+
+
+def _is_table(place: Path) -> bool:
+    """Whether a file of another ending is one by its first line."""
+    if place.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
+        return False
+    return form_of(place) == "tokens" or set(_chosen(columns_of(place))) != {""}
+
+
+# -- folders -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a folder holds, as far as the first files tell.
+
+    Attributes:
+        beside: Pictures and films in the folder itself.
+        inside: The same in folders of it.
+        texts: Files .txt beside a picture of their name, at any depth.
+        folders: Names of its folders that have pictures or films at any depth.
+    """
+
+    beside: int
+    inside: int
+    texts: int
+    folders: tuple[str, ...]
+
+    @property
+    def captioned(self) -> bool:
+        """Whether captions lie beside the pictures."""
+        return self.texts > 0 and 2 * self.texts >= self.beside + self.inside
+
+    @property
+    def per_class(self) -> bool:
+        """Whether the folders are classes; a licence or a stray picture beside them changes nothing."""
+        return self.beside <= self.inside / 10 and 2 * self.texts < self.inside
+
+
+def _folder(place: Path, depth: int = 0) -> Proposal:
+    entries = {entry.name: entry for entry in place.iterdir()}
+    if {"dataset_info.json", "dataset_dict.json"} & entries.keys():
+        return Proposal(HubDataset(name=str(place)))
+    if _has_tars(place, entries):
+        return Proposal(Shards(path=str(place)))
+    if shards := _parquet_folder(place, entries):
+        return Proposal(shards)
+    look = _look(place, entries)
+    if not look.captioned:
+        pictures = _without_captions(place, entries, look)
+        if (table := _table_beside(place, entries)) and not (look.per_class and table.caption_column == "label"):
+            return Proposal(table, others=(pictures.data,))
+        if look.beside == 0 and len(look.folders) == 1 and depth < _DEEPEST:
+            inner = _folder(entries[look.folders[0]], depth + 1)
+            if not _is_flat(inner):
+                return inner
+        return pictures
+    return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
+
+
+def _is_flat(found: Proposal) -> bool:
+    """Whether it is one heap of pictures that have no caption: nothing is gained by looking into it."""
+    return isinstance(found.data, Folder) and bool(found.others)
+
+
+def _has_tars(place: Path, entries: Mapping[str, Path]) -> bool:
+    """Tars in the folder or its parts; one that lies beside what was unpacked of it does not count."""
+    parts = [entries[name] for name in ("train", "test", "val") if name in entries and entries[name].is_dir()]
+    names = [*entries, *(file.name for folder in parts for file in folder.iterdir())]
+    tars = [name for name in names if name.lower().endswith(TARS)]
+    return any(not (place / re.sub(r"\.(tar(\.gz)?|tgz)$", "", name, flags=re.IGNORECASE)).is_dir() for name in tars)
+
+
+def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
+    beside = inside = texts = 0
+    for count, (folder, below, files) in enumerate(os.walk(place)):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        names = [name for name in files if not name.startswith(".")]
+        stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
+        shown, known = len(stems), set(stems)
+        texts += sum(name[:-4] in known for name in names if name.lower().endswith(".txt"))
+        if Path(folder) == place:
+            beside += shown
+        else:
+            inside += shown
+        if texts + inside + beside > _LOOKED_AT or count > _LOOKED_AT:
+            break
+    names = sorted(name for name, entry in entries.items() if not name.startswith(".") and entry.is_dir())
+    return _Look(beside, inside, texts, tuple(name for name in names if _has_shown(entries[name])))
+
+
+def _is_shown(name: str) -> bool:
+    """Whether a file may be a picture or a film."""
+    return os.path.splitext(name)[1].lower() not in _TEXTS
+
+
+def _has_shown(folder: Path) -> bool:
+    walked = ((below, files) for _, below, files in itertools.islice(os.walk(folder), 50))
+    return any(_is_shown(name) for _, files in walked for name in files if not name.startswith("."))
+
+
+def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> Proposal:
+    """Pictures that have no caption: by their classes, by their names, or a question."""
+    if pets := _pets(place, entries):
+        return Proposal(pets)
+    if not look.per_class:
+        by_names = _by_names(place, [name for name in entries if _is_shown(name)])
+        return Proposal(Folder(path=str(place)), others=by_names)
+    classes, where = look.folders, place
+    beside = [name for name in _HELDOUT if name in look.folders]
+    if "train" in look.folders and beside:
+        where = place / "train"
+        classes = tuple(sorted(e.name for e in where.iterdir() if e.is_dir() and not e.name.startswith(".")))
+    question = _about(place.name, classes)
+    data = ClassFolder(path=str(place))
+    if not question:
+        return Proposal(data)
+    few = (name for folder in classes[:3] for name in sorted(os.listdir(where / folder))[:_LOOKED_AT])
+    return Proposal(data, question, _by_names(place, list(few)))
+
+
+def _about(name: str, classes: Sequence[str]) -> str:
+    """What is odd about folders as classes; empty if nothing is."""
+    if not classes:
+        return ""
+    if len(classes) == 1:
+        return (
+            f"All pictures of {untrusted_files.spelled(name)} lie in one folder, "
+            f"{untrusted_files.spelled(classes[0])!r}: one single class, of which nothing can be told apart."
+        )
+    odd = [one for one in classes if one.lower() in _NO_CLASS]
+    if 2 * len(odd) < len(classes):
+        return ""
+    named = ", ".join(repr(untrusted_files.spelled(one)) for one in odd[:4])
+    return (
+        f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} tell how pictures are kept, "
+        "not what they show."
+    )
+
+
+def _by_names(place: Path, files: Sequence[str]) -> tuple[Data, ...]:
+    """What the names of pictures may tell: captions, and classes where they are a name and a number each."""
+    stems = [stem for stem, ending in map(os.path.splitext, files) if ending.lower() in SUFFIXES]
+    named = [found["name"].lower() for stem in stems if (found := NAMED.fullmatch(stem))]
+    names = Folder(path=str(place), captions="names")
+    if len(named) == len(stems) and 2 <= len(set(named)) <= len(named) / 2:
+        return ClassFolder(path=str(place), class_from="names"), names
+    return (names,)
+
+
+def _pets(place: Path, entries: Mapping[str, Path]) -> ClassFolder | None:
+    """The tree of the Oxford pets: `images/Breed_name_12.jpg`, and lists of them in `annotations/`."""
+    images, lists = entries.get("images"), entries.get("annotations")
+    if images is None or lists is None or not images.is_dir() or not (lists / "trainval.txt").is_file():
+        return None
+    few = sorted(itertools.islice((name for name in os.listdir(images) if _is_shown(name)), _LOOKED_AT))
+    if not few or sum(bool(NAMED.fullmatch(Path(name).stem)) for name in few) < 0.9 * len(few):
+        return None
+    return ClassFolder(path=str(images), class_from="names")
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def _chosen(columns: Sequence[str]) -> tuple[str, str]:
+    """The column of images and that of captions; empty where none is called like one."""
+    lowered = {name.lower(): name for name in reversed(columns)}
+    image = next((lowered[name] for name in IMAGES if name in lowered), "")
+    caption = next((lowered[name] for name in CAPTIONS if name in lowered and lowered[name] != image), "")
+    if image and not caption and len(columns) == 2:
+        caption = next(name for name in columns if name != image)
+    return image, caption
+
+
+def _table(place: Path) -> Table:
+    image, caption = _chosen(columns_of(place))
+    image = image or column_of_pictures(place, SUFFIXES)
+    return Table(
+        path=str(place), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
+    )
+
+
+def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
+    """Parquet files in the folder, or in its folder data as the hub keeps them; parts by their names or folders."""
+    for folder in (place, entries.get("data")):
+        if folder is None or not folder.is_dir():
+            continue
+        names = sorted(name for name in os.listdir(folder) if name.lower().endswith(".parquet"))
+        if names and not any(_is_shown(name) for name in os.listdir(folder) if (folder / name).is_file()):
+            return _in_parts(folder, names)
+        parts = {part: folder / part for part in ("train", *_HELDOUT)}
+        found = {part: at for part, at in parts.items() if at.is_dir() and any(at.glob("*.parquet"))}
+        if "train" in found:
+            table, rest = _table(found["train"]), [at for part, at in found.items() if part != "train"]
+            return replace(table, heldout_path=str(rest[0])) if rest else table
+    return None
+
+
+def _in_parts(folder: Path, names: Sequence[str]) -> Table:
+    of = {part: [name for name in names if re.match(rf"{part}\b", name)] for part in ("train", *_HELDOUT)}
+    if not of["train"]:
+        return _table(folder if len(names) > 1 else folder / names[0])
+    table = _table(folder / "train-*.parquet") if all(n.startswith("train-") for n in of["train"]) else None
+    table = table or _table(folder / of["train"][0])
+    rest = next((part for part in _HELDOUT if of[part]), "")
+    if not rest:
+        return table
+    pattern = f"{rest}-*.parquet" if of[rest][0].startswith(f"{rest}-") else of[rest][0]
+    return replace(table, heldout_path=str(folder / pattern))
+
+
+def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
+    """A table of captions in the folder, in its train, or in a folder for texts, whose pictures are there."""
+    texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta", name, re.IGNORECASE)]
+    inner = [entries[name] for name in ("train", *texts) if name in entries and entries[name].is_dir()]
+    files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
+    ranked = sorted((_rank(name), number, file) for number, (name, file) in enumerate(files) if _rank(name) is not None)
+    for _, _, file in ranked[:_MOST_TABLES]:
+        table = _table_with_pictures(file)
+        if table is not None:
+            return replace(table, heldout_path=_counterpart(file))
+    return None
+
+
+def _rank(name: str) -> int | None:
+    plain = name.lower()
+    return next((rank for rank, likely in enumerate(_LIKELY) if re.fullmatch(likely, plain)), None)
+
+
+def _table_with_pictures(file: Path) -> Table | None:
+    image, caption = _chosen(columns_of(file))
+    if not image or not caption:
+        return None
+    names = first_images(file, image)
+    root = image_root(file, names)
+    there = any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
+    return Table(path=str(file), image_column=image, caption_column=caption) if there else None
+
+
+def _counterpart(file: Path) -> str:
+    """The same table of the held-out part, where there is one: captions_val2017.json, test/metadata.jsonl."""
+    for part in _HELDOUT:
+        beside = file.with_name(re.sub("train", part, file.name)) if "train" in file.name else None
+        below = file.parent.parent / part / file.name if file.parent.name == "train" else None
+        for other in (beside, below):
+            if other is not None and other.is_file() and columns_of(other):
+                return str(other)
+    return ""
+
+
+# -- lists of a split ----------------------------------------------------------------------------------------------
+
+
+_TRAIN_LIST: Final = re.compile(r"train(val)?\.txt|.*\.trainimages\.txt|train_list\.txt", re.IGNORECASE)
+_HELDOUT_LISTS: Final = (
+    re.compile(r"test\.txt|.*\.testimages\.txt|test_list\.txt", re.IGNORECASE),
+    re.compile(r"val(id|idation)?\.txt|.*\.devimages\.txt|val_list\.txt", re.IGNORECASE),
+)
+
+
+def names_in(line: str) -> Iterator[str]:
+    """What a line of a list may call its image: all of it, or its first column, each also without its first folders."""
+    for whole in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
+        parts = whole.replace("\\", "/").removeprefix("./").split("/")
+        yield from ("/".join(parts[first:]) for first in range(len(parts)))
+
+
+def _with_lists(place: Path, data: Data) -> Data:
+    """The data with the lists of their split that lie beside them; those whose first lines name pictures."""
+    if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
+        return data
+    at = Path(data.path)
+    if not isinstance(data, Table) and (at / "train").is_dir():
+        return data
+    top = place if place.is_dir() else place.parent
+    # From what was pointed at down to the pictures or the table.
+    near = [top, *(folder for folder in (at.parent, at) if folder.is_dir() and folder.is_relative_to(top))]
+    texts = [below for folder in dict.fromkeys(near) for below in _text_folders(folder)]
+    if isinstance(data, Table):
+        root = image_root(at, first_images(at, data.image_column), data.image_folder)
+    else:
+        root = at
+    for folder in dict.fromkeys((*near, *texts)):
+        train, heldout = _lists_in(folder, root)
+        if train and heldout:
+            return replace(data, train_list=str(train), heldout_list=str(heldout))
+    return data
+
+
+def _text_folders(folder: Path) -> list[Path]:
+    """Folders for texts: annotations, meta, splits; at most a few."""
+    if not folder.is_dir():
+        return []
+    named = (e for e in os.scandir(folder) if e.is_dir() and re.search(r"annot|text|meta|split|list", e.name, re.I))
+    return [Path(entry.path) for entry in itertools.islice(named, 10)]
+
+
+def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
+    if not folder.is_dir():
+        return None, None
+    texts = sorted(name for name in os.listdir(folder) if name.lower().endswith(".txt"))
+    if len(texts) > _LOOKED_AT:  # captions, one a picture
+        return None, None
+    train = next((name for name in texts if _TRAIN_LIST.fullmatch(name)), None)
+    held = next((name for likely in _HELDOUT_LISTS for name in texts if likely.fullmatch(name)), None)
+    if train is None or held is None or not all(_names_pictures(folder / name, root) for name in (train, held)):
+        return None, None
+    return folder / train, folder / held
+
+
+def _names_pictures(file: Path, root: Path) -> bool:
+    with untrusted_files.open_ordinary(file) as opened:
+        lines = opened.read(1 << 16).decode("utf-8", "replace").splitlines()[:20]
+    endings = ("", *SUFFIXES)
+    return any(
+        (root / f"{name}{end}").is_file() for line in lines for name in names_in(line) if name for end in endings
+    )

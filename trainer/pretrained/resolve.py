@@ -1,0 +1,321 @@
+"""From the choice of a model to its sizes, its tokenizer and its weights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from trainer import config
+from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
+from trainer.pretrained import downloads
+from trainer.pretrained.errors import PretrainedError
+from trainer.pretrained.size_limits import check_settings, check_sizes
+from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
+from trainer.pretrained.state_dict_formats import Layout, Learned, fitted_as_told, fitting, recognise, same_shapes
+from trainer.pretrained.text_configs import with_text_sizes
+from trainer.pretrained.tokenizers import tokenizer_for
+from trainer.pretrained.weights import read_weights
+from trainer.untrusted import files as untrusted_files
+
+Progress = Callable[[float, str], None]
+
+BLUEPRINT: Final = "model.json"
+"""In a run's folder: what its towers are built from."""
+
+_HUB_WEIGHTS: Final = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+)
+_PREPROCESSING: Final = ("mean", "std", "resize_mode", "interpolation", "fill_color")
+_LOOKED_AT: Final = 20
+"""JSON files beside a file of weights that may be its settings."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model, ready to be built.
+
+    Attributes:
+        blueprint: What its towers are built from.
+        tokenizer: Its own, or the one that was chosen for it.
+        weights: Under the names of `TwoTowers`; None for random ones.
+        learned: The objective it comes from and its temperature.
+        origin: Where it is from, as a sentence for the log.
+    """
+
+    blueprint: Blueprint
+    tokenizer: AnyTokenizer
+    weights: dict[str, Tensor] | None
+    learned: Learned
+    origin: str
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a model lies: its settings and its weights."""
+
+    settings: dict[str, Any] | None
+    file: Path | None
+    words: str
+    folder: Path | None = None
+    repository: str = ""
+    looks_beside: bool = False
+    """Whether JSON beside the file may be its settings: it is nobody's word, so only if it fits the weights."""
+
+
+def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
+    """The model of a configuration, downloaded if need be.
+
+    Args:
+        choice: Which.
+        cache: Folder whose `models/` keeps what is downloaded.
+        progress: Told the share done and a note; what it raises ends a download.
+
+    Raises:
+        PretrainedError: It cannot be had, or not be opened.
+    """
+    place = _place(choice, cache, progress)
+    if place.file is None:
+        settings = place.settings or {}
+        layout = Layout(_sized(settings), {}, _expected(settings))
+    else:
+        name = place.file.name
+        progress(0.0, f"Reading {name}")
+        tensors = read_weights(place.file)
+        if place.looks_beside:
+            place = _with_fitting_settings(place, place.file, tensors)
+        if place.settings is not None:
+            check_settings(place.settings, source=place.words)
+        layout = recognise(tensors, place.settings, source=name)
+    blueprint = layout.blueprint
+    if choice.image_size and choice.image_size != blueprint.image_size:
+        blueprint = blueprint.at_size(choice.image_size)
+    blueprint = with_text_sizes(blueprint, folder=place.folder, cache=cache, progress=progress)
+    if layout.weights:
+        check_sizes(blueprint, layout.weights, source=place.words)
+    chosen = choice.tokenizer.strip()
+    tokenizer = tokenizer_for(
+        blueprint, chosen, folder=place.folder, repository=place.repository, cache=cache, progress=progress
+    )
+    if tokenizer.size > blueprint.vocabulary:
+        if place.file is not None:
+            raise PretrainedError(
+                f"The tokenizer has {tokenizer.size:,} ids and the model knows {blueprint.vocabulary:,}: it is not the "
+                "model's own. Leave model.tokenizer empty, or train from random weights."
+            )
+        blueprint = blueprint.with_vocabulary(tokenizer.size)
+    origin = " ".join(part for part in (f"the model is {place.words}.", layout.remark) if part)
+    return Found(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
+
+
+def start_from(found: Found, towers: TwoTowers) -> None:
+    """Puts the weights that were found into towers built from its blueprint; random ones stay as they are.
+
+    Raises:
+        PretrainedError: They do not fit.
+    """
+    if found.weights is None:
+        return
+    fitted = fitting(found.weights, towers.state_dict(), source=found.origin.partition(" is ")[2].rstrip("."))
+    towers.load_state_dict(fitted)
+
+
+def read_architecture(choice: config.Model, run_folder: Path) -> Architecture:
+    """What a run's towers are built from, as its folder tells.
+
+    Raises:
+        ModelError: The folder does not tell.
+    """
+    if isinstance(choice, config.TinyTowers):
+        return choice
+    try:
+        text = untrusted_files.read_text(run_folder / BLUEPRINT)
+    except OSError as error:
+        why = error.strerror or error
+        raise ModelError(f"{run_folder / BLUEPRINT} cannot be read ({why}). Open the model again.") from error
+    return Blueprint.from_json(text)
+
+
+def _place(choice: config.OpenClip, cache: Path, progress: Progress) -> _Place:
+    name = choice.name.strip()
+    if name.startswith("hf-hub:"):
+        return _of_hub(name.removeprefix("hf-hub:"), cache, progress)
+    if name.startswith("local-dir:"):
+        return _of_folder(Path(name.removeprefix("local-dir:")).expanduser())
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _of_folder(path) if (path / SETTINGS).is_file() else _of_run(path)
+    if path.suffix.lower() in WEIGHTS:
+        return _Place(None, path, str(path), path.parent, looks_beside=True)
+    return _of_architecture(name, choice.pretrained.strip(), cache, progress)
+
+
+def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress) -> _Place:
+    import open_clip
+
+    sizes = open_clip.get_model_config(name)
+    if sizes is None:
+        near = [known for known in open_clip.list_models() if name.lower()[:6] in known.lower()][:6]
+        hint = f" Near it are {', '.join(near)}." if near else " RN50 and ViT-B-32 are."
+        raise PretrainedError(
+            f"{name!r} is no architecture of open_clip and no file or folder.{hint} Folders are written local-dir:PATH."
+        )
+    if not pretrained:
+        return _Place({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
+    file = Path(pretrained).expanduser()
+    if file.suffix.lower() in WEIGHTS:
+        return _Place({"model_cfg": sizes}, file, f"{name} from {file}", file.parent)
+    tag = open_clip.get_pretrained_cfg(name, pretrained)
+    if not tag:
+        tags = ", ".join(open_clip.list_pretrained_tags_by_model(name)) or "none"
+        raise PretrainedError(f"open_clip has no weights {pretrained!r} of {name}; it has {tags}.")
+    settings = {"model_cfg": sizes, "preprocess_cfg": {key: tag[key] for key in _PREPROCESSING if key in tag}}
+    if tag.get("quick_gelu") is not None:
+        sizes["quick_gelu"] = bool(tag["quick_gelu"]) or bool(sizes.get("quick_gelu"))
+    words = f"{name} from open_clip's {pretrained}"
+    return _Place(settings, _tagged(tag, cache, progress), words, repository=_tokenizer_of(sizes))
+
+
+def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
+    """The file of one of open_clip's tags."""
+    if hub := tag.get("hf_hub"):
+        repository, _, name = hub.rpartition("/")
+        names = _HUB_WEIGHTS if not name else (f"{Path(name).stem}.safetensors", name)
+        return downloads.hub_file(repository, tuple(dict.fromkeys(names)), cache=cache, progress=progress)
+    url = str(tag["url"])
+    digest = url.split("/")[-2] if "openaipublic" in url else url.rpartition("-")[2].partition(".")[0]
+    known = digest if re.fullmatch(r"[0-9a-f]{8,64}", digest) else ""
+    return downloads.fetch(url, cache / "models" / url.rpartition("/")[2], progress, sha256=known)
+
+
+def _of_hub(repository: str, cache: Path, progress: Progress) -> _Place:
+    settings = downloads.hub_file(repository, (SETTINGS,), cache=cache, progress=progress)
+    file = downloads.hub_file(repository, _HUB_WEIGHTS, cache=cache, progress=progress)
+    return _Place(_read(settings), file, f"{repository} from the Hugging Face hub", file.parent, repository)
+
+
+def _of_folder(folder: Path) -> _Place:
+    if not (folder / SETTINGS).is_file():
+        raise PretrainedError(f"{folder} has no {SETTINGS}. Choose a folder in the layout of the hub.")
+    found = [file for suffix in WEIGHTS for file in sorted(folder.glob(f"*{suffix}"))]
+    found.sort(key=lambda file: file.name not in _HUB_WEIGHTS)
+    if not found:
+        raise PretrainedError(
+            f"{folder} has {SETTINGS} and no weights ({', '.join(WEIGHTS)}). Add the file of weights."
+        )
+    return _Place(_read(folder / SETTINGS), found[0], f"the folder {folder}", folder)
+
+
+def _of_run(folder: Path) -> _Place:
+    """An open_clip run: `params.txt` names the architecture and what was forced on it."""
+    file = newest_epoch(folder)
+    settings = None
+    with_parameters = folder / "params.txt"
+    if with_parameters.is_file():
+        lines = untrusted_files.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
+        told = dict(line.split(": ", 1) for line in lines if ": " in line)
+        settings = _of_parameters({name.strip(): value.strip() for name, value in told.items()})
+    return _Place(settings, file, f"the open_clip run {folder.name} ({file.name})", folder)
+
+
+def _of_parameters(told: dict[str, str]) -> dict[str, Any] | None:
+    import open_clip
+
+    sizes = open_clip.get_model_config(told.get("model", ""))
+    if sizes is None:
+        return None
+    if told.get("force_quick_gelu") == "True":
+        sizes["quick_gelu"] = True
+    if told.get("force_image_size", "None").isdigit():
+        sizes["vision_cfg"]["image_size"] = int(told["force_image_size"])
+    return {"model_cfg": sizes, "preprocess_cfg": _forced_on_pictures(told)}
+
+
+def _forced_on_pictures(told: dict[str, str]) -> dict[str, Any]:
+    """What the run's own pictures were read with, where its parameters changed that."""
+    found = {name: told.get(f"image_{name}", "None") for name in _PREPROCESSING}
+    forced: dict[str, Any] = {name: value for name, value in found.items() if value != "None"}
+    for name in ("mean", "std"):
+        if name in forced:
+            forced[name] = [part.strip(" [](),") for part in forced[name].split(",")]
+    return forced
+
+
+def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
+    """The place with the settings of a JSON file beside the weights, the first that fits; without any if none does."""
+    named = (file.with_suffix(".json"), file.parent / SETTINGS)
+    unfitting = []
+    for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
+        if settings := _settings_in(candidate):
+            if _fit(settings, tensors, likely=candidate in named):
+                return replace(place, settings=settings, words=f"{file} with the settings of {candidate.name}")
+            unfitting.append(candidate.name)
+    if not unfitting:
+        return place
+    return replace(place, words=f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors")
+
+
+def _settings_in(file: Path) -> dict[str, Any] | None:
+    """What the file says about a model; None if it is missing, cannot be read, or is about something else."""
+    try:
+        settings = json.loads(untrusted_files.read_text(file, 1 << 20))
+    except (OSError, ValueError, RecursionError):
+        return None
+    known = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
+    return settings if isinstance(settings, dict) and known & settings.keys() else None
+
+
+def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) -> bool:
+    """Whether the towers that the settings tell of have the shapes of these weights.
+
+    Args:
+        settings: JSON of others.
+        tensors: Of the file beside it.
+        likely: The answer for towers whose shapes are not known before they are built.
+    """
+    try:
+        check_settings(settings, source="it")
+        layout = recognise(tensors, settings, source="it")
+        if layout.blueprint.text.get("hf_model_name"):
+            return likely
+        with torch.device("meta"):
+            wanted = build(layout.blueprint, vocabulary=layout.blueprint.vocabulary).state_dict()
+    except (ModelError, NotImplementedError, RuntimeError):  # a tower of timm that asks for values while it is built
+        return likely
+    except (PretrainedError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, AssertionError):
+        return False
+    return same_shapes(layout.weights, wanted)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(untrusted_files.read_text(file))
+        if not isinstance(found, dict):
+            raise ValueError("it is no object")
+    except (OSError, ValueError, RecursionError) as error:
+        raise PretrainedError(f"{file} is no settings file of a model: {error}. Put the right one there.") from error
+    return found
+
+
+def _sized(settings: dict[str, Any]) -> Blueprint:
+    sizes = settings["model_cfg"]
+    kept = {name: sizes[name] for name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu") if name in sizes}
+    return Blueprint("open_clip", kept, **fitted_as_told(settings, source="the architecture"))
+
+
+def _expected(settings: dict[str, Any]) -> Learned:
+    """What a model of that architecture is trained with, before its weights are there."""
+    return Learned("siglip" if "init_logit_bias" in settings.get("model_cfg", {}) else "clip")
+
+
+def _tokenizer_of(sizes: dict[str, Any]) -> str:
+    return str(sizes.get("text_cfg", {}).get("hf_tokenizer_name") or "")

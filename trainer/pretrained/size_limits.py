@@ -1,0 +1,81 @@
+"""Whether the settings of a model can be true: small files must not make us build towers of terabytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from trainer.models import Blueprint, build
+from trainer.pretrained.errors import PretrainedError
+
+_MOST_LAYERS: Final = 1_000
+_MOST_SIZE: Final = 10_000_000
+"""More than any width, context, vocabulary or image side."""
+_SLACK: Final = 16 << 20
+"""Weights a model may have on top of twice those of its file: positions of larger images, heads that are not used."""
+_TOWER: Final = re.compile(r"[\w.-]+")
+
+
+def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
+    """Passes if every number in the settings is one that a model has, and its parts are named by plain names.
+
+    Raises:
+        PretrainedError: One is not.
+    """
+    sizes = settings.get("model_cfg", settings)
+    parts = [sizes, *(sizes.get(name, {}) for name in _PARTS)] if isinstance(sizes, dict) else [sizes]
+    if not all(isinstance(part, dict) for part in parts):
+        raise PretrainedError(f"The settings of {source} are none of a model. Put the right ones there.")
+    for name, value in _numbers(sizes):
+        most = _MOST_LAYERS if "layer" in name or name.endswith("depth") else _MOST_SIZE
+        if not 0 <= abs(value) <= most:
+            raise PretrainedError(f"The settings of {source} say {name} = {value:,}, as no model has. Get it again.")
+    for name in ("embed_dim", "d_embed"):
+        if not isinstance(sizes.get(name, 1), int):
+            raise PretrainedError(f"The settings of {source} say {name} = {sizes[name]!r:.60}, which is no number.")
+    tower = parts[1].get("timm_model_name") or "plain"
+    if not isinstance(tower, str) or not _TOWER.fullmatch(tower):
+        raise PretrainedError(
+            f"The settings of {source} name the image tower {tower!r:.60}, which is no name of timm's own: towers of "
+            "other places are not fetched."
+        )
+
+
+_PARTS: Final = ("vision_cfg", "text_cfg", "image_encoder", "text_encoder")
+
+
+def _numbers(settings: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(settings, dict):
+        for key, value in settings.items():
+            yield from _numbers(value, str(key))
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _numbers(value, name)
+    elif isinstance(settings, int | float):
+        yield name, settings
+
+
+def check_sizes(blueprint: Blueprint, weights: Mapping[str, Tensor], *, source: str) -> None:
+    """Passes if the towers are about as large as the weights that were found for them; takes no memory.
+
+    Raises:
+        PretrainedError: They would be far larger.
+    """
+    try:
+        with torch.device("meta"):
+            towers = build(blueprint, vocabulary=blueprint.vocabulary)
+    except (NotImplementedError, RuntimeError):  # a tower of timm that asks for values while it is built
+        return
+    except (TypeError, ValueError, ArithmeticError, AssertionError) as error:
+        raise PretrainedError(f"The settings of {source} are none of a model: {error}. Get it again.") from error
+    wanted = sum(value.numel() for value in towers.state_dict().values())
+    there = sum(value.numel() for value in weights.values())
+    if wanted > 2 * there + _SLACK:
+        raise PretrainedError(
+            f"The settings of {source} tell of {wanted:,} weights and its file has {there:,}: they do not belong "
+            "together. Get the model again."
+        )

@@ -1,0 +1,373 @@
+"""Whose weights these are, by their names and shapes, and what they are called in this project's towers.
+
+Read off the public definitions: open_clip, https://github.com/mlfoundations/open_clip; CLOOB's CLIPGeneral,
+https://github.com/ml-jku/cloob (src/clip/model.py); the CLOOB of crowsonkb and EleutherAI,
+https://github.com/crowsonkb/cloob-training (cloob_training/model_pt.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import open_clip
+import torch
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
+from torch import Tensor
+
+from trainer.images.preprocessing import RESIZE_MODES
+from trainer.models import Blueprint
+from trainer.pretrained.errors import PretrainedError
+
+Kind = Literal["clip", "siglip", "cloob"]
+
+_HEAD: Final = 64
+"""Width of an attention head in every model of these families whose file does not tell."""
+_OWN_TEXT: Final = ("transformer.", "token_embedding.", "positional_embedding", "ln_final.", "text_projection")
+_IGNORED: Final = ("text_decoder.", "text.transformer.embeddings.position_ids", "attn_mask", "num_batches_tracked")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a model was trained with.
+
+    Attributes:
+        kind: Its objective.
+        inv_tau: Its inverse temperature, if the file or its settings tell.
+        bias: Of SigLIP's logits.
+        beta: Of CLOOB's retrieval, if the settings tell.
+    """
+
+    kind: Kind = "clip"
+    inv_tau: float | None = None
+    bias: float | None = None
+    beta: float | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Weights under the names of `TwoTowers`, and what they fit into.
+
+    Attributes:
+        blueprint: As the settings tell, or as the shapes do where there are none.
+        weights: For `TwoTowers.load_state_dict`.
+        learned: What else the file tells.
+        remark: What had to be guessed; empty if nothing.
+    """
+
+    blueprint: Blueprint
+    weights: dict[str, Tensor]
+    learned: Learned = field(default_factory=Learned)
+    remark: str = ""
+
+
+def recognise(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> Layout:
+    """The layout of some weights.
+
+    Args:
+        tensors: As the file names them.
+        settings: JSON that lies beside the file: of the hub (`model_cfg`), of an architecture of open_clip, of CLOOB's
+            CLIPGeneral, or of crowsonkb's CLOOB; None if there is none.
+        source: What the person calls the file.
+
+    Raises:
+        PretrainedError: They are of no known layout.
+    """
+    if "image_encoder.class_embed" in tensors:
+        return _crowsonkb(tensors, settings)
+    if "logit_inv_tau" in tensors:
+        return _ml_jku(tensors, settings, source)
+    if any(name.startswith("visual.") for name in tensors):
+        return _open_clip(tensors, settings, source)
+    first = ", ".join(list(tensors)[:3])
+    raise PretrainedError(
+        f"{source} is of no layout that is known here: its tensors begin with {first}. Known are open_clip's models, "
+        "CLOOB's CLIPGeneral (ml-jku) and the CLOOB of crowsonkb and EleutherAI."
+    )
+
+
+def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -> Layout:
+    known = settings if settings and "image_encoder" in settings and "text_encoder" in settings else None
+    image, text = (_encoder(tensors, f"{name}_encoder") for name in ("image", "text"))
+    patches = tensors["image_encoder.embed.weight"]
+    side = math.isqrt(len(tensors["image_encoder.pos_embed.weight"]) - 1)
+    image |= {"patch_size": patches.shape[2], "input_channels": patches.shape[1], "image_size": side * patches.shape[2]}
+    words, places = tensors["text_encoder.embed.weight"], tensors["text_encoder.pos_embed.weight"]
+    text |= {"vocab_size": len(words), "text_size": len(places)}
+    sizes: dict[str, Any] = {"d_embed": len(tensors["image_encoder.proj.weight"])}
+    sizes |= {"image_encoder": image, "text_encoder": text}
+    shapes = {(name, key): value for name in _ENCODERS for key, value in sizes[name].items() if key != _HEADS}
+    if known and any(known[name].get(key, value) != value for (name, key), value in shapes.items()):
+        raise PretrainedError("The settings beside the weights are those of another CLOOB. Put the right ones there.")
+    learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
+    colour: dict[str, Any] = {}
+    if known:
+        for name in _ENCODERS:
+            sizes[name][_HEADS] = int(known[name].get(_HEADS, sizes[name][_HEADS]))
+        learned = Learned("cloob", float(known.get("inv_tau", 30.0)), None, float(known.get("scale_hopfield", 15.0)))
+        normal = known["image_encoder"].get("normalize", {})
+        colour = {own: tuple(normal[its]) for own, its in (("mean", "mean"), ("deviation", "std")) if its in normal}
+    renamed = {
+        re.sub(r"^(image|text)_encoder\.", lambda found: "visual." if found[1] == "image" else "text.", name): value
+        for name, value in tensors.items()
+        if name.startswith(("image_encoder.", "text_encoder."))
+    }
+    # As https://github.com/crowsonkb/cloob-training trained them (train.py).
+    blueprint = Blueprint("cloob_vit", sizes, **colour, resize_mode="shortest", interpolation="lanczos")
+    return Layout(blueprint, renamed, learned)
+
+
+_ENCODERS: Final = ("image_encoder", "text_encoder")
+_HEADS: Final = "n_heads"
+
+
+def _encoder(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
+    width = tensors[f"{name}.proj.weight"].shape[1]
+    return {"d_model": width, "n_layers": _count(tensors, rf"{name}\.layers\.(\d+)\."), "n_heads": _heads(width)}
+
+
+def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> Layout:
+    """CLIPGeneral: the text tower is a member called `transformer`, with another of that name inside."""
+    renamed = {
+        f"text.{name.removeprefix('transformer.')}" if name.startswith("transformer.") else name: value
+        for name, value in tensors.items()
+        if name != "logit_inv_tau"
+    }
+    known = settings if settings and "transformer_width" in settings else None
+    sizes = _from_shapes(renamed, source) if known is None else _general(known)
+    inv_tau = float(tensors["logit_inv_tau"].float().exp())
+    # Their code uses QuickGELU in every transformer; ModifiedResNet has ReLUs.
+    # Pictures are resized and cropped as for CLIP (their src/clip/clip.py).
+    blueprint = Blueprint("open_clip", sizes | {"quick_gelu": True}, **fitted_as_told({}, source=source))
+    return Layout(blueprint, renamed, Learned("cloob", inv_tau))
+
+
+def _general(known: dict[str, Any]) -> dict[str, Any]:
+    """Settings of CLIPGeneral in open_clip's words."""
+    return {
+        "embed_dim": known["embed_dim"],
+        "vision_cfg": {
+            "image_size": known["image_resolution"],
+            "layers": known["vision_layers"],
+            "width": known["vision_width"],
+            "patch_size": known.get("vision_patch_size"),
+        },
+        "text_cfg": {
+            "context_length": known["context_length"],
+            "vocab_size": known["vocab_size"],
+            "width": known["transformer_width"],
+            "heads": known["transformer_heads"],
+            "layers": known["transformer_layers"],
+        },
+    }
+
+
+def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> Layout:
+    renamed = {
+        f"text.{name}" if name.startswith(_OWN_TEXT) else name: value
+        for name, value in tensors.items()
+        if not name.startswith("logit_")
+    }
+    settings = settings or {}
+    sizes = settings.get("model_cfg", settings)
+    remark = ""
+    if not {"embed_dim", "vision_cfg", "text_cfg"} <= sizes.keys():
+        sizes = _from_shapes(renamed, source)
+        remark = "Its sizes were read off its tensors; whether it has QuickGELU they do not tell, so GELU is taken."
+        if name := _with_quick_gelu(sizes):
+            remark += f" If it is one of OpenAI's, name it as open_clip does: model.name = {name}."
+    scale = tensors.get("logit_scale")
+    bias = tensors.get("logit_bias")
+    learned = Learned(
+        "clip" if bias is None else "siglip",
+        None if scale is None else float(scale.float().reshape(-1)[0].exp()),
+        None if bias is None else float(bias.float().reshape(-1)[0]),
+    )
+    blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
+    return Layout(blueprint, renamed, learned, remark)
+
+
+def _with_quick_gelu(sizes: dict[str, Any]) -> str:
+    """What open_clip calls the model of these sizes that has QuickGELU; empty if there is none."""
+    for name in open_clip.list_models():
+        if name.endswith("-quickgelu"):
+            known = open_clip.get_model_config(name)
+            parts = ((known["vision_cfg"], sizes["vision_cfg"]), (known["text_cfg"], sizes["text_cfg"]))
+            if all(its.get(key) == own.get(key) for its, own in parts for key in _TELLING):
+                return name
+    return ""
+
+
+_TELLING: Final = ("image_size", "layers", "width", "patch_size", "context_length", "vocab_size")
+
+
+def _plain(sizes: dict[str, Any]) -> dict[str, Any]:
+    """Sizes without what decides the class of the whole model, which is this project's own."""
+    return {
+        name: value for name, value in sizes.items() if name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu")
+    }
+
+
+def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any]:
+    """Colours, and how a picture comes into the square, for a `Blueprint`: open_clip's `preprocess_cfg` and defaults.
+
+    Args:
+        settings: JSON with or without `preprocess_cfg`.
+        source: What the person calls the model.
+
+    Raises:
+        PretrainedError: A value is none that open_clip knows.
+    """
+    told = settings.get("preprocess_cfg") or {}
+    try:
+        # Its library takes "random" for bicubic where nothing is trained.
+        found = {name: told.get(name) or value for name, value in _DEFAULTS.items()}
+        interpolation = "bicubic" if found["interpolation"] == "random" else found["interpolation"]
+        if found["resize_mode"] not in RESIZE_MODES or interpolation not in ("bicubic", "bilinear"):
+            raise ValueError(f"resize_mode {found['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")
+        mean, deviation = (_channels(found[name]) for name in ("mean", "std"))
+        if min(deviation) <= 0:
+            raise ValueError(f"std {deviation}")
+        fill = min(max(int(found["fill_color"]), 0), 255)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PretrainedError(
+            f"The preprocess_cfg of {source} cannot be followed: {error}. Put open_clip's own "
+            "open_clip_config.json of the model there."
+        ) from error
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "resize_mode": found["resize_mode"],
+        "interpolation": interpolation,
+        "fill_color": fill,
+    }
+
+
+_DEFAULTS: Final = {
+    "resize_mode": "shortest",
+    "interpolation": "bicubic",
+    "mean": OPENAI_DATASET_MEAN,
+    "std": OPENAI_DATASET_STD,
+    "fill_color": 0,
+}
+"""Of open_clip's `PreprocessCfg`."""
+
+
+def _channels(value: Any) -> tuple[float, ...]:
+    """Three numbers; one stands for all, as in open_clip."""
+    numbers = tuple(float(each) for each in value) if isinstance(value, list | tuple) else (float(value),) * 3
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{value!r:.60} are no three numbers")
+    return numbers
+
+
+def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
+    """Sizes of CLIP's own towers, as the shapes of their weights tell.
+
+    Raises:
+        PretrainedError: The towers are others.
+    """
+    try:
+        places, words = tensors["text.positional_embedding"], tensors["text.token_embedding.weight"]
+        width = words.shape[1]
+        vision = _resnet(tensors) if "visual.layer1.0.conv1.weight" in tensors else _vit(tensors)
+        return {
+            "embed_dim": tensors["text.text_projection"].shape[1],
+            "vision_cfg": vision,
+            "text_cfg": {
+                "context_length": len(places),
+                "vocab_size": len(words),
+                "width": width,
+                "heads": _heads(width),
+                "layers": _count(tensors, r"text\.transformer\.resblocks\.(\d+)\."),
+            },
+        }
+    except (KeyError, IndexError) as error:
+        raise PretrainedError(
+            f"{source} does not tell what it is built from ({error} is missing). Put its open_clip_config.json beside "
+            "it, or name the architecture: model.name = ViT-B-32 and model.pretrained = the file."
+        ) from error
+
+
+def _resnet(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    side = math.isqrt(len(tensors["visual.attnpool.positional_embedding"]) - 1)
+    layers = [_count(tensors, rf"visual\.layer{stage}\.(\d+)\.") for stage in (1, 2, 3, 4)]
+    width = len(tensors["visual.layer1.0.conv1.weight"])
+    return {"image_size": 32 * side, "layers": layers, "width": width, "patch_size": None}
+
+
+def _vit(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    width, _, patch, _ = tensors["visual.conv1.weight"].shape
+    side = math.isqrt(len(tensors["visual.positional_embedding"]) - 1)
+    layers = _count(tensors, r"visual\.transformer\.resblocks\.(\d+)\.")
+    sizes = {"image_size": side * patch, "layers": layers, "width": width, "patch_size": patch}
+    return sizes | ({} if width % _HEAD == 0 else {"head_width": width // _heads(width)})
+
+
+def _count(tensors: Mapping[str, Tensor], pattern: str) -> int:
+    return len({found[1] for name in tensors if (found := re.match(pattern, name))})
+
+
+def _heads(width: int) -> int:
+    """As many heads as all published models of that width have."""
+    return max(1, width // _HEAD)
+
+
+def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source: str) -> dict[str, Tensor]:
+    """The weights that some towers want, in float32, positions interpolated to their grid.
+
+    Raises:
+        PretrainedError: One is missing, or of another shape.
+    """
+    fitted: dict[str, Tensor] = {}
+    for name, like in wanted.items():
+        if name not in weights:
+            if name.endswith("num_batches_tracked"):
+                fitted[name] = like
+                continue
+            raise PretrainedError(
+                f"{source} lacks the tensor {name} of its model: it is incomplete, or its settings are those of "
+                "another model. Get it again, or put the right settings there."
+            )
+        value = weights[name].to(torch.float32) if weights[name].is_floating_point() else weights[name]
+        if value.shape != like.shape and name in _GRIDS and value.ndim == 2 and value.shape[1] == like.shape[1]:
+            value = _regridded(value, len(like))
+        if value.shape != like.shape:
+            raise PretrainedError(
+                f"In {source} the tensor {name} is {tuple(value.shape)}, and the model wants {tuple(like.shape)}: "
+                "it is another architecture, or its settings are those of another. Name the right one in model.name, "
+                "or put the right settings there."
+            )
+        fitted[name] = value
+    unused = _unused(weights, wanted)
+    if len(unused) > len(wanted) // 2:
+        raise PretrainedError(
+            f"{source} has {len(unused):,} tensors more than its model wants, {unused[0]} for one: it is another "
+            "architecture. Name the right one in model.name."
+        )
+    return fitted
+
+
+def same_shapes(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> bool:
+    """Whether some towers want exactly these weights, at this size of images."""
+    shapes = {name: like.shape for name, like in wanted.items() if not name.endswith("num_batches_tracked")}
+    there = all(name in weights and weights[name].shape == shape for name, shape in shapes.items())
+    return there and not _unused(weights, wanted)
+
+
+def _unused(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in weights if name not in wanted and not any(part in name for part in _IGNORED)]
+
+
+_GRIDS: Final = ("visual.positional_embedding", "visual.attnpool.positional_embedding", "visual.pos_embed.weight")
+
+
+def _regridded(positions: Tensor, wanted: int) -> Tensor:
+    """Positions of patches for an image of another size; the first is that of the class token."""
+    old, new = math.isqrt(len(positions) - 1), math.isqrt(wanted - 1)
+    grid = positions[1:].reshape(1, old, old, -1).permute(0, 3, 1, 2)
+    grid = torch.nn.functional.interpolate(grid, size=(new, new), mode="bicubic", antialias=True, align_corners=False)
+    return torch.cat((positions[:1], grid.permute(0, 2, 3, 1).reshape(new * new, -1)))
