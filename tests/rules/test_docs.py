@@ -18,7 +18,16 @@ from trainer import config
 from trainer.__main__ import main
 
 ROOT = Path(__file__).parents[2]
-READMES = ("README.md", "explorer/README.md", "trainer/README.md")
+READMES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "explorer/README.md",
+    "trainer/README.md",
+    "tests/benchmarks/README.md",
+    "tests/faults/README.md",
+)
+FOLDERS = ("trainer/", "explorer/", "tests/", "assets/", "packaging/", ".ci/")
 COMMANDS = tuple(module.name for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_")
 
 
@@ -27,6 +36,28 @@ def test_every_file_a_readme_points_to_is_there(readme: str):
     text = (ROOT / readme).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert ((ROOT / readme).parent / target).exists(), f"{readme} points to {target}"
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_every_heading_a_readme_points_to_is_there(readme: str):
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
+        file = (ROOT / readme).parent / target if target else ROOT / readme
+        headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        anchors = {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in anchors, f"{readme} points to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_every_path_a_readme_names_is_there(readme: str):
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w./-]+/[\w./-]*)`", text):
+        if name.startswith(FOLDERS) and "NAME" not in name:
+            assert (ROOT / name).exists(), f"{readme} names {name}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 160
 
 
 def test_every_command_in_a_readme_exists():
@@ -40,7 +71,7 @@ def test_every_benchmark_that_is_named_exists():
     assert set(NAMES) == {
         path.stem for path in (ROOT / "tests/benchmarks").glob("*.py") if "HELP = " in path.read_text()
     }
-    for readme in (*READMES, "CHANGELOG.md"):
+    for readme in READMES:
         text = (ROOT / readme).read_text(encoding="utf-8")
         for name in re.findall(r"tests\.benchmarks ([a-z_]+)", text):
             assert name in NAMES, f"{readme} names the benchmark {name}"
