@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,16 @@ def patient_qt() -> Iterator[None]:
     patch.undo()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def keep_pace() -> Iterator[None]:
+    """A process that trains on the CPU steps back; a test process that did would stay slow for all tests after."""
+    patch, here, nice = pytest.MonkeyPatch(), os.getpid(), getattr(os, "nice", None)
+    if nice:
+        patch.setattr(os, "nice", lambda more: nice(0 if os.getpid() == here else more))
+    yield
+    patch.undo()
+
+
 def _patient(wait: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(wait)
     def patient(*args: Any, timeout: int = LEAST_WAIT_MS, **kwargs: Any) -> Any:
@@ -66,15 +78,27 @@ class Faults:
 
     Attributes:
         request: The test that tries it.
-        whole: Whether it is tried as often as the promise says (`--faults=full`), or a tenth of that.
+        part: Of how many tries that the promise names one is made: 1 is all of them.
     """
 
     request: pytest.FixtureRequest
-    whole: bool
+    part: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is tried as often as the promise says, on a machine of its own: only then do times count."""
+        return self.part == 1
 
     def times(self, full: int) -> int:
-        """How often to try: `full`, or a tenth of it, at least once."""
-        return full if self.whole else max(1, round(full / 10))
+        """How often to try: the part of `full` that is asked for, at least once."""
+        return max(1, round(full / self.part))
+
+    def within(self, seconds: float) -> float:
+        """How long something may take: so long where all is tried, on a quiet machine; otherwise as long as it likes.
+
+        A wait for it ends at once when it comes, and a minute and a half later at most.
+        """
+        return seconds if self.whole else max(seconds, LEAST_WAIT_MS / 1000)
 
     def row(self, promise: int, fault: str, result: str, tried: int, good: int) -> None:
         """Tells a row of the table; a row whose `good` is below `tried` is printed as it is: honest to the last."""
@@ -85,11 +109,20 @@ class Faults:
 @pytest.fixture
 def faults(request: pytest.FixtureRequest) -> Faults:
     """Tries of a fault and its row in the fault table that README shows."""
-    return Faults(request, request.config.getoption("--faults") == "full")
+    asked = request.config.getoption("--faults") or _faults_by_mark(request.config.getoption("-m"))
+    return Faults(request, FAULTS[asked])
+
+
+FAULTS = {"few": 100, "tenth": 10, "full": 1}
+
+
+def _faults_by_mark(expression: str) -> str:
+    """A tenth where the marks ask for faults (`-m faults`), a few where they come with all other tests."""
+    return "tenth" if re.search(r"(?<!not )\bfaults\b", expression) else "few"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--faults", choices=("tenth", "full"), default="tenth", help="how often each fault is tried")
+    parser.addoption("--faults", choices=tuple(FAULTS), help="how often each fault is tried; -m faults: a tenth")
     parser.addoption("--fault-table", metavar="FILE", help="write the fault table of this run as Markdown")
 
 
@@ -105,3 +138,47 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line("\n".join(lines))
     if file := config.getoption("--fault-table"):
         Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# -- the quick tests ---------------------------------------------------------------------------------------------
+
+SLOW_ROOMS = ("faults", "journeys")
+SLOW_MARKS = ("slow", "faults", "timed", "nightly", "shared", "gpu")
+WINDOW = ("qapp", "qtbot")
+"""Fixtures that make a window possible."""
+PROCESSES = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system")
+"""What Python tells its audit hooks when a process is started."""
+
+_now_quick = False
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether a test belongs to `-m quick`: it has no window, no mark of a slow one, and is not in a slow room."""
+    room = item.path.relative_to(Path(__file__).parent).parts[0]
+    slow = room in SLOW_ROOMS or any(item.get_closest_marker(mark) for mark in SLOW_MARKS)
+    return not slow and not set(WINDOW) & set(getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_quick(item):
+            item.add_marker(pytest.mark.quick)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global _now_quick
+    _now_quick = item.get_closest_marker("quick") is not None
+    try:
+        return (yield)
+    finally:
+        _now_quick = False
+
+
+def _refuse_processes(event: str, _: object) -> None:
+    if _now_quick and event in PROCESSES:
+        pytest.fail("A quick test starts no process: mark this one slow (tests/conftest.py).")
+
+
+sys.addaudithook(_refuse_processes)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.benchmarks import coverage
 from tests.benchmarks.__main__ import main
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_command_prints_every_setting(capsys, monkeypatch):

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
@@ -13,6 +14,8 @@ from tests.benchmarks.data import _Decoding, _loader, measure
 from trainer import catalog, config
 from trainer.data import load
 from trainer.data.tokenizer import train_tokenizer
+
+pytestmark = pytest.mark.slow
 
 
 def few(tmp_path: Path) -> config.Run:

@@ -12,6 +12,7 @@ from trainer.losses import cloob, dhn_nce, info_nce, sigmoid
 from trainer.losses.precision import bfloat16_operands
 
 
+@pytest.mark.slow
 def test_measures_each_form_in_a_process_of_its_own():
     rows = list(losses.measure([64], dimension=16, objectives=("cloob",)))
     assert [(r.objective, r.form, r.pairs, r.note) for r in rows] == [
@@ -36,6 +37,7 @@ def test_the_path_of_a_gpu_runs_with_rounded_operands_and_knows_its_share(object
     assert losses.measure_here(objective, "tiled", 96, 16, "cpu").share is None
 
 
+@pytest.mark.slow
 def test_torch_alone_is_enough(tmp_path):
     """Where there is no jaxtyping, psutil, numpy or open_clip, the losses can be imported and measured on a GPU."""
     script = """

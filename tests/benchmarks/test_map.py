@@ -26,6 +26,7 @@ def measured() -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_every_target_is_measured(measured: dict):
     (answer,) = measured["maps"]
     assert answer["points"] == 30_000

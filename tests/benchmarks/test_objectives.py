@@ -11,6 +11,8 @@ from tests.benchmarks.__main__ import main
 from trainer import config
 from trainer.store import RunLog, Workspace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def workspace(tmp_path) -> Workspace:

@@ -20,10 +20,20 @@ from explorer.state.settings import Settings
 _TESTS = itertools.count()
 
 
+@pytest.fixture(scope="session")
+def _undressed(qapp: QApplication) -> list[bool]:
+    """Whether the theme has changed since the application was dressed, which costs more than most tests."""
+    changes = [True]
+    theme.theme().changed.connect(lambda: changes.append(True))
+    return changes
+
+
 @pytest.fixture
-def dressed(qapp: QApplication) -> Iterator[QApplication]:
+def dressed(qapp: QApplication, _undressed: list[bool]) -> Iterator[QApplication]:
     """The application in the light theme, and back in it afterwards."""
-    theme.theme().apply(qapp, "light")
+    if _undressed:
+        theme.theme().apply(qapp, "light")
+        _undressed.clear()
     yield qapp
     theme.theme().mode = "light"
 
@@ -59,6 +69,13 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
     for context in made:
         context.jobs.close()
         context.asker.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _modules_are_no_garbage() -> None:
+    """What was imported is not looked through again after every test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def test_only_the_newest_answer_of_a_key_arrives(qtbot, background, owner) -> No
     answers: list[int] = []
 
     def wait(number: int) -> int:
-        gate.wait(5)
+        gate.wait(90)
         return number
 
     for number in range(6):
@@ -51,7 +51,7 @@ def test_what_was_overtaken_before_it_began_is_not_computed(qtbot, background, o
 
     def work(number: int) -> int:
         begun.append(number)
-        gate.wait(5)
+        gate.wait(90)
         return number
 
     for number in range(8):
@@ -65,7 +65,7 @@ def test_what_was_overtaken_before_it_began_is_not_computed(qtbot, background, o
 def test_news_and_thumbnails_do_not_wait_for_analyses(qtbot, background, owner) -> None:
     gate, answers = threading.Event(), []
     for number in range(4):
-        background.run(owner, gate.wait, 20, done=lambda _: None, key=f"analysis {number}")
+        background.run(owner, gate.wait, 90, done=lambda _: None, key=f"analysis {number}")
     background.run(owner, int, "7", done=answers.append, urgent=True)
     qtbot.waitUntil(lambda: answers == [7])
     gate.set()
@@ -76,12 +76,12 @@ def test_what_was_asked_last_overtakes_what_waits(qtbot, background, owner) -> N
     gate, held, begun = threading.Event(), threading.Barrier(THREADS + 1), []
 
     def block() -> None:
-        held.wait(20)
-        gate.wait(20)
+        held.wait(90)
+        gate.wait(90)
 
     for number in range(THREADS):
         background.run(owner, block, done=lambda _: None, key=f"blocker {number}")
-    held.wait(20)  # every thread has its blocker by now
+    held.wait(90)  # every thread has its blocker by now
     for number in range(3):
         background.run(owner, begun.append, number, done=lambda _: None, key=f"view {number}")
     gate.set()
@@ -93,7 +93,7 @@ def test_what_was_asked_last_overtakes_what_waits(qtbot, background, owner) -> N
 def test_an_owner_that_is_gone_is_not_called(qtbot, background, owner) -> None:
     gate = threading.Event()
     answers: list[object] = []
-    background.run(owner, gate.wait, 5, done=answers.append)
+    background.run(owner, gate.wait, 90, done=answers.append)
     shiboken6.delete(owner)
     gate.set()
     qtbot.waitUntil(lambda: not background.busy)
@@ -112,7 +112,7 @@ def test_a_failure_is_handed_over_or_announced(qtbot, background, owner) -> None
 
 def test_forgotten_answers_do_not_arrive(qtbot, background, owner) -> None:
     gate, answers = threading.Event(), []
-    background.run(owner, gate.wait, 5, done=answers.append)
+    background.run(owner, gate.wait, 90, done=answers.append)
     background.forget(owner)
     gate.set()
     qtbot.waitUntil(lambda: not background.busy)
@@ -185,6 +185,7 @@ print("alive", len(got))
 """
 
 
+@pytest.mark.slow
 def test_owners_and_backgrounds_come_and_go_while_answers_are_on_their_way() -> None:
     """Half of the answers arrive at something that Qt, Python or both have let go of: nothing may crash."""
     ended = subprocess.run([sys.executable, "-c", STRESS, "200"], capture_output=True, text=True, timeout=120)

@@ -113,6 +113,7 @@ def test_a_short_list_opens_as_ever(picker: Picker):
     picker.hidePopup()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "found"),
     [("", [0, 1, 2]), ("b", [1, 0]), ("clip b", [1]), ("#2", [2]), ("B A", [1, 0]), ("x", [])],

@@ -107,6 +107,7 @@ def test_what_qt_complains_of_is_logged_and_not_shown(qtbot, hooks, caught) -> N
     assert caught == []
 
 
+@pytest.mark.slow
 def test_a_crash_is_told_at_the_next_start(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"

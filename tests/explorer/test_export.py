@@ -73,6 +73,7 @@ def test_the_shell_reads_the_copied_command_as_it_was_meant() -> None:
     assert words[:2] == ["uv", "run"]
 
 
+@pytest.mark.slow
 def test_a_copied_export_names_a_file() -> None:
     words = shlex.split(shell_command(["export", "curves", "--runs", "1", "2"], Path("/w")))
     assert words[words.index("--out") + 1] == "curves-1-2.svg"

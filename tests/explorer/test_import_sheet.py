@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -640,20 +639,29 @@ def test_the_command_reads_the_same(open_sheet, qtbot: QtBot, table: Path, capsy
     assert "24 pairs found: 24 used, 0 not." in capsys.readouterr().out
 
 
+class Lines(list):
+    """Lines that count how often one is read."""
+
+    read = 0
+
+    def __getitem__(self, place):
+        self.read += 1
+        return super().__getitem__(place)
+
+
 def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBot) -> None:
-    lines = [
+    lines = Lines(
         (f"{n}.png", survey_result.NOT_USED if n < 150_000 else "used, but odd", "<b>why</b>") for n in range(200_000)
-    ]
+    )
     table = ReportTable()
     qtbot.addWidget(table)
     table.resize(700, 400)
     table.show()
-    since = time.perf_counter()
     table.report.show(lines)
     table.grab()
     table.report.show(lines, survey_result.NOT_USED)
     table.grab()
-    assert time.perf_counter() - since < 1.0
+    assert 0 < lines.read < 2_000
     assert table.report.rowCount() == 150_000
     assert table.report.index(149_999, 1).data() == "Not used"
     assert table.report.index(0, 2).data(Qt.ItemDataRole.ToolTipRole) == "<b>why</b>"

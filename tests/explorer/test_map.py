@@ -384,6 +384,7 @@ def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
     return Items(np.arange(n), [""] * n, [f"pair {i}" for i in range(n)], labels, [""] * n, metadata)
 
 
+@pytest.mark.slow
 def test_a_class_has_one_colour_in_maps_of_different_data():
     first, second = other_items(2, ["cat", "dog"]), other_items(3, ["ant", "dog", "dog"])
     left, right = colourings("label", [(coloured(first), 2, 2), (coloured(second), 3, 0)])
@@ -425,6 +426,7 @@ def test_maps_of_different_pairs_are_told_apart(view: MapView):
     assert not (states(view, 1) == 1).any(), "pair 4 of A is none of B's"
 
 
+@pytest.mark.slow
 def test_thumbnail_keeps_16_bit_grey_and_puts_alpha_on_white(tmp_path: Path):
     from PIL import Image
 

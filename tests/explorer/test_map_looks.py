@@ -39,6 +39,7 @@ places = arrays(np.float32, st.tuples(st.integers(0, 50), st.just(2)), elements=
 # Parts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     xy=places,
     way=arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=st.floats(-4, 4, width=16)),

@@ -106,6 +106,7 @@ def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
     assert sheet.isVisible()
 
 
+@pytest.mark.slow
 def test_the_trainers_own_sentence_comes_back(tmp_path):
     with pytest.raises(OpenError, match=r"^'nothing-here' is no model that can be opened"):
         start_opening(tmp_path / "workspace", ["open", "nothing-here"])

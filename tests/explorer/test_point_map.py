@@ -34,6 +34,7 @@ places = arrays(
 corners = arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements=st.floats(-4, 4, width=16))
 
 
+@pytest.mark.slow
 @given(xy=places, polygon=corners)
 @example(xy=np.array([[0, 2.6e-22], [0, 0]], np.float32), polygon=np.ones((3, 2)))
 @settings(max_examples=80, deadline=None)
@@ -44,6 +45,7 @@ def test_lasso_is_brute_force(xy: np.ndarray, polygon: np.ndarray):
     assert PointGrid(xy).in_polygon(polygon).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @given(xy=places, corner=st.tuples(*[st.floats(-4, 4)] * 4))
 @settings(max_examples=60, deadline=None)
 def test_rectangle_is_brute_force(xy: np.ndarray, corner: tuple[float, float, float, float]):
@@ -54,6 +56,7 @@ def test_rectangle_is_brute_force(xy: np.ndarray, corner: tuple[float, float, fl
     assert PointGrid(xy).in_rectangle(left, bottom, right, top).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3))
 @settings(max_examples=80, deadline=None)
 def test_nearest_is_brute_force(xy: np.ndarray, x: float, y: float, reach: float):
@@ -89,6 +92,7 @@ def kernels() -> None:
     raster.load_kernels()
 
 
+@pytest.mark.slow
 @given(xy=places | places.map(lambda xy: xy.astype(np.float64)), polygon=corners)
 @example(xy=np.array([[0, 2.6e-22], [0, 0]], np.float32), polygon=np.ones((3, 2)))
 @settings(max_examples=80, deadline=None)
@@ -100,6 +104,7 @@ def test_compiled_lasso_is_brute_force(kernels: None, xy: np.ndarray, polygon: n
     assert grid.in_polygon(polygon).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3), hidden=st.integers(0, 5))
 @settings(max_examples=80, deadline=None)
 def test_compiled_picking_is_brute_force(kernels: None, xy: np.ndarray, x: float, y: float, reach: float, hidden: int):
@@ -158,6 +163,7 @@ def test_numpy_sorts_into_the_same_cells(deep: PointGrid):
     assert np.array_equal(np.sort(plain.order), np.sort(deep.order))
 
 
+@pytest.mark.slow
 def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
     rng = np.random.default_rng(1)
     for place in rng.normal(size=(60, 2)) * rng.choice([0.05, 1, 4], (60, 1)):
@@ -179,6 +185,7 @@ def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) ->
     return raster.render(request, raster.load_kernels())
 
 
+@pytest.mark.slow
 def test_a_sampled_picture_is_close_to_the_whole_one(deep: PointGrid):
     """Every cell keeps its number of points, and cells are about as small as pixels here."""
     whole, part = pictures_of(deep, budget=None), pictures_of(deep, budget=60_000)
@@ -371,7 +378,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.widgets.point_map import PointMap
 
 app = QApplication([])
-n, drawn, end = int(sys.argv[1]), [], time.monotonic() + 8
+n, drawn, end = int(sys.argv[1]), [], time.monotonic() + 90
 shown = PointMap()
 shown.layer.drawn.connect(lambda: drawn.append(n))
 zeros = np.zeros(n, np.int64)
@@ -387,12 +394,13 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "loaded"), [(8192, "False"), (40_000, "True")])
 def test_only_many_points_load_the_kernels(n: int, loaded: str):
     """Loading numba stalls the window, so 8,192 points do without."""
     words = [sys.executable, "-c", SHOWS_A_MAP, str(n)]
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=200)
     assert done.stdout.split() == ["True", loaded], done.stderr
 
 
@@ -519,6 +527,7 @@ print(scipy.linalg.det([[2.0]]))
 """
 
 
+@pytest.mark.slow
 def test_loading_the_kernels_leaves_scipys_algebra_alone(kernels: None):
     """Its start holds the GIL for a tenth of a second; whoever wants it later still gets it."""
     done = subprocess.run([sys.executable, "-c", LOADS_KERNELS], capture_output=True, text=True, timeout=120)

@@ -243,6 +243,7 @@ def test_a_trainer_without_a_sign_of_life_is_called_stalled(
         log.status("stopped")
 
 
+@pytest.mark.slow
 def test_seeds_are_read_and_nonsense_is_named():
     assert parse_seeds("0, 2-4; 7") == (0, 2, 3, 4, 7)
     assert parse_seeds("") == ()

@@ -225,7 +225,7 @@ def test_a_queued_run_is_started_by_the_next_window(
     qtbot.waitUntil(lambda: status_of(jobs, "CLIP demo") == "running", timeout=8_000)
     jobs.close()
     first = jobs.runs[0].id
-    assert launch.wait_until_ended(workspace, first, timeout_s=8)
+    assert launch.wait_until_ended(workspace, first, timeout_s=90)
     assert workspace.runs()[1].status == "queued"
     again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)
     again.watch()

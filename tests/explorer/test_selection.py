@@ -117,6 +117,7 @@ def test_b_may_stand_at_a_step_of_its_own() -> None:
     assert selection.now.step_b is None
 
 
+@pytest.mark.slow
 def test_a_million_selected_pairs_are_an_array_and_come_back() -> None:
     selection = Selection()
     selection.pairs = np.arange(1_000_000)[::-1]

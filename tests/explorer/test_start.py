@@ -46,6 +46,7 @@ def _start(*arguments: str, program: str = "") -> subprocess.CompletedProcess[st
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, env=environment)
 
 
+@pytest.mark.slow
 def test_the_window_paints_before_anything_heavy_is_loaded(tmp_path: Path) -> None:
     ended = _start("--workspace", str(tmp_path / "new folder"), program=PROGRAM)
     assert ended.returncode == 0, ended.stderr
@@ -84,6 +85,7 @@ def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -
     lock.unlock()
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_killed_window_is_taken_over(tmp_path: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from explorer.window.single_instance import claim;"
@@ -112,6 +114,7 @@ sys.exit(explorer_main.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["show", "_move_in"])
 def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, moment: str) -> None:
     ended = _start(moment, "--workspace", str(tmp_path), program=INTERRUPTED)
@@ -134,6 +137,7 @@ def _bells(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_socket())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
 def test_a_window_leaves_no_socket_and_the_next_takes_down_that_of_a_killed_one(monkeypatch) -> None:
     with tempfile.TemporaryDirectory(prefix="b") as short:  # the path of a socket may have a hundred bytes
@@ -170,6 +174,7 @@ def test_a_workspace_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert "cannot be written" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_workspace_that_is_a_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
@@ -206,6 +211,7 @@ def _bare(folder: Path, *arguments: str) -> dict:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_safe_mode_uses_and_changes_nothing_that_was_remembered(tmp_path: Path) -> None:
     kept = json.dumps({"selection": {"view": "map"}, "window/theme": "dark"})
     (tmp_path / "explorer.json").write_text(kept)
@@ -217,6 +223,7 @@ def test_safe_mode_uses_and_changes_nothing_that_was_remembered(tmp_path: Path) 
     assert (tmp_path / "explorer.json").read_text() == kept
 
 
+@pytest.mark.slow
 def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     kept = json.dumps({"selection": {"view": "map"}})
     (tmp_path / "explorer.json").write_text(kept)
@@ -227,6 +234,7 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     assert seen["view"] != "map"
 
 
+@pytest.mark.slow
 def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(tmp_path: Path) -> None:
     program = PROGRAM.replace(
         "seen = {}",

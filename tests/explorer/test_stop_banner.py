@@ -220,6 +220,7 @@ WAITED = "and waited for as long as that goes on."
 SINCE = "since step 120, its last checkpoint."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("known", "words"),
     [
@@ -256,6 +257,7 @@ def test_the_words_of_the_end() -> None:
     assert resume_words([None, 3]) == "They can be resumed in Runs."
 
 
+@pytest.mark.slow
 def test_what_a_look_tells(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "workspace")
     run = workspace.create_run(config.Run(name="one"))

@@ -95,7 +95,7 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
     def begin_one(name: str) -> int:
         run = workspace.create_run(config.Run(name=name))
         launch.start_detached(workspace, run)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while workspace.run(run).step <= 120:
             assert time.monotonic() < deadline, (workspace.run(run).folder / "log.txt").read_text()
             time.sleep(0.02)

@@ -34,6 +34,7 @@ CHECK = icons.svg("check", LIGHT.accent_text, 2.25)
 MARKS_ON = [(mark, ground) for mark in ("outline", "focus") for ground in ("background", "surface")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground"), WORDS_ON)
 def test_words_can_be_read(tokens: Tokens, ink: str, ground: str) -> None:
@@ -56,6 +57,7 @@ def test_runs_a_and_b_are_okabe_itos_blue_and_orange() -> None:
     assert run_colours(False)[:2] == ("#0072b2", "#e69f00")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("n", [1, 8, 9, 40, 200])
 def test_classes_differ(n: int, dark: bool) -> None:

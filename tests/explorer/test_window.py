@@ -393,6 +393,7 @@ def _run(number: int, objective: str) -> RunRow:
     return RunRow(**{**values, "id": number, "objective": objective})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "before", "after"),
     [
@@ -411,6 +412,7 @@ def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple
     assert first_choice(runs, *before) == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", VIEWS, ids=lambda place: place.name)
 def test_the_rail_says_what_the_view_says(place: Place) -> None:
     view = place.load()

@@ -109,7 +109,7 @@ def unhurt(on_disk, small, zygote, straight):
 
 def until_paused(workspace: Workspace, run: int) -> str:
     """The reason why it waits; empty when it never did."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         row = workspace.run(run)
         if row.status == "paused" and "disk" in row.alerts:
@@ -164,7 +164,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
     tried, good = faults.times(20), 0
     cases = [(kind, moment) for moment in MOMENTS for kind in KINDS]
     assert len(cases) == 20
-    chosen = cases if tried == 20 else [cases[1], cases[7]]
+    chosen = cases if tried == 20 else [cases[7], cases[1]][:tried]
     assert len(chosen) == tried
     for number, (kind, moment) in enumerate(chosen):
         run = small()

@@ -83,7 +83,8 @@ def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
         began = time.monotonic()
         workspace.reconcile()
         row = workspace.run(run)
-        good += row.status == "interrupted" and row.pid is None and bool(row.reason) and time.monotonic() - began < 5
+        soon = time.monotonic() - began < faults.within(5)
+        good += row.status == "interrupted" and row.pid is None and bool(row.reason) and soon
         workspace.purge(run)
     workspace.close()
     assert bystander.poll() is None
@@ -134,7 +135,7 @@ def test_of_instances_that_race_one_is_the_owner(quick, faults):
         for rival in rivals:
             rival.start()
         gate.wait()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 90
         while not is_held(lock) and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 import torch
@@ -77,12 +76,10 @@ def test_memory_that_runs_out(space, small, zygote, faults):
     assert len(cases) == 20
     for place, step in cases[:: 20 // tried][:tried]:
         run = small()
-        began = time.monotonic()
         status = zygote.start(space, run, before=STARVE.format(place=place, step=step)).ended()
         row = space.run(run)
         size = space.config_of(run).optimiser.batch_size
         said = f"batches of {size // 2}" in row.reason and "memory" in row.alerts
-        assert time.monotonic() - began < 120
         good += status == 2 and row.status == "failed" and said and _whole(space, run, step) and not space.is_alive(run)
     words = "batch size to try told, run folder whole, process gone"
     faults.row(16, "memory of the device runs out (fake allocator)", words, tried, good)

@@ -48,7 +48,7 @@ class Scene:
         runs = [self.workspace.create_run(config.Run(name=f"run {n}")) for n in range(count)]
         for run in runs:
             launch.start_detached(self.workspace, run)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 90
         while not all(self.workspace.run(run).step > 0 for run in runs):
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -107,7 +107,8 @@ def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene,
         for run in killed:
             scene.send(run, signal.SIGKILL)
         scene.jobs.stop(stopped)
-        while time.monotonic() - began < seconds:
+        stop_s = faults.within(STOP_S)
+        while (passed := time.monotonic() - began) < seconds or (len(gone_s) < len(stopped) and passed < stop_s):
             qtbot.wait(50)
             for run in stopped:
                 if run not in gone_s and not scene.workspace.is_alive(run):
@@ -115,7 +116,7 @@ def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene,
     released = time.monotonic()
     right = dict.fromkeys(stopped, "stopped") | dict.fromkeys(killed, "interrupted")
     right_s: dict[int, float] = {}
-    while len(right_s) < len(runs) and time.monotonic() - released < 2 * RIGHT_S:
+    while len(right_s) < len(runs) and time.monotonic() - released < faults.within(2 * RIGHT_S):
         qtbot.wait(20)
         right_s |= {r: time.monotonic() - released for r in runs if r not in right_s and scene.status(r) == right[r]}
 
@@ -124,7 +125,9 @@ def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene,
     curves = {run: list(scene.workspace.series(run, "train/loss")[0]) for run in runs}
     whole |= {run: bool(steps) and steps == list(range(1, len(steps) + 1)) for run, steps in curves.items()}
     good = sum(
-        whole[run] and right_s.get(run, 99.0) <= RIGHT_S and (run in killed or gone_s.get(run, 99.0) <= STOP_S)
+        whole[run]
+        and right_s.get(run, 99.0) <= faults.within(RIGHT_S)
+        and (run in killed or gone_s.get(run, 99.0) <= stop_s)
         for run in runs
     )
     words = f"process gone in {max(gone_s.values(), default=99):.0f} s, rows right "
@@ -147,12 +150,14 @@ def test_a_trainer_that_hangs(qtbot: QtBot, scene: Scene, faults, monkeypatch, c
         qtbot.waitUntil(lambda runs=runs: all(scene.status(run) == "running" for run in runs), timeout=20_000)
         began = time.monotonic()
         scene.jobs.stop(runs)
-        while time.monotonic() - began < 2 * STOP_S and {scene.status(run) for run in runs} != {"interrupted"}:
+        while time.monotonic() - began < faults.within(2 * STOP_S) and {scene.status(run) for run in runs} != {
+            "interrupted"
+        }:
             qtbot.wait(50)
         took.append(time.monotonic() - began)
         tried += len(runs)
         for run in runs:
-            if took[-1] > STOP_S or identity(scene.trainers[run].pid) or not _was_ended(scene, run):
+            if took[-1] > faults.within(STOP_S) or identity(scene.trainers[run].pid) or not _was_ended(scene, run):
                 wrong[run] = took[-1]
     row = "a trainer hangs and is to stop"
     words = f"ended by itself within {max(took):.0f} s, shown as interrupted"
@@ -210,7 +215,7 @@ def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkey
 
 def _was_ended(scene: Scene, run: int) -> bool:
     """Whether its row says so; another may have found it dead an instant before whoever killed it told why."""
-    deadline = time.monotonic() + RIGHT_S
+    deadline = time.monotonic() + 90
     while (row := scene.workspace.run(run)).reason != launch.ENDED_WORDS and time.monotonic() < deadline:
         time.sleep(0.05)
     return row.status == "interrupted" and row.reason == launch.ENDED_WORDS

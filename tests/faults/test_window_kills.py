@@ -41,7 +41,7 @@ POINTS = (
 SIGNALS = (signal.SIGKILL, signal.SIGHUP, signal.SIGINT)
 AT_ONCE = 3
 """Trainers that live at a time; the oldest is asked to stop when there are more."""
-SETTLED_S = 40.0
+SETTLED_S = 90.0
 
 
 class Windows:
@@ -144,14 +144,14 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
             before |= trainers_of(workspace)
             # To its whole group, as a terminal does when it closes or Ctrl-C is pressed in it.
             (os.kill if sent == signal.SIGKILL else os.killpg)(pid, sent)
-        if not ends(pid, within_s=30.0):
+        if not ends(pid, within_s=90.0):
             trial.wrong.append("the window stays")
             os.kill(pid, signal.SIGKILL)
         windows.wait()
         for run, process in before.items():
             if identity(process.pid) != process:
                 trial.wrong.append(f"the trainer of run {run} died with the window")
-        slowest = max(slowest, attach(qtbot, workspace, background, trial))
+        slowest = max(slowest, attach(qtbot, workspace, background, trial, faults.within(2.0)))
         stop_the_oldest(workspace)
     settle(workspace, trials)
     background.close()
@@ -167,7 +167,7 @@ def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, t
     tried, wrong, forward = faults.times(20), [], 0
     for _ in range(tried):
         pids = windows.race(tmp_path)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             alive = [pid for pid in pids if identity(pid) is not None]
             if len(alive) < 2 and all((tmp_path / f"ready-{pid}").exists() for pid in alive):
@@ -213,7 +213,7 @@ def trainers_of(workspace: Workspace) -> dict[int, Identity]:
 def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) -> None:
     """Waits until something is under way: the window opens, a run is made, a trainer trains; and a little longer."""
     stage = rng.choice(("opening", "made", "running", "running"))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
 
     def reached() -> bool:
         rows = [row for row in workspace.runs() if row.name.startswith(f"{trial.name} ")]
@@ -224,7 +224,7 @@ def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) ->
     time.sleep(rng.random() * (0.6 if stage == "opening" else 0.1))
 
 
-def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Trial) -> float:
+def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Trial, within_s: float) -> float:
     """What the next window does: finds all runs, and hears of new rows; the seconds until it knew."""
     jobs, rows = Jobs(workspace, background, QUndoStack()), list[ScalarRow]()
     jobs.scalars_arrived.connect(rows.extend)
@@ -232,7 +232,7 @@ def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Tr
     jobs.watch()
     qtbot.waitUntil(lambda: bool(jobs.runs) or not workspace.runs(), timeout=20_000)
     took = time.monotonic() - began
-    if took > 2.0:
+    if took > within_s:
         trial.wrong.append(f"found again after {took:.1f} s")
     for row in jobs.runs:
         who = workspace.claimant(row.id)

@@ -35,7 +35,7 @@ from trainer.scheduling import launch
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.alone,
+    pytest.mark.nightly,
     pytest.mark.timeout(7_200),
     pytest.mark.qt_no_exception_capture,
     pytest.mark.no_qt_log,

@@ -128,7 +128,7 @@ def nones_an_act(samples: list[dict]) -> float:
     return (last["nones"] - first["nones"]) / (last["acts"] - first["acts"])
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(psutil.Process, "num_fds"), reason="counts open files as POSIX does")
 def test_nothing_grows_while_a_run_trains(faults, two_small_runs: Path, writers) -> None:
     acts, longest_s = (18_000, 2_700) if faults.whole else (1_800, 300)
@@ -203,8 +203,9 @@ def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Pa
         rows += 4 * len(steps)
     workspace.close()
     rate = rows / JOBS / seconds
-    good = sum(ms < FRAME_MS for ms in frames.cpu)
+    frame_ms = 1000 * faults.within(FRAME_MS / 1000)
+    good = sum(ms < frame_ms for ms in frames.cpu)
     words = f"frame p99 {cpu:.0f} ms computing, {own:.0f} ms with waiting; {rate:,.0f} rows/s each, none lost"
     faults.row(13, f"{JOBS} runs write while their curves are drawn, {seconds} s", words, len(frames.cpu), good)
-    assert cpu < FRAME_MS, words
+    assert cpu < frame_ms, words
     assert hooks.caught_count == 0

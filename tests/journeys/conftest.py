@@ -1,16 +1,16 @@
-"""Two real runs on data that is not Scenes: trained by real processes, stopped at different steps."""
+"""Two real runs on data that is not Scenes: stopped at different steps."""
 
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
+
+from trainer.__main__ import main
 
 COLORS = ("red", "green", "blue", "gold", "purple")
 SHAPES = ("circle", "square", "bar", "cross")
@@ -54,7 +54,8 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     for preset, epochs in (("clip-folder", 8), ("cloob-folder", 12)):
         words = [word for change in (*SMALL, f"optimiser.epochs={epochs}") for word in ("--set", change)]
         words += ["--preset", preset, "--data", str(table), "--workspace", str(folder / "workspace")]
-        subprocess.run([sys.executable, "-m", "trainer", "fit", *words], check=True, capture_output=True)
+        # Here, where torch is loaded already: test_first_day.py trains by real processes.
+        assert main(["fit", *words]) == 0
     from trainer.store import Workspace
 
     workspace = Workspace(folder / "workspace")

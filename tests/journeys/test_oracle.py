@@ -1,6 +1,6 @@
 """Every number of `evaluate`, `compare` and `analyse` against numpy, scipy and scikit-learn on exported embeddings.
 
-One run is trained on a folder a class, one on a captioned table, both made here and both by real processes.
+One run is trained on a folder a class, one on a captioned table, both made here.
 """
 
 from __future__ import annotations
@@ -8,9 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,14 +48,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         table.writerows((name, f"a {CLASSES[i // 2 % 5]} on branch {i // 2}") for i, name in enumerate(rows))
     for preset, data in (("clip-folder", place / "birds"), ("cloob-folder", place / "captioned" / "captions.csv")):
         sets = [word for one in (*SMALL, *SHORT, "data.heldout_share=0.3") for word in ("--set", one)]
-        command = [sys.executable, "-m", "trainer", "fit", "--preset", preset, "--data", str(data), *sets]
-        done = subprocess.run(
-            [*command, "--json", "--workspace", str(place / "workspace")],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
+        words = ["fit", "--preset", preset, "--data", str(data), *sets, "--workspace", str(place / "workspace")]
+        assert main(words) == 0
     return Workspace(place / "workspace")
 
 

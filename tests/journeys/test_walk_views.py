@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -27,19 +27,20 @@ from trainer.store.snapshot_files import read_snapshot
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture
-def window(qtbot, two_runs):
-    """The real window with both runs chosen, each at its last step."""
-    theme.theme().apply(QGuiApplication.instance(), "light")
+@pytest.fixture(scope="module")
+def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
+    """The real window with both runs chosen, each at its last step; one for all tests."""
+    theme.theme().apply(qapp, "light")
     hooks = Hooks(two_runs.workspace)
     hooks.install()
     garbage = Garbage()
-    window = Window(two_runs.workspace, hooks)
-    qtbot.addWidget(window)
-    with qtbot.waitSignal(window.ready, timeout=180_000):
-        window.show()
+    window, ready = Window(two_runs.workspace, hooks), []
+    window.ready.connect(lambda: ready.append(True))
+    window.show()
+    bot = QtBot(request)
+    bot.waitUntil(lambda: bool(ready), timeout=180_000)
     window.resize(1280, 800)
-    qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
+    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
     window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
     yield window
     window.close()

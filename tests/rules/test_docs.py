@@ -95,6 +95,7 @@ def test_every_objective_is_in_the_trainers_readme():
     assert [kind.kind for kind in config.choices(config.Objective) if f"`{kind.kind}`" not in text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:

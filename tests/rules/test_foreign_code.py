@@ -81,6 +81,7 @@ def _of_memory(node: ast.Call) -> bool:
     return bool(node.args) and ast.unparse(node.args[0]).startswith(("stream", "buffer", "io.BytesIO"))
 
 
+@pytest.mark.slow
 def test_nothing_in_the_program_could_run_a_file() -> None:
     found = [
         one
@@ -122,6 +123,7 @@ def test_every_planted_violation_is_found(faults) -> None:
     assert not list(violations("np.load(f, allow_pickle=False)\nnp.load(f)", "trainer/planted.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["import pickle", "import torch\n\ntorch.load('x', weights_only=True)", "import yaml"])
 def test_ruff_finds_it_too(line: str) -> None:
     command = [sys.executable, "-m", "ruff", "check", "--select", "TID251", "--stdin-filename"]

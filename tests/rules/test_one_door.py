@@ -113,6 +113,7 @@ def _is_mode(node: ast.expr) -> bool:
     return bool(text) and set(text) <= set("rwxabt+:gz") and bool(set(text) & set("wax+")) and len(text) <= 5
 
 
+@pytest.mark.slow
 def test_files_are_written_moved_and_removed_through_the_door() -> None:
     found = {
         f"{name}:{line} {call}"

@@ -42,12 +42,14 @@ def _sections(cls: type) -> st.SearchStrategy[Any]:
     return st.builds(cls, **plain, **nested)
 
 
+@pytest.mark.slow
 @given(_sections(config.Run))
 @settings(max_examples=60, deadline=None)
 def test_every_run_comes_back_from_toml_as_it_was(run):
     assert config.from_toml(config.to_toml(run)) == run
 
 
+@pytest.mark.slow
 @given(_sections(config.Run), _sections(config.Run))
 @settings(max_examples=20, deadline=None)
 def test_the_difference_names_exactly_what_differs(a, b):
@@ -57,6 +59,7 @@ def test_the_difference_names_exactly_what_differs(a, b):
     assert config.difference(a, a) == []
 
 
+@pytest.mark.slow
 @given(_sections(config.Run))
 @settings(max_examples=40, deadline=None)
 def test_problems_and_check_agree(run):

@@ -239,6 +239,7 @@ def parquet(file: Path, names: Sequence[str], *, categories: bool = False) -> Pa
     return told
 
 
+@pytest.mark.slow
 def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
     root = tmp_path / "hub"
     shards = [parquet(root / "data" / f"train-{n:05}-of-00002.parquet", [f"{n}{k}.png" for k in "abc"]) for n in (0, 1)]
@@ -257,6 +258,7 @@ def test_a_folder_of_parquet_shards(tmp_path: Path) -> None:
     assert [caption for _, caption in pairs(recognise(root), root)] == every
 
 
+@pytest.mark.slow
 def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
     names = [f"{number}.png" for number in range(6)]
     told = parquet(tmp_path / "a.parquet", names, categories=True)
@@ -270,6 +272,7 @@ def test_words_that_parquet_keeps_once_are_read(tmp_path: Path) -> None:
     assert pairs(recognise(tmp_path / "b.parquet"), tmp_path) == list(zip(names, ["x", "y", "z"] * 2, strict=True))
 
 
+@pytest.mark.slow
 def test_numbers_of_classes_are_told_by_their_names_of_the_hub(tmp_path: Path) -> None:
     features = {"label": {"names": ["airplane", "cat"], "_type": "ClassLabel"}, "img": {"_type": "Image"}}
     about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
@@ -313,6 +316,7 @@ def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
         config.check(config.Run(data=config.Table(path="x", separator="::")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_the_column_of_pictures_is_known_by_its_values(form: str, tmp_path: Path) -> None:
     rows = [{"Nr": f"{n}", "Wort": f"a {n}.", "Photo": f"in/{n}.JPG" if n else ""} for n in range(6)]
@@ -385,6 +389,7 @@ def test_formats_that_are_not_read_are_named_file_by_file(per_class: bool, tmp_p
     assert (found.found, found.used, found.passed_over) == (13, 8, {})
 
 
+@pytest.mark.slow
 def test_heic_is_read_where_the_plugin_of_pillow_is(tmp_path: Path) -> None:
     """The plugin is stood in for by one that takes PNG by another name."""
     plugin = """
@@ -446,6 +451,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", TEXTS)
 @pytest.mark.parametrize("layout", ["csv", "tokens", "folder"])
 def test_the_encoding_is_found_and_told(encoding: str, layout: str, tmp_path: Path) -> None:
@@ -500,6 +506,7 @@ def test_an_encoding_that_nobody_knows_is_a_sentence() -> None:
 # -- what is counted ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path, capsys) -> None:
     names = [f"{number}.png" for number in range(9)]
     pictures(tmp_path, names)
@@ -552,6 +559,7 @@ def _fitted(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path, *mor
     return run
 
 
+@pytest.mark.slow
 def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flickr8k_of_kaggle(tmp_path / "flickr8k")
     run = _fitted(capsys, tmp_path, tmp_path / "flickr8k")
@@ -587,6 +595,7 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
     assert fitting_run(begun, tmp_path / "w", lambda share, note: None).objective.mask_duplicates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -625,6 +634,7 @@ def test_a_class_has_its_article(name: str, caption: str) -> None:
 # -- questions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "holiday"
     pictures(root, [f"Images/red_fox-{number}.png" for number in range(6)])

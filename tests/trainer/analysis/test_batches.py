@@ -25,6 +25,7 @@ def test_weights_are_naive_softmaxes(pairs):
         assert found.unsaturated[i] == pytest.approx(rest / whole)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 20), st.integers(0, 99), st.floats(0.1, 100))
 def test_infonce_is_infoloob_times_what_is_unsaturated(n: int, seed: int, inv_tau: float):
     rng = np.random.default_rng(seed)

@@ -39,6 +39,7 @@ def naive_error(cosines: np.ndarray, label: np.ndarray, inv_tau: float, bins: in
     )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 50), st.floats(0.1, 60), st.integers(1, 20))
 def test_error_likelihood_and_probabilities_are_the_naive_ones(seed: int, inv_tau: float, bins: int) -> None:
     cosines, label = sample(seed=seed)
@@ -106,6 +107,7 @@ def test_a_calibrated_model_shows_the_error_that_is_expected_of_it():
         assert expected == pytest.approx(np.mean(drawn), rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1000])
 def test_the_interval_of_the_calibration_error_holds_the_true_one(n: int):
     """Confidences .65, .75, .85 and .95 that are .15 too large: the true error is .15."""

@@ -44,6 +44,7 @@ def test_samples_are_said_and_every_row_is_placed(monkeypatch: pytest.MonkeyPatc
     assert all(len(set(kind[found.group == group])) == 1 for group in range(3))
 
 
+@pytest.mark.slow
 @given(
     captions=st.lists(st.lists(st.sampled_from(["ring", "star", "blue", "the", "a", "7"]), max_size=5), min_size=1),
     seed=st.integers(0, 50),

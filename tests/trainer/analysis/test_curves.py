@@ -10,6 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from trainer.analysis.curves import smooth, thin
 
+pytestmark = pytest.mark.slow
+
 VALUES = arrays(
     np.float64, st.integers(0, 900), elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan), st.just(np.inf))
 )

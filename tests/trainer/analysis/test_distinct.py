@@ -47,6 +47,7 @@ def naive(query: np.ndarray, stored: np.ndarray, asking: np.ndarray, answering: 
     return [np.array(column) for column in zip(*found, strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(SMALL)
 def test_ranks_precision_and_standing_are_those_of_loops_over_distinct_items(size: tuple[int, int, int, int]):
@@ -70,6 +71,7 @@ def test_ranks_precision_and_standing_are_those_of_loops_over_distinct_items(siz
     assert text_rank.tolist() == naive(text, image, caption, picture)[0].tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(SMALL, st.integers(1, 6))
 def test_the_hardest_are_distinct_captions_that_are_none_of_the_pictures_own(size: tuple[int, int, int, int], k: int):
@@ -105,6 +107,7 @@ def test_ranks_among_a_sample_count_each_distinct_caption_once(size: tuple[int, 
     assert everything.tolist() == ranks(image, text, matching(caption, picture).texts).tolist()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 20), st.integers(0, 1000))
 def test_without_duplicates_nothing_changes(n: int, seed: int):
     rng = np.random.default_rng(seed)

@@ -161,6 +161,7 @@ def _classes(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return (means[targets] + 1.2 * rng.normal(size=(n, 8))).astype(np.float32), targets
 
 
+@pytest.mark.slow
 def test_the_probe_is_scikit_learns_logistic_regression():
     linear_model = pytest.importorskip("sklearn.linear_model")
     rows, targets = _classes(300)

@@ -40,6 +40,7 @@ def test_collapsed_rows():
     assert np.isnan(uniformity(same[:1]))
 
 
+@pytest.mark.slow
 def test_golden_values_of_uniform_rows(unit):
     rows = unit(4000, 512)
     assert ajne(rows[:2000]) == pytest.approx(

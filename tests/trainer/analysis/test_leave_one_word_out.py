@@ -18,6 +18,7 @@ def test_each_word_is_left_out_once():
     assert without_each_word("") == ((), ())
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab ", max_size=30))
 def test_as_many_texts_as_words(caption: str):
     words, texts = without_each_word(caption)

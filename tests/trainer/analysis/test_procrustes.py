@@ -62,6 +62,7 @@ def test_one_point_and_none_do_not_fail():
     assert procrustes(np.zeros((0, 2)), np.zeros((0, 2))).apply(np.ones((1, 2))).shape == (1, 2)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 30))
 def test_memberships_after_the_nearest_sum_to_the_logarithm_of_k(seed: int, k: int):
@@ -72,6 +73,7 @@ def test_memberships_after_the_nearest_sum_to_the_logarithm_of_k(seed: int, k: i
     assert np.allclose(weights[:, 1:].sum(1), np.log2(k), atol=1e-6) or k <= 3
 
 
+@pytest.mark.slow
 def test_memberships_are_those_of_umap():
     umap = pytest.importorskip("umap.umap_", reason="umap-learn")
     distances = np.sort(np.random.default_rng(0).random((5, 12)).astype(np.float32) + 0.05, axis=1)

@@ -61,6 +61,7 @@ def test_half_precision_snapshots_are_read(pairs):
     assert (ranks(image.astype(np.float16), text.astype(np.float16)) <= 60).all()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 30), st.integers(0, 1000))
 def test_permuting_pairs_changes_nothing(n: int, seed: int):
     rng = np.random.default_rng(seed)

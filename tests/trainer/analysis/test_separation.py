@@ -112,6 +112,7 @@ def test_overlap_of_counts_is_near_that_of_values():
     assert float(separation(first, second, bins)["overlap"]) == pytest.approx(overlap(matched, unmatched), abs=0.01)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_and_shrink():
     """Two normal distributions 1.5 standard deviations apart: AUC = Phi(1.5 / sqrt 2) = .8556."""
     rng, widths, held = np.random.default_rng(1), [], 0
@@ -130,6 +131,7 @@ def test_intervals_hold_the_truth_and_shrink():
     assert all(np.isnan(ends).all() for ends in alone.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 def test_intervals_hold_the_truth_in_simulated_samples(n: int):
     """AUC and d' of two normal distributions 1.5 deviations apart; the benchmark `coverage` does it at length."""

@@ -53,6 +53,7 @@ def test_rows_with_too_few_unmatched_end_in_nan():
     assert np.isfinite(hardest).sum(1).tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow
 @given(COSINES, COSINES)
 def test_auc_equals_counting(matched: np.ndarray, unmatched: np.ndarray):
     naive = np.mean([[1.0 if a > b else 0.5 if a == b else 0.0 for b in unmatched] for a in matched])
@@ -61,6 +62,7 @@ def test_auc_equals_counting(matched: np.ndarray, unmatched: np.ndarray):
     assert auc(np.exp(3 * matched), np.exp(3 * unmatched)) == pytest.approx(naive), "no change of scale moves it"
 
 
+@pytest.mark.slow
 @given(COSINES, COSINES)
 def test_overlap_is_a_share(matched: np.ndarray, unmatched: np.ndarray):
     shared = overlap(matched, unmatched)

@@ -26,6 +26,7 @@ def test_spectrum_is_numpys(unit):
     assert np.allclose(covariance_spectrum(half), covariance_spectrum(half.astype(np.float64)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_golden_values(unit):
     rows = unit(4000, 512)
     spectrum = covariance_spectrum(rows)

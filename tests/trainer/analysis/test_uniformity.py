@@ -38,6 +38,7 @@ def test_sums_equal_the_naive_loop(pairs):
     assert mean_resultant_length(rows) == pytest.approx(math.dist(rows.mean(0), np.zeros(8)))
 
 
+@pytest.mark.slow
 def test_golden_values(unit):
     """LOSSES.md 2.6 and 7: 250 where all 1000 rows are equal; .256 for 4000 uniform rows in 512 dimensions."""
     same = np.repeat(np.eye(4)[:1], 1000, axis=0)

@@ -33,6 +33,7 @@ def snapshot(workspace: Workspace, run: int, step: int | None = None):
     return read_snapshot(choose_snapshot(workspace, workspace.run(run), step=step).folder)
 
 
+@pytest.mark.slow
 def test_every_measure_is_the_plain_one(charted: Workspace):
     told: list[float] = []
     found = changes(charted, (1, None), (2, None), k=5, progress=lambda share, _: told.append(share))
@@ -146,6 +147,7 @@ def test_mispairs_are_the_worst_of_both_or_of_one(charted: Workspace):
         mispairs(found, share=1.0)
 
 
+@pytest.mark.slow
 def test_likeness_is_pairwise(charted: Workspace):
     found = likeness(charted, [1, 2], steps=2, k=4)
     assert [(s.run, s.step, s.modality) for s in found.spaces] == [
@@ -211,6 +213,7 @@ def test_search_is_sorting(charted: Workspace, target: str):
         search(charted, 2, query[:-1])
 
 
+@pytest.mark.slow
 def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, capsys):
     space = ["--workspace", str(charted.folder)]
     out = tmp_path / "c.csv"
@@ -227,6 +230,7 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.CaptureFixture[str]):
     space = ["--workspace", str(charted.folder), "--json"]
     assert main(["analyse", "changes", "1", "2", "--k", "5", *space]) == 0

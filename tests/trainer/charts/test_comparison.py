@@ -13,6 +13,8 @@ from trainer.charts.comparison import comparison
 from trainer.metrics import metric
 from trainer.store import Question, RunLog, Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def test_newest_evaluations_side_by_side(charted):
     table = comparison(charted, [1, 2])

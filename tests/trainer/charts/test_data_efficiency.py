@@ -16,6 +16,8 @@ from trainer.charts import ChartError
 from trainer.charts.data_efficiency import EfficiencySettings, efficiency, measured_data, values
 from trainer.store import Question, Workspace
 
+pytestmark = pytest.mark.slow
+
 STEPS = (0, 10, 20, 30)
 CLIP = np.array([[0.1, 0.40, 0.60, 0.70], [0.1, 0.44, 0.64, 0.74], [0.1, 0.42, 0.62, 0.72]])
 BAG = np.array([[0.1, 0.15, 0.30, 0.41], [0.1, 0.17, 0.30, 0.43], [0.1, 0.16, 0.30, 0.42]])

@@ -85,6 +85,7 @@ def test_the_work_can_be_cancelled(charted):
             chart(charted, [1], progress=cancel)
 
 
+@pytest.mark.slow
 def test_all_unmatched_and_sampled(charted, monkeypatch):
     snapshot = _snapshot(charted, 1)
     dense = (snapshot.image @ snapshot.text.T).astype(np.float64)
@@ -106,6 +107,7 @@ def test_all_unmatched_and_sampled(charted, monkeypatch):
         assert np.trapezoid(values, chart.grid) == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.slow
 def test_facets(charted):
     snapshot = _snapshot(charted, 1)
     assert facet_columns(snapshot.items)[0] == "label"
@@ -168,6 +170,7 @@ def test_words_and_axes(charted):
         AxisText.parse(" - a ring")
 
 
+@pytest.mark.slow
 def test_figures_and_rows_tell_the_same(charted):
     from trainer.render_mpl import gap as gap_figure
     from trainer.render_mpl import matrix as matrix_figure

@@ -19,6 +19,8 @@ from trainer.charts.reference import references
 from trainer.render_mpl import groups as figure
 from trainer.store import Question, Workspace
 
+pytestmark = pytest.mark.slow
+
 A = {"zero_shot_acc1": [0.50, 0.52, 0.51, 0.49], "knn_acc1": [0.3, 0.5, 0.4, 0.2]}
 B = {"zero_shot_acc1": [0.60, 0.61, 0.59, 0.62], "knn_acc1": [0.35, 0.45, 0.3, 0.4]}
 

@@ -24,6 +24,7 @@ def test_command_offers_exactly_the_panels():
     assert tuple(PANELS) == export.PANELS
 
 
+@pytest.mark.slow
 @given(st.floats(-100, 100), st.floats(0.01, 10), st.sampled_from(["dot", "cosine"]))
 def test_settings_come_back_exactly(cell: float, temperature: float, similarity: str):
     kind = PANELS["toy"].settings
@@ -66,6 +67,7 @@ def test_numbers_are_finite_at_every_end_of_every_setting(panel: str):
             assert all(np.isfinite(table.values).all() for table in chart.tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_format_is_written_and_repeats(panel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

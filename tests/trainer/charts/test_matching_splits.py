@@ -19,6 +19,8 @@ from trainer.charts.matching_splits import same_splits
 from trainer.store import Items, Question, Workspace, snapshot_name, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
+pytestmark = pytest.mark.slow
+
 N = 6
 VAL, STYLE = ("emoji-pairs", "val"), ("emoji-pairs", "test_style")
 OWN = ("train", "heldout")

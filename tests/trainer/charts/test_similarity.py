@@ -12,6 +12,8 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.render_mpl.similarity import numbers
 from trainer.store import read_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 def test_numbers_equal_naive_loops(charted):
     chart = similarity(charted, [1, 2], k=3, bins=20)

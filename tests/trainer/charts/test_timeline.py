@@ -64,6 +64,7 @@ def test_runs_of_other_pairs_have_axes_of_their_own_and_it_is_said(tmp_path: Pat
     assert np.array_equal(placed[1][0], pca_frames([[other]])[0][0][0])
 
 
+@pytest.mark.slow
 def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: Workspace):
     chart = timeline(charted, [1, 2])
     assert chart.steps == STEPS
@@ -130,6 +131,7 @@ def films(charted: Workspace, tmp_path_factory: pytest.TempPathFactory):
     return drawn, tmp_path_factory.mktemp("films")
 
 
+@pytest.mark.slow
 def test_a_film_stands_at_each_step_and_glides_between(films):
     drawn, folder = films
     assert [frame.milliseconds for frame in drawn] == [600, *[40] * figure.BETWEEN, 1800]
@@ -139,6 +141,7 @@ def test_a_film_stands_at_each_step_and_glides_between(films):
     assert np.array_equal(np.asarray(Image.open(files[1])), drawn[-1].pixels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".gif", ".apng"])
 def test_films_open_with_every_frame_and_what_made_them(films, suffix: str):
     drawn, folder = films
@@ -172,6 +175,7 @@ def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
         film.check_film(tmp_path / "x.avi")
 
 
+@pytest.mark.slow
 def test_points_of_figures_and_films_are_coloured_as_asked(charted: Workspace):
     chart = timeline(charted, [1, 2], curves=False)
     first = {}
@@ -197,6 +201,7 @@ def test_points_of_figures_and_films_are_coloured_as_asked(charted: Workspace):
         point_colours(chart, "nothing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [(1, 2), (1,)])
 def test_films_are_coloured_by_what_changed(charted: Workspace, runs: tuple[int, ...]):
     chart = timeline(charted, list(runs), curves=False)
@@ -226,6 +231,7 @@ def test_what_changed_needs_two_snapshots_to_compare(charted: Workspace):
         point_colours(dataclasses.replace(chart, runs=(alone,)), "overlap", workspace=charted)
 
 
+@pytest.mark.slow
 def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_path: Path, capsys):
     from trainer.__main__ import main
 

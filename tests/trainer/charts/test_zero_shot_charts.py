@@ -20,6 +20,8 @@ from trainer.render_mpl.files import write_figure
 from trainer.store import Snapshot, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("circle", "square", "star", "a photo of a ring")
 
 

@@ -49,6 +49,7 @@ def labels(splits: DataSplits) -> dict[int, str]:
     return {int(part.images[row, 0, 0, 0]): label for part in every for row, label in enumerate(part.labels)}
 
 
+@pytest.mark.slow
 def test_some_of_imagenets_numbers_are_enough(tmp_path: Path) -> None:
     root = folders(tmp_path / "imagenette", ["n01440764", "n02102040", "n04254680", "n15075141"])
     splits = read(config.ClassFolder(path=str(root), heldout_share=0.3), tmp_path)
@@ -66,6 +67,7 @@ def test_numbers_of_wordnet_beyond_imagenet_have_a_word(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_indices_of_imagenet_v2(tmp_path: Path) -> None:
     root = folders(tmp_path / "imagenetv2-matched-frequency-format-val", ["0", "1", "10", "999"])
     splits = read(config.ClassFolder(path=str(root)), tmp_path)
@@ -77,6 +79,7 @@ def test_the_indices_of_imagenet_v2(tmp_path: Path) -> None:
     assert class_names(["0", "1000"], "imagenet")["0"] == "0"
 
 
+@pytest.mark.slow
 def test_the_actions_of_ucf101(tmp_path: Path) -> None:
     root = folders(tmp_path / "UCF-101", ["ApplyEyeMakeup", "HandstandPushups", "TaiChi", "YoYo"])
     splits = read(config.ClassFolder(path=str(root), template="a photo of a person doing {}."), tmp_path)
@@ -85,6 +88,7 @@ def test_the_actions_of_ucf101(tmp_path: Path) -> None:
     assert "a photo of a person doing yo yo." in splits.train.captions
 
 
+@pytest.mark.slow
 def test_the_birds_of_birdsnap_and_their_splits(tmp_path: Path) -> None:
     for split in ("train", "test"):
         folders(tmp_path / "birdsnap" / split, ["Acadian_Flycatcher", "Ash-throated_Flycatcher", "Brant"])
@@ -119,6 +123,7 @@ SIGNS = {0: "speed limit 20", 1: "speed limit 30", 12: "priority road", 13: "giv
 SIGNS |= {25: "road works", 33: "turn right ahead", 38: "keep right", 40: "roundabout", 41: "end of no overtaking"}
 
 
+@pytest.mark.slow
 def test_the_signs_of_gtsrb_are_in_torchvisions_order(tmp_path: Path) -> None:
     """The numbers of its folders and of `ClassId` are those of the data set's own table of signs."""
     root = tmp_path / "gtsrb"

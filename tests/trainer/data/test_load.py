@@ -24,6 +24,8 @@ from trainer.data.folder import folder_sources
 from trainer.data.workers import spread
 from trainer.store.disk import SPARE
 
+pytestmark = pytest.mark.slow
+
 
 def quiet(share: float, note: str) -> None:
     assert 0 <= share <= 1

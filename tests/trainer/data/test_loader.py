@@ -30,6 +30,8 @@ from trainer.store.disk import SPARE
 from trainer.training.fit import fit
 from trainer.training.session import Training, Update
 
+pytestmark = pytest.mark.slow
+
 SIZE = 32
 COUNT = 40
 

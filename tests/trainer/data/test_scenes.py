@@ -17,6 +17,8 @@ from trainer.data.scenes.picture import SIZE, draw
 from trainer.data.scenes.plan import random
 from trainer.data.scenes.words import COLOURS, FAVOURITE_COLOURS, FAVOURITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
 
+pytestmark = pytest.mark.slow
+
 TINY = config.Scenes(train_pairs=64, heldout_pairs=16)
 USUAL = config.Scenes(train_pairs=3000, heldout_pairs=300)
 

@@ -23,6 +23,8 @@ from trainer.data import DataError, DataSplits, load
 from trainer.data.webdataset import expand
 from trainer.format_detection import recognise
 
+pytestmark = pytest.mark.slow
+
 SIZE = 32
 
 

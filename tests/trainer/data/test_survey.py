@@ -20,6 +20,8 @@ from trainer.data.survey import answer_read_data, report_lines, survey
 from trainer.format_detection import columns_of, recognise
 from trainer.messages import ReadData
 
+pytestmark = pytest.mark.slow
+
 
 def _png(place: Path, number: int = 0) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,7 @@ def test_no_caption_can_spell_a_special_token(tokenizer: Tokenizer) -> None:
         assert (row[end + 1 :] == 0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_spelled_and_read_back(text: str) -> None:
@@ -124,6 +125,7 @@ def test_scale_one_keeps_the_whole_image() -> None:
     assert random_crops(images(4), np.arange(4), 0, 0, 1.0).equal(normalised(images(4)))
 
 
+@pytest.mark.slow
 def test_a_crop_keeps_at_least_the_scale_and_stays_inside() -> None:
     """Seen on images whose red is their column and green their row, so a crop's corners tell where it lies."""
     size, n = 64, 2000

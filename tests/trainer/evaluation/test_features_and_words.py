@@ -23,6 +23,8 @@ from trainer.render_mpl.evaluation_table import as_markdown, asked, table
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes
 
+pytestmark = pytest.mark.slow
+
 
 def silent(_share: float, _note: str) -> None:
     pass

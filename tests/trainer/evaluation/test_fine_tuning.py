@@ -50,6 +50,7 @@ def tuned(towers: TwoTowers, *, seed: int = 0, epochs: int = 12, **kwargs) -> tu
     return found, label
 
 
+@pytest.mark.slow
 def test_the_tower_learns_what_the_probe_cannot_read_and_stays_as_it_was(towers: TwoTowers):
     before = {name: value.clone() for name, value in towers.state_dict().items()}
     state = torch.get_rng_state()
@@ -63,6 +64,7 @@ def test_the_tower_learns_what_the_probe_cannot_read_and_stays_as_it_was(towers:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answers_and_without_epochs_the_head_is_the_probe(towers: TwoTowers):
     first, second = (tuned(towers, seed=3, epochs=2)[0] for _ in range(2))
     assert (first.tuned == second.tuned).all()

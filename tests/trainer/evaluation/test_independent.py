@@ -16,6 +16,8 @@ from trainer.evaluation import independent
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.store import Workspace, read_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:

@@ -21,6 +21,8 @@ from trainer.render_mpl.evaluation_table import about
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
 
+pytestmark = pytest.mark.slow
+
 CLASSES = {
     "red kite": (200, 40, 40),
     "blue tit": (40, 60, 200),

@@ -11,6 +11,8 @@ from trainer.messages import Evaluate
 from trainer.server import handlers
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_run_is_evaluated_at_its_own_step(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[list[int], int | None]] = []

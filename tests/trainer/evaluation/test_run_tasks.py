@@ -23,6 +23,8 @@ from trainer.render_mpl import evaluation as figure
 from trainer.store import Workspace, read_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bare(asked: Workspace, tmp_path: Path) -> Workspace:

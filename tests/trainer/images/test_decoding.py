@@ -188,6 +188,7 @@ def test_values_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         read_image(path, SIDE)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 def test_a_thousand_damaged_files_give_pixels_or_a_reason(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from PIL import Image, ImageOps
 
 from trainer.images import Preprocessing, open_image, read_image, read_pictures
 
+pytestmark = pytest.mark.slow
+
 MEAN, STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 
 

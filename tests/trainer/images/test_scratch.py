@@ -7,6 +7,8 @@ import pytest
 
 from trainer.images import scratch
 
+pytestmark = pytest.mark.slow
+
 KILLED = """
 import os, signal, sys
 from trainer.images import scratch

@@ -54,6 +54,7 @@ def test_the_gradient_is_that_of_finite_differences(tiny: nn.Module) -> None:
         assert found[place].item() == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_gradient_add_up_to_what_the_image_adds(tiny: nn.Module) -> None:
     pixels = torch.rand(3, 8, 8, dtype=torch.float64)
     found = gradient(pixels, lambda images: tiny(images)[:, 0], grid=3, steps=400)

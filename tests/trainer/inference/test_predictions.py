@@ -16,6 +16,8 @@ from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.inference.predictions import predict
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("circle", "square", "star")
 TEMPLATES = ("a photo of a {}", "a {} drawn by a child")
 

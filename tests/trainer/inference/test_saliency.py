@@ -12,6 +12,8 @@ from trainer.messages import Saliency
 from trainer.server.handlers import Answers
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_run_is_explained_at_its_own_step(asked: Workspace, images: list[Path]) -> None:
     answers = Answers(asked)

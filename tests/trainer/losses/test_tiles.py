@@ -69,6 +69,7 @@ def test_tiled_equals_dense_with_duplicates(unit_rows, name):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_tiled_gradients_are_right_for_every_scalar(unit_rows):
     """Against finite differences, bias and temperature included."""
     image, text = unit_rows(5, 3, 0), unit_rows(5, 3, 1)

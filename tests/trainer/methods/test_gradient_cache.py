@@ -33,6 +33,7 @@ def gradients(objective: config.Objective, micro_batch: int, *, dropout: float =
     return found | {"loss": loss}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch", [1, 4, 5])
 @pytest.mark.parametrize(
     "objective", [config.Clip(), config.Cloob(), config.SigLip(), config.DhnNce()], ids=lambda choice: choice.kind

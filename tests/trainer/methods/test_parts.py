@@ -102,6 +102,7 @@ def test_pcl_clusters_after_its_warm_up():
     assert torch.equal(method.prototypes_2, first)
 
 
+@pytest.mark.slow
 def test_pcls_keys_pass_batch_norms_in_shuffled_groups():
     """Every key is what its group alone gives, the groups change with the step, and a tower without norms has one."""
     made = material(choice := config.Pcl(queue=8, clusters=2, clusterings=2, key_groups=4))

@@ -82,6 +82,7 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
     return open_run(workspace, workspace.run("it").id, on="cpu")
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize(
     ("sizes", "preprocess"),
@@ -107,6 +108,7 @@ def test_embeddings_are_those_of_open_clip(
     assert (wanted @ wanted.T).min() < 0.9, "the model sees its pictures"
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_snapshots_and_streamed_images_are_those_of_open_clip(tmp_path: Path) -> None:
     folder = hub_folder(tmp_path / "model", VIT, SIGLIP)

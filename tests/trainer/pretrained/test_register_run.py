@@ -23,6 +23,8 @@ from trainer.training.fit import fit
 from trainer.training.optimizer import adamw, learning_rate, parameter_groups, set_learning_rate
 from trainer.training.session import Training
 
+pytestmark = pytest.mark.slow
+
 FEW = ["--set", "data.train_pairs=96", "--set", "data.heldout_pairs=24", "--set", "device=cpu"]
 
 

@@ -16,6 +16,8 @@ from trainer.models import build
 from trainer.pretrained import Found, PretrainedError, find, start_from
 from trainer.pretrained.state_dict_formats import _from_shapes, _with_quick_gelu
 
+pytestmark = pytest.mark.slow
+
 TEXT = {"context_length": 12, "vocab_size": 49_408, "width": 64, "heads": 1, "layers": 1}
 RESNET: dict[str, Any] = {
     "embed_dim": 16,

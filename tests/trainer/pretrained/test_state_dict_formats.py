@@ -185,6 +185,7 @@ def opened(path, tmp_path, **changes):
     return found, towers.eval()
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize("sizes", [RESNET, VIT], ids=["resnet", "vit"])
 @pytest.mark.parametrize("with_settings", [True, False], ids=["settings", "shapes"])

@@ -16,6 +16,8 @@ from trainer.projection.layouts import series
 from trainer.server.projection import answer_project
 from trainer.store import Items, Workspace, write_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 def unit_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
     vectors = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)

@@ -12,6 +12,8 @@ from trainer.charts import diagnosis, hopfield
 from trainer.config import Run, replace
 from trainer.config.ablation import FOUR, four_way
 
+pytestmark = pytest.mark.slow
+
 KINDS = [("hopfield", panel) for panel in hopfield.PANELS] + [("diagnosis", panel) for panel in diagnosis.PANELS]
 
 

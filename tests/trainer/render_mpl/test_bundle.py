@@ -15,6 +15,8 @@ from trainer.cli import bundle
 from trainer.render_mpl.files import Rows, write_csv, write_parquet
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 FIGURES = [["export", "curves", "--runs", "1", "2"], ["export", "similarity", "--runs", "77"]]
 
 

@@ -14,6 +14,8 @@ from trainer import projection
 from trainer.__main__ import main
 from trainer.render_mpl.report import _facts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def trainer(charted, capsys):

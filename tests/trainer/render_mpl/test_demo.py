@@ -9,6 +9,8 @@ import pytest
 from trainer.__main__ import main
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_the_demo_trains_both_and_reports(tmp_path, capsys):

@@ -63,6 +63,7 @@ def test_curves_that_diverge_have_gaps(charted):
     assert b"<svg" in saved(figure)
 
 
+@pytest.mark.slow
 def test_similarity_draws_shares_and_prints_n(charted):
     chart = similarity(charted, [1, 2])
     figure = similarity_figure.draw(chart)
@@ -137,6 +138,7 @@ def test_classes_of_different_data_share_their_colours(maps):
     assert "zebra" in words(figure)
 
 
+@pytest.mark.slow
 def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
     vectors = saved(map_figure.draw(maps("modality")))
     assert b"<image" not in vectors
@@ -146,6 +148,7 @@ def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
     assert b"clip-scenes" in picture, "the words stay words"
 
 
+@pytest.mark.slow
 def test_tables_hold_every_point_and_count(charted, maps):
     points = map_figure.rows(maps("label"))
     rows = list(points.rows)

@@ -14,6 +14,8 @@ from PIL import Image
 from trainer.render_mpl.files import FigureError, Rows, check_suffixes, json_text, write_csv, write_figure
 from trainer.render_mpl.style import in_style, new_figure
 
+pytestmark = pytest.mark.slow
+
 
 @in_style
 def figure():

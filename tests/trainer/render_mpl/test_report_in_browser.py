@@ -16,6 +16,8 @@ from trainer.cli import report
 from trainer.render_mpl.style import run_colour
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
 

@@ -34,6 +34,8 @@ from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.snapshot_files import read_snapshot
 
+pytestmark = pytest.mark.slow
+
 NAMES = tuple(
     f"{objective}-clothing-catalogue of the second season, learning rate 0.00{seed + 1}, seed {seed}"
     for seed, objective in enumerate(("clip", "cloob", "infoloob", "clip", "cloob", "hopfield-infonce"))

@@ -22,6 +22,8 @@ from trainer.scheduling.queue import Slots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
 from trainer.store.process_lock import AliveLock, identity
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -248,7 +250,7 @@ def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
 def test_a_real_runner_starts_a_real_process_without_a_window(workspace, queued):
     run = queued("waits")
     assert queue.keep_going_detached(workspace) > 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 90
     while workspace.run(run).status == "queued" or queue.is_kept_going(workspace):
         assert time.monotonic() < deadline
         time.sleep(0.05)

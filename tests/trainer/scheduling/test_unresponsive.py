@@ -19,6 +19,8 @@ from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunLog, Workspace
 from trainer.store.process_lock import Identity, identity, is_stopped
 
+pytestmark = pytest.mark.slow
+
 TRAINER = """
 import sys, time
 from pathlib import Path
@@ -55,7 +57,7 @@ def trainer(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
 def suspend(process: subprocess.Popen[str]) -> None:
     os.kill(process.pid, signal.SIGSTOP)
     who = identity(process.pid)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 90
     while who is not None and not is_stopped(who) and time.monotonic() < deadline:
         time.sleep(0.01)
 
@@ -83,7 +85,7 @@ def test_a_suspended_trainer_is_told_until_it_goes_on(
     assert (shown["status"], shown["not_answering"]) == ("running", told)
     assert [row["not_answering"] for row in json.loads(said("--json"))] == [told]
     os.kill(trainer.pid, signal.SIGCONT)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 90
     while why_silent(workspace, 1) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert why_silent(workspace, 1) == ""

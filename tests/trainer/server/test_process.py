@@ -15,6 +15,8 @@ import pytest
 from trainer.messages import Classify, EmbedTexts, Project, Question, WarmUp, encode
 from trainer.store import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 class Process:
     """`trainer answer`, as the window runs it."""
@@ -43,7 +45,7 @@ class Process:
         return json.loads(self.process.stdout.readline())
 
     def end(self) -> tuple[int, str]:
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=90)
         return self.process.returncode, errors.decode()
 
 

@@ -44,7 +44,7 @@ class Room:
         """Closes the questions; what is still said."""
         self._in_write.close()
         rest = self._out_read.read()
-        self.thread.join(5)
+        self.thread.join(90)
         self._out_read.close()
         return rest
 

@@ -16,6 +16,8 @@ from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace, read_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -> list[int]:
     stored = getattr(read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder), modality)

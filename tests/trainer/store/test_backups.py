@@ -12,6 +12,8 @@ from trainer.__main__ import main
 from trainer.store import RunLog, StoreError
 from trainer.store.backups import backups, choose, kept, make_daily
 
+pytestmark = pytest.mark.slow
+
 TODAY = datetime.date(2026, 11, 23)
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from trainer.charts.metadata_columns import as_numbers, column, is_class, is_scale
 from trainer.store.columns import StoredColumn, read_ids, taken
 
+pytestmark = pytest.mark.slow
+
 WORDS = st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=40)
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-20, 20), st.floats(-5, 5)), max_size=40)
 

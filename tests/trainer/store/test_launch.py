@@ -10,6 +10,8 @@ import pytest
 from trainer.scheduling import launch
 from trainer.store.process_lock import identity
 
+pytestmark = pytest.mark.slow
+
 STAND_IN = """#!{python}
 import os, sys, time
 from pathlib import Path
@@ -23,7 +25,7 @@ with RunLog.claim(Workspace(Path(sys.argv[-1])), int(sys.argv[5])) as log:
 """
 
 
-def _wait(until, timeout_s: float = 10.0) -> None:
+def _wait(until, timeout_s: float = 90.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not until():
         assert time.monotonic() < deadline
@@ -54,7 +56,7 @@ def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_
     with pytest.raises(launch.LaunchError, match="it is being trained"):
         launch.start_detached(workspace, number)
     launch.stop(workspace, number)
-    assert launch.wait_until_ended(workspace, number, timeout_s=5)
+    assert launch.wait_until_ended(workspace, number, timeout_s=90)
     row = workspace.run(number)
     assert (row.status, row.pid) == ("stopped", None)
     log = (row.folder / "log.txt").read_text().splitlines()
@@ -157,7 +159,7 @@ def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny
     pid = launch.start_detached(workspace, number)
     assert launch.trainer_of(workspace, number) == identity(pid)
     launch.stop(workspace, number)
-    assert launch.wait_until_ended(workspace, number, timeout_s=5)
+    assert launch.wait_until_ended(workspace, number, timeout_s=90)
     row = workspace.run(number)
     assert (row.status, row.reason, row.asked) == ("stopped", "Stopped before it began.", "")
     assert identity(pid) is None

@@ -10,6 +10,8 @@ from trainer.__main__ import main
 from trainer.scheduling import launch, queue
 from trainer.store import StoreError, Workspace
 
+pytestmark = pytest.mark.slow
+
 MOVED_WHILE_IT_STARTS = """
 import os, sys
 from pathlib import Path
@@ -76,7 +78,7 @@ def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tin
     workspace.close()
     there = Workspace(moved)
     log = there.run(number).folder / "log.txt"
-    deadline = launch.time.monotonic() + 60
+    deadline = launch.time.monotonic() + 90
     while "trainer fit" not in log.read_text() and launch.time.monotonic() < deadline:
         launch.time.sleep(0.1)
     assert f"There is no workspace at {workspace.folder}: it was moved" in log.read_text()

@@ -11,6 +11,8 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.store import StoreError, Workspace
 
+pytestmark = pytest.mark.slow
+
 NO_NAMES = {
     "nothing": "",
     "spaces": " \u3000",

@@ -194,6 +194,7 @@ def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tin
     assert (row.status, row.reason) == ("stopped", "It heard.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("obeys", [True, False])
 def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, workspace, tiny, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)

@@ -10,6 +10,8 @@ from trainer.scheduling import launch, queue
 from trainer.store import LookOnly, RunLog, Workspace, ownership
 from trainer.store.ownership import NAME, state_of
 
+pytestmark = pytest.mark.slow
+
 
 def state(workspace: Workspace) -> str:
     return state_of(workspace.folder, workspace.database_file)

@@ -19,6 +19,8 @@ from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, question_from_key, task_of
 from trainer.store.upgrade import MIGRATIONS, prepare
 
+pytestmark = pytest.mark.slow
+
 MANY = Question("zero_shot", 960, 102, 2, names="a")
 FEW = Question("zero_shot", 960, 101, 2, names="b")
 

@@ -9,6 +9,8 @@ import pytest
 
 from trainer.store import RunLog, StoreError, Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def _filled(workspace: Workspace, run) -> int:
     number = workspace.create_run(run, preset="clip-scenes")

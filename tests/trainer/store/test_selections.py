@@ -75,6 +75,7 @@ def test_written_files_hold_the_pairs(tmp_path: Path):
         write_selection(ITEMS, rows, tmp_path / "out.xlsx")
 
 
+@pytest.mark.slow
 def test_the_command_keeps_lists_writes_and_deletes(charted: Workspace, tmp_path: Path, capsys):
     import shutil
 

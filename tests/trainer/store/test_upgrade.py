@@ -15,6 +15,8 @@ from trainer.store import LookOnly, StoreError, Workspace
 from trainer.store.schema import SCHEMA_VERSION, metadata
 from trainer.store.upgrade import MIGRATIONS, known_versions, prepare, version_of
 
+pytestmark = pytest.mark.slow
+
 NEXT = '''
 """A later schema."""
 import sqlalchemy as sa

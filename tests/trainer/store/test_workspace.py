@@ -32,12 +32,14 @@ def test_a_run_that_cannot_be_trained_is_not_created(workspace):
     assert workspace.runs() == []
 
 
+@pytest.mark.slow
 def test_names_in_use_get_a_number_behind_them(workspace, tiny):
     numbers = [workspace.create_run(tiny) for _ in range(3)]
     assert [workspace.run(n).name for n in numbers] == ["tiny", "tiny 2", "tiny 3"]
     assert workspace.config_of(numbers[2]).name == "tiny 3"
 
 
+@pytest.mark.slow
 def test_renaming_to_a_taken_name_is_refused_and_changes_nothing(workspace, tiny):
     first, second = workspace.create_run(tiny), workspace.create_run(tiny)
     with pytest.raises(StoreError, match="Another run is called 'tiny'"):
@@ -64,6 +66,7 @@ def test_a_name_of_digits_is_found_when_no_run_has_that_number(workspace):
     assert workspace.run("77").id == number
 
 
+@pytest.mark.slow
 def test_deleting_hides_restoring_shows_purging_removes(workspace, tiny):
     number = workspace.create_run(tiny)
     folder = workspace.run(number).folder
@@ -80,6 +83,7 @@ def test_deleting_hides_restoring_shows_purging_removes(workspace, tiny):
     assert workspace.create_run(tiny) == number + 1, "a number must not come again"
 
 
+@pytest.mark.slow
 def test_a_living_run_is_neither_deleted_nor_purged(workspace, tiny):
     number = workspace.create_run(tiny)
     with RunLog.claim(workspace, number) as log:
@@ -108,6 +112,7 @@ def test_changes_tells_of_commits_by_others_and_only_of_them(workspace, tiny):
     assert workspace.changes() != seen
 
 
+@pytest.mark.slow
 def test_threads_create_runs_at_once_without_losing_one(workspace, tiny):
     threads = [threading.Thread(target=workspace.create_run, args=(tiny,)) for _ in range(6)]
     for thread in threads:
@@ -120,6 +125,7 @@ def test_threads_create_runs_at_once_without_losing_one(workspace, tiny):
     assert all((row.folder / "run.json").is_file() for row in rows)
 
 
+@pytest.mark.slow
 def test_facts_about_a_run_add_up(workspace, tiny):
     number = workspace.create_run(tiny)
     workspace.add_facts(number, {"device": "cpu"})

@@ -14,6 +14,8 @@ from trainer.store import StoreError
 from trainer.store.disk import DiskTrouble
 from trainer.training.fit import fit
 
+pytestmark = pytest.mark.slow
+
 
 def _values(found: dict) -> dict:
     """Without what a clock decides."""

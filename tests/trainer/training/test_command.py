@@ -26,6 +26,7 @@ def test_presets_are_valid_but_for_the_path_a_person_fills_in(name):
             config.check(run)
 
 
+@pytest.mark.slow
 def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     changes = {"data.train_pairs": 256, "data.heldout_pairs": 64, "model.image_size": 32, "model.image_width": 8}
     changes |= {"optimiser.batch_size": 64, "optimiser.epochs": 1, "device": "cpu", "watching.log_every": 1}
@@ -38,6 +39,7 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     assert workspace.run(answer["id"]).preset == "clip-scenes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

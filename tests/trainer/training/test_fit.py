@@ -21,6 +21,8 @@ from trainer.training.fit import fit
 from trainer.training.recorder import TRAINING
 from trainer.training.session import FitError, Training
 
+pytestmark = pytest.mark.slow
+
 SAME = ("train/loss", "train/learning_rate", "train/inv_tau", "train/gradient_norm")
 """Curves that a resumed run repeats to the last bit; speeds and loads differ from run to run."""
 

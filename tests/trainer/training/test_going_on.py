@@ -13,6 +13,8 @@ from trainer.errors import Problem
 from trainer.training.fit import fit
 from trainer.training.session import FitError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("reader", "trouble", "words"),

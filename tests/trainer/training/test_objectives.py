@@ -26,6 +26,8 @@ from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
 from trainer.training.session import Training
 
+pytestmark = pytest.mark.slow
+
 SHORT = {
     "optimiser.epochs": 6,
     "optimiser.learning_rate": 4e-3,

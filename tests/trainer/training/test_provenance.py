@@ -38,6 +38,7 @@ def curves(folder: Path) -> dict[int, dict[str, float]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace, tiny, capsys, tmp_path):
     run = tiny(**{"optimiser.epochs": 2, "watching.snapshots": 2})
     fit(workspace, run)
@@ -56,6 +57,7 @@ def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace
     assert told["command"][1:] == command[1:]
 
 
+@pytest.mark.slow
 def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkeypatch, capsys):
     run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2})
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "fit", "a name"])

@@ -65,6 +65,7 @@ def snapshot(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", LYING_ARRAYS)
 def test_a_snapshot_with_a_lying_array_is_not_used(lie: str, snapshot: Path, monkeypatch: pytest.MonkeyPatch):
     assert read_snapshot(snapshot).text.tolist() == np.eye(N, D).tolist()
@@ -163,6 +164,7 @@ def long_each(table: pa.Table) -> pa.Table:
     return table.append_column("meta.long", pa.array([f"{number}" + "y" * 36_000_000 for number in range(N)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lie", "told"),
     [

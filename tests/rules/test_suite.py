@@ -1,0 +1,109 @@
+"""The tests tell of the program and not of the machine, and look at it from outside."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+CLOCKS = ("monotonic", "perf_counter", "time", "process_time", "thread_time")
+PRIVATE_AT_MOST = 245
+"""Uses of private names; to be lowered whenever there are fewer."""
+
+
+def asserted_times(source: str) -> Iterator[int]:
+    """Lines of asserts that something took less than so much, outside tests marked `timed` and whole faults."""
+    tree = ast.parse(source)
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        if any(ast.unparse(mark).startswith("pytest.mark.timed") for mark in function.decorator_list):
+            continue
+        nodes = list(ast.walk(function))
+        spans = {
+            target.id
+            for node in nodes
+            if isinstance(node, ast.Assign) and _is_span(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Assert) and "faults.whole" not in ast.unparse(node.test):
+                compared = (part for part in ast.walk(node.test) if isinstance(part, ast.Compare))
+                if any(_is_bounded(one, spans) for one in compared):
+                    yield node.lineno
+
+
+def _is_span(node: ast.AST) -> bool:
+    """Whether it is a time that passed: a reading of a clock minus another."""
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _reads(part) for part in ast.walk(node))
+
+
+def _reads(node: ast.AST) -> bool:
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(isinstance(call, ast.Attribute) and call.attr in CLOCKS for call in calls)
+
+
+def _is_bounded(compared: ast.Compare, spans: set[str]) -> bool:
+    """Whether it says that a span is less than a number."""
+    terms = (compared.left, *compared.comparators)
+    return any(
+        isinstance(way, (ast.Lt, ast.LtE)) and _is_number(more) and (_is_span(less) or _names(less) & spans)
+        for way, less, more in zip(compared.ops, terms, terms[1:])
+    )
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def private_uses(source: str) -> int:
+    """How often a private name of something else is read or set."""
+    names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return sum(
+        name.attr.startswith("_")
+        and not name.attr.startswith("__")
+        and not (isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"))
+        for name in names
+    )
+
+
+def test_no_plain_test_asserts_how_long_something_takes():
+    found = {f"{file.relative_to(ROOT)}:{line}" for file in TESTS for line in asserted_times(file.read_text("utf-8"))}
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "def test_it():\n    began = time.monotonic()\n    act()\n    assert time.monotonic() - began < 5",
+        "def test_it():\n    began = time.time()\n    took = time.time() - began\n    assert good and took <= 0.5",
+        "def test_it():\n    took = 1000 * (perf() - time.perf_counter())\n    assert took < 3",
+    ],
+)
+def test_an_asserted_time_is_found(planted: str):
+    assert len(list(asserted_times(planted))) == 1
+    marked = f"@pytest.mark.timed\n{planted}"
+    assert not list(asserted_times(marked))
+    assert not list(asserted_times(planted.replace("<=", ">=").replace("<", ">")))
+
+
+def test_the_plain_suite_leaves_out_what_only_a_quiet_machine_can_tell():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
+    assert "-m 'not nightly and not timed'" in settings["addopts"]
+
+
+def test_tests_look_at_the_program_from_outside():
+    assert private_uses("a._b = c.d._e(self._f, g.__h__)") == 2
+    uses = sum(private_uses(file.read_text("utf-8")) for file in TESTS)
+    print(f"{uses} uses of private names in tests")
+    assert uses <= PRIVATE_AT_MOST
