@@ -154,16 +154,25 @@ _now_quick = False
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to `-m quick`: it has no window, no mark of a slow one, and is not in a slow room."""
-    room = item.path.relative_to(Path(__file__).parent).parts[0]
-    slow = room in SLOW_ROOMS or any(item.get_closest_marker(mark) for mark in SLOW_MARKS)
+    slow = _room(item) in SLOW_ROOMS or any(item.get_closest_marker(mark) for mark in SLOW_MARKS)
     return not slow and not set(WINDOW) & set(getattr(item, "fixturenames", ()))
+
+
+LONGEST_FIRST = ("journeys", "faults", "explorer")
+"""Rooms whose files take minutes: begun last, one of them would keep one process at work and the others idle."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {room: place for place, room in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(_room(item), len(rank)))
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
+
+
+def _room(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -77,6 +77,7 @@ def test_every_benchmark_that_is_named_exists():
             assert name in NAMES, f"{readme} names the benchmark {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:

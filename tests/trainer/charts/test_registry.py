@@ -94,6 +94,7 @@ def test_a_request_is_written_so_that_it_is_read_back(runs, steps):
     assert back == (targets[:1] if same_shown_twice and steps[0] is None else targets)
 
 
+@pytest.mark.slow
 def test_another_chart_is_one_file(tmp_path: Path):
     """Its export, its numbers and its help come from a plug-in file that no other file knows of."""
     (tmp_path / "run_product.py").write_text(PLUGIN)
