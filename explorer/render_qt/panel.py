@@ -39,6 +39,10 @@ PREPARED = 4
 MOST_BESIDE = 3
 COLUMN_PX = 92
 NARROW_COLUMN_PX = 68
+NARROW_PX = 420
+"""In less room than this tables of measures have narrow columns."""
+PLOT_LEAST_PX = 240
+LEAST_COLUMN_PX = 52
 MOST_WIDE_COLUMNS = 5
 """Tables of measures with more columns than this have narrow ones."""
 
@@ -125,6 +129,9 @@ class PanelWidget(QScrollArea):
 
     def _arrange(self) -> None:
         room = self.viewport().width() - theme.INSIDE
+        for card in self.cards.values():
+            if isinstance(card, NumberTableCard):
+                card.set_narrow(narrow=room < NARROW_PX)
         for line in self._lines:
             widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
@@ -211,7 +218,7 @@ class _PlotCard(XYPlotCard):
         self.name(panel, key)
         self.plot.dragged.connect(lambda x, y: self.dragged.emit(self._key, x, y))
         self.plot.setMinimumHeight(PLOT_PX - 60)
-        self.setMinimumHeight(PLOT_PX)
+        self.setMinimumSize(PLOT_LEAST_PX, PLOT_PX)
 
     def name(self, panel: str, key: str) -> None:
         """Stands for this mark from now on."""
@@ -378,6 +385,7 @@ class NumberTableCard(QFrame):
         self._shape: object = None
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._heads: list[QLabel] = []
+        self._wide, self._gap = COLUMN_PX, theme.BETWEEN
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -414,13 +422,21 @@ class NumberTableCard(QFrame):
         row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
         return self._cells[row, column].text()
 
+    def set_narrow(self, *, narrow: bool) -> None:
+        """Gives the columns less room, or as much as they are wont to have."""
+        for column in range(len(self._heads)):
+            self._grid.setColumnMinimumWidth(column + 1, LEAST_COLUMN_PX if narrow else self._wide)
+        self._grid.setHorizontalSpacing(theme.SPACE if narrow else self._gap)
+
     def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().deleteLater()
         self._cells, self._heads = {}, []
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         many = len(mark.columns) > MOST_WIDE_COLUMNS
-        self._grid.setHorizontalSpacing(theme.INSIDE if many else theme.BETWEEN)
+        self._gap = theme.INSIDE if many else theme.BETWEEN
+        self._wide = NARROW_COLUMN_PX if many else COLUMN_PX
+        self._grid.setHorizontalSpacing(self._gap)
         for column in range(len(mark.columns)):
             head = ElidedLabel() if mark.badges else _label("small")
             if not mark.badges:
@@ -428,7 +444,7 @@ class NumberTableCard(QFrame):
             theme.set_role(head, "small")
             head.setAlignment(right)
             # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.
-            self._grid.setColumnMinimumWidth(column + 1, NARROW_COLUMN_PX if many else COLUMN_PX)
+            self._grid.setColumnMinimumWidth(column + 1, self._wide)
             self._heads.append(head)
             self._grid.addWidget(head, 0, column + 1)
         self._grid.setColumnStretch(len(mark.columns) + 1, 1)
