@@ -57,6 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     from trainer.catalog import default_workspace
     from trainer.store import Workspace
 
+    args.run_command = main  # a bundle draws its figures by commands
     args.workspace = Workspace(args.workspace or default_workspace())
     guard_downloads(lambda: args.workspace.refusal)
     try:

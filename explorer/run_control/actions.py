@@ -12,6 +12,7 @@ from trainer.config.ablation import PRESET as ABLATION
 from trainer.config.ablation import four_way
 from trainer.scheduling import launch
 from trainer.store import EVALUATING, Workspace
+from trainer.store.branch import branch as branch_of
 
 DEMO: Final = (("clip-scenes", "CLIP demo"), ("cloob-scenes", "CLOOB demo"))
 """Preset and name of the demo runs, in the order they train: together they would each take twice as long."""
@@ -62,7 +63,7 @@ def create_ablation(workspace: Workspace, levels: Sequence[float], template: con
 
 def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
     """Makes a branch and puts it into the queue; its number."""
-    made = workspace.branch(run, step, name)
+    made = branch_of(workspace, run, step, name)
     workspace.enqueue(made)
     return made
 

@@ -326,7 +326,16 @@ class Window(QMainWindow):
         if self.rooms is not None:
             from explorer.window import open_model_sheet
 
-            open_model_sheet.ask(self, self.rooms.jobs, self.background, model)
+            open_model_sheet.ask(
+                self.folder,
+                self.rooms.jobs,
+                self.background,
+                model=model,
+                chosen=self.selection.run_a,
+                go_to=self.go_to,
+                import_data=self.import_data,
+                parent=self,
+            )
 
     def import_data(self, path: str = "") -> None:
         """Says what a folder, table or tar holds, and trains on it; before the views are there, it waits for them."""
@@ -336,7 +345,19 @@ class Window(QMainWindow):
         from explorer.window import open_import_sheet
 
         self._waiting_data = None
-        open_import_sheet.ask(self, self.rooms, path)
+        open_import_sheet.ask(
+            self.folder,
+            self.rooms.asker,
+            self.background,
+            path,
+            open_view=self._opened_view,
+            classify=self.classify,
+            parent=self,
+        )
+
+    def _opened_view(self, name: str) -> View | None:
+        self.go_to(name)
+        return self.pages.views.get(name)
 
     def show_palette(self) -> None:
         """Opens the command palette."""

@@ -9,25 +9,39 @@ from PySide6.QtCore import Qt
 from explorer.import_sheet import ImportData
 
 if TYPE_CHECKING:
-    from explorer.window import Window
-    from explorer.window.services import Rooms
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from PySide6.QtWidgets import QWidget
+
+    from explorer.event_loop.background import Background
+    from explorer.model_client.client import Asker
+    from explorer.views.view import View
     from trainer import config
 
 RUNS: Final = "runs"
 """The view that makes runs."""
 
 
-def ask(window: Window, rooms: Rooms, path: str = "") -> ImportData:
-    """Opens the sheet over the window; what is to be trained on goes to the form of a new run, pictures to Classify."""
-    sheet = ImportData(window.folder, rooms.asker, window.background, path=path, parent=window)
+def ask(
+    folder: Path,
+    asker: Asker,
+    background: Background,
+    path: str,
+    *,
+    open_view: Callable[[str], View | None],
+    classify: Callable[[list[Path]], object],
+    parent: QWidget,
+) -> ImportData:
+    """Opens the sheet over the window `parent`; what is to be trained on goes to the form of a new run."""
+    sheet = ImportData(folder, asker, background, path=path, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
     def train(data: config.Data, pairs: int | None, size: int, captions_repeat: bool) -> None:
-        window.go_to(RUNS)
-        if view := window.pages.views.get(RUNS):
+        if view := open_view(RUNS):
             view.train_on(data, pairs, size, captions_repeat)  # type: ignore[attr-defined]
 
     sheet.train_asked.connect(train)
-    sheet.classify_asked.connect(window.classify)
+    sheet.classify_asked.connect(classify)
     sheet.open()
     return sheet

@@ -30,8 +30,9 @@ from trainer.errors import Problem
 from trainer.untrusted import safe_subprocess, shell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from explorer.run_control.jobs import Jobs
-    from explorer.window import Window
     from trainer.store import RunRow
 
 RUNS: Final = "runs"
@@ -239,20 +240,24 @@ class OpenModel(QDialog):
         QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()]))
 
 
-def ask(window: Window, jobs: Jobs, background: Background, model: Path | None = None) -> OpenModel:
-    """Opens the sheet over the window; the new run is shown where runs are."""
-    chosen = window.selection.run_a
-    sheet = OpenModel(
-        window.folder,
-        background,
-        model=str(model or ""),
-        like=None if chosen is None else jobs.run(chosen),
-        parent=window,
-    )
+def ask(
+    folder: Path,
+    jobs: Jobs,
+    background: Background,
+    *,
+    model: Path | None,
+    chosen: int | None,
+    go_to: Callable[[str], object],
+    import_data: Callable[[str], object],
+    parent: QWidget,
+) -> OpenModel:
+    """Opens the sheet over the window `parent`; the new run is shown where runs are."""
+    like = None if chosen is None else jobs.run(chosen)
+    sheet = OpenModel(folder, background, model=str(model or ""), like=like, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     sheet.opened.connect(lambda _run: jobs.poll())
-    sheet.opened.connect(lambda _run: window.go_to(RUNS))
-    sheet.data_asked.connect(window.import_data)
+    sheet.opened.connect(lambda _run: go_to(RUNS))
+    sheet.data_asked.connect(import_data)
     sheet.open()
     return sheet
 

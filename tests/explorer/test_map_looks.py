@@ -392,8 +392,8 @@ def test_modality_is_never_a_runs_colour(view: MapView):
 def test_what_changed_colours_both_maps(qtbot, view: MapView):
     """The colours and their legend are of the numbers that the comparison of the two runs gives."""
     from explorer.views.map.shared_colors import columns_of
-    from trainer.charts.changed_colours import CHANGED
     from trainer.charts.changes import changes, map_values
+    from trainer.charts.pair_colors import CHANGED
 
     assert set(CHANGED) <= set(columns_of(view.selecting.sides))
     a, b = (panel.side for panel in view.panels)

@@ -23,6 +23,7 @@ from explorer.widgets.point_map import grid as grid_module
 from explorer.widgets.point_map import layer as layer_module
 from explorer.widgets.point_map.grid import PointGrid, winding
 from explorer.widgets.point_map.layer import PointLayer
+from explorer.widgets.point_map.loading import load_kernels
 
 PALETTE = np.array([[200, 30, 30], [30, 160, 60], [40, 60, 220]], np.uint8)
 
@@ -89,7 +90,7 @@ def test_overshooting_lasso_leaves_no_hole():
 
 @pytest.fixture(scope="module")
 def kernels() -> None:
-    raster.load_kernels()
+    load_kernels()
 
 
 @pytest.mark.slow
@@ -100,7 +101,7 @@ def test_compiled_lasso_is_brute_force(kernels: None, xy: np.ndarray, polygon: n
     exact = xy.astype(np.float64)
     with np.errstate(invalid="ignore"):
         expected = np.flatnonzero(np.isfinite(exact).all(axis=1) & (winding(exact, polygon) != 0))
-    grid = PointGrid(xy, kernels=raster.load_kernels())
+    grid = PointGrid(xy, kernels=load_kernels())
     assert grid.in_polygon(polygon).tolist() == expected.tolist()
 
 
@@ -112,7 +113,7 @@ def test_compiled_picking_is_brute_force(kernels: None, xy: np.ndarray, x: float
     distance = np.hypot(exact[:, 0] - x, exact[:, 1] - y)
     allowed = np.arange(len(xy)) >= hidden
     distance[~np.isfinite(distance) | ~allowed] = np.inf
-    grid = PointGrid(xy, kernels=raster.load_kernels())
+    grid = PointGrid(xy, kernels=load_kernels())
     found = grid.nearest(x, y, reach=(reach, reach), allowed=allowed)
     if found < 0:
         assert not (distance < reach * (1 - 1e-9)).any()
@@ -125,7 +126,7 @@ def test_picking_far_from_zero_is_exact(kernels: None):
     rng = np.random.default_rng(5)
     xy = 1e6 + rng.random((100_000, 2)) * 1e-2
     xy[0] = 0
-    grid = PointGrid(xy, kernels=raster.load_kernels())
+    grid = PointGrid(xy, kernels=load_kernels())
     for place in xy[rng.integers(1, len(xy), 40)]:
         assert np.array_equal(xy[grid.nearest(*place, reach=(0.05, 0.05))], place)
 
@@ -139,7 +140,7 @@ def deep(kernels: None) -> PointGrid:
     xy[:20] = rng.uniform(5, 9, (20, 2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid_module, "FIRST_LEVEL", 5_000)
-        return PointGrid(xy.astype(np.float32), kernels=raster.load_kernels())
+        return PointGrid(xy.astype(np.float32), kernels=load_kernels())
 
 
 def test_levels_are_a_sample_that_leaves_no_cell_out(deep: PointGrid):
@@ -178,11 +179,11 @@ def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
 def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.Picture:
     colour = (deep.xy[:, 0] > 0).astype(np.uint16)
     look = raster.Look(colour, np.zeros(len(deep), bool), PALETTE)
-    points = raster.arrange(deep, look, raster.States(**states), raster.load_kernels())
+    points = raster.arrange(deep, look, raster.States(**states), load_kernels())
     left, bottom, right, top = deep.bounds
     sight = raster.Sight(left, bottom, right, top, 220, 220)
     request = raster.Request(deep, points, sight, ground=(255, 255, 255), budget=budget, wants_density=True)
-    return raster.render(request, raster.load_kernels())
+    return raster.render(request, load_kernels())
 
 
 @pytest.mark.slow
@@ -214,7 +215,7 @@ def test_a_small_selection_is_drawn_whole_among_sampled_points(deep: PointGrid):
 
 def test_nothing_compiles_in_the_window(kernels: None):
     """Whatever form places and masks come in, the kernels that were loaded fit."""
-    module = raster.load_kernels()
+    module = load_kernels()
     compiled = [part for name, part in vars(module).items() if hasattr(part, "signatures") and name[0] != "_"]
     before = [len(member.signatures) for member in compiled]
     assert min(before) > 0
@@ -347,7 +348,7 @@ def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240
 
 def both_ways(request: raster.Request) -> tuple[np.ndarray, np.ndarray]:
     """The picture by numpy and by the kernels."""
-    return raster.render(request, None).pixels, raster.render(request, raster.load_kernels()).pixels
+    return raster.render(request, None).pixels, raster.render(request, load_kernels()).pixels
 
 
 @pytest.mark.parametrize("n", [3, 500, 6000])

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
 from explorer.views.timeline import TimelineView, frame_map
-from trainer.charts.changed_colours import BETTER_IN_B, CHANGED, changed_words
+from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project
 
 N = 48

@@ -12,17 +12,18 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.metadata_columns import Column, column, is_scale
 from trainer.charts.pair_colors import (
     AGREEMENT,
+    CHANGED,
     COMPUTED,
     MODALITY,
     ColouredMap,
     PairColours,
     PairNumbers,
     Progress,
+    changed_columns,
     pair_colours,
     pair_numbers,
     words,

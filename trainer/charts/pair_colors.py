@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.changed_colours import CHANGED, changed_colours, changed_words
+from trainer.charts.changes import MEASURES, Changes, map_values
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import NOTHING, Column
 from trainer.store.snapshot_files import Snapshot
@@ -39,6 +39,15 @@ _WORDS: Final = {
     RANK: "Rank of caption",
     COSINE: "Cosine of pair",
 }
+
+BETTER_IN_B: Final = {"image_rank_change": -1, "text_rank_change": -1, "margin_change": 1}
+"""Changes that have a sign, and the sign that speaks for B."""
+CHANGED: Final = (*BETTER_IN_B, "overlap", "residual", "verdict")
+"""Measures that colour a map; the others are of one run alone."""
+
+_VERDICTS: Final = ("same verdict", "other verdict")
+_MOST_SHOWN: Final = 0.98
+"""Share of the pairs that lie within the ends of a scale with a sign: a few large changes would hide all others."""
 
 Progress = Callable[[float, str], None]
 
@@ -209,3 +218,31 @@ def _as_classes(column: Column) -> Column:
 def _moved(column: Column, where: Mapping[str, int]) -> Int[np.ndarray, " n"]:
     there = np.array([where[name] for name in column.names] or [0], np.int64)
     return there[column.place]
+
+
+def changed_columns(found: Changes) -> dict[str, Column]:
+    """Measure -> its value for every pair of A's snapshot, NaN where B lacks the pair or it was not compared."""
+    values = map_values(found)
+    return {key: Column(numbers=values[key]) for key in CHANGED if key in values}
+
+
+def changed_words(by: str) -> str:
+    """What a measure is called."""
+    return MEASURES[by].words
+
+
+def changed_colours(by: str, values: Float[np.ndarray, " n"]) -> PairColours:
+    """The colours of one measure: verdicts as two classes, a change around zero, others from least to greatest."""
+    known = values[np.isfinite(values)]
+    missing = len(values) - len(known)
+    left = f"{missing:,} pairs not compared" if missing else ""
+    if by == "verdict":
+        place = np.where(np.isfinite(values), np.where(values > 0.5, 0, 1), -1)
+        return PairColours(by, _VERDICTS, place.astype(np.int64), note=left)
+    if by not in BETTER_IN_B:
+        ends = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+        return PairColours(by, numbers=values, ends=ends, note=left)
+    far = float(np.quantile(np.abs(known), _MOST_SHOWN)) if len(known) else 0.0
+    far = far or (float(np.abs(known).max()) if len(known) else 0.0) or 1.0
+    said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the colour stays", left)))
+    return PairColours(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])

@@ -17,17 +17,18 @@ from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
-from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.layout_method import Placement
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import Column, column, is_class
 from trainer.charts.pair_colors import (
     AGREEMENT,
+    CHANGED,
     CLASS,
     COMPUTED,
     MODALITY,
     ColouredMap,
+    changed_columns,
     pair_colours,
     pair_numbers,
     words,

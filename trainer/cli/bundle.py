@@ -35,6 +35,7 @@ HELP = "write figures, numbers, configurations, versions and commands of runs in
 KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
 DRAWING: Final = ("export", "classify", "saliency")
 """Commands that a list of figures may hold: those that draw with `--out` and change nothing."""
+Run = Callable[[Sequence[str]], int]
 INTERRUPTED: Final = 130
 """Status of a command that Ctrl+C ended."""
 DEFAULT_EXPORTS: Final = ("curves", "similarity", "map", "calibration", "prompts")
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
-    values = write_bundle(args.workspace, args.runs, args.out, figures=figures, progress=_tell)
+    values = write_bundle(args.workspace, args.runs, args.out, args.run_command, figures=figures, progress=_tell)
     print(json.dumps(values, indent=1) if args.json else args.out)
     return 0
 
@@ -82,6 +83,7 @@ def write_bundle(
     workspace: Workspace,
     runs: Sequence[int | str],
     out: Path,
+    run_command: Run,
     *,
     figures: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -92,6 +94,7 @@ def write_bundle(
         workspace: Where the runs are.
         runs: Numbers, names or folders; A first.
         out: A new folder, or a file that ends in `.zip`, which is replaced.
+        run_command: Runs a command in this process and returns its status, as `trainer.__main__.main` does.
         figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
         progress: Told the share done and what is being drawn; may raise to cancel.
 
@@ -107,7 +110,7 @@ def write_bundle(
     tell = progress or (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
-        values = _fill(workspace, rows, folder, figures, tell)
+        values = _fill(workspace, rows, folder, figures, run_command, tell)
         tell(0.98, "packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +144,7 @@ def _fill(
     rows: Sequence[RunRow],
     folder: Path,
     figures: Sequence[Sequence[str]],
+    run_command: Run,
     tell: Callable[[float, str], None],
 ) -> dict[str, Any]:
     from trainer.cli.report import write_report
@@ -151,7 +155,7 @@ def _fill(
         name = f"{place + 1:02d}-{_stem(command)}"
         tell(0.9 * place / (len(figures) + 1), f"figure {place + 1} of {len(figures)}: {_stem(command)}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
-        problem = _draw(workspace, command, files)
+        problem = _draw(workspace, command, files, run_command)
         there = [f"figures/{file.name}" for file in files if file.is_file()]
         line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
@@ -181,15 +185,13 @@ def _fill(
     return values
 
 
-def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path]) -> str:
+def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], run_command: Run) -> str:
     """Runs a drawing command in this process; why it drew nothing, empty if it did."""
-    from trainer.__main__ import main
-
     words = [*command, "--workspace", str(workspace.folder), "--out", *map(str, files)]
     said, wrong = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
-            status = main(words)
+            status = run_command(words)
     except SystemExit as end:  # argparse: a word that the command does not know
         status = int(end.code or 0)
     except Exception as error:  # one figure's fault must not cost the others

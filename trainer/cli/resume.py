@@ -26,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
     workspace.reconcile()
     row = workspace.run(args.run)
     if args.step is not None:
-        row = workspace.run(workspace.branch(row.id, args.step, args.name or f"{row.name} from step {args.step}"))
+        from trainer.store.branch import branch
+
+        row = workspace.run(branch(workspace, row.id, args.step, args.name or f"{row.name} from step {args.step}"))
     elif args.name is not None:
         raise launch.LaunchError("--as names a branch: say from which checkpoint with --step N.")
     if row.deleted_at is not None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.changed_colours import CHANGED
-from trainer.charts.pair_colors import COMPUTED, MODALITY
+from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import (
     MEASURES,

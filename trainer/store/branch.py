@@ -23,7 +23,9 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
 
     Raises:
         StoreError: No checkpoint of that step is kept, or it went while it was copied.
+        LookOnly: The workspace belongs to somebody else.
     """
+    workspace.check_mine()
     parent = workspace.run(run)
     kept = {row.step: row for row in workspace.checkpoints(run) if row.folder.is_dir()}
     if step not in kept:

@@ -25,7 +25,6 @@ from trainer.store.rows import RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
 from trainer.store.upgrade import check_foreign
-from trainer.store.workspace import Workspace
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -40,7 +39,7 @@ _MUCH: Final = 0.8
 """Share of the memory from which the system is the likely cause of a silent end."""
 
 
-def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
+def reconcile(facts: Facts, runs: RunTable) -> list[RunRow]:
     """Marks active runs whose process is gone as interrupted, or as it left word; returns those it changed."""
     changed = []
     for row in runs.active():
@@ -51,8 +50,8 @@ def reconcile(workspace: Workspace, runs: RunTable) -> list[RunRow]:
         if not folder.is_dir() and row["pid"] and _claimed(row).is_same(identity(row["pid"])):
             continue
         if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=_said(row, folder)):
-            workspace.catch_up(row["id"])
-            changed.append(workspace.run(row["id"]))
+            catch_up(facts, runs, runs.get(row["id"]))
+            changed.append(runs.get(row["id"]))
     return changed
 
 

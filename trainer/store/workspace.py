@@ -240,17 +240,6 @@ class Workspace:
         """
         return self._mine.begin_launch(run, slot=slot, queued_only=queued_only)
 
-    def branch(self, run: int, step: int, name: str) -> int:
-        """The number of a new, stopped run that goes on from a kept checkpoint of `run`; that one is not touched.
-
-        Raises:
-            StoreError: No checkpoint of that step is kept.
-        """
-        from trainer.store.branch import branch
-
-        self.check_mine()
-        return branch(self, run, step, name)
-
     def enqueue(self, run: int, *, after: int | None = None) -> bool:
         """Puts a run that has ended back into the queue, to wait for `after` or nothing; False when it is active."""
         return self._mine.enqueue(run, after=after)
@@ -460,7 +449,7 @@ class Workspace:
             return []
         from trainer.store.repair import reconcile
 
-        return reconcile(self, self._runs)
+        return reconcile(self._facts, self._runs)
 
     def quick_check(self) -> str:
         """`ok`, or what SQLite finds wrong with the database."""

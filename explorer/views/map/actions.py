@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
 
-if TYPE_CHECKING:
-    from explorer.views.map.view import MapView
+from explorer.views.map.selecting import Selecting
+from explorer.views.map.toolbar import Toolbar
 
 
-def make_actions(view: MapView) -> list[QAction]:
-    """The actions of a view, added to it so that their keys work in it."""
-    toolbar, tools, selecting = view.toolbar, view.toolbar.tools, view.selecting
+def make_actions(
+    view: QWidget,
+    toolbar: Toolbar,
+    selecting: Selecting,
+    *,
+    fit: Callable[[], object],
+    resize_brush: Callable[[int], object],
+) -> list[QAction]:
+    """The actions of the Map view, added to it so that their keys work in it."""
+    tools = toolbar.tools
     rows: list[tuple[str, str, str, Callable[[], object]]] = [
         ("Move the map", "V", "hand", lambda: tools.buttons["pan"].setChecked(True)),
         ("Lasso", "L", "lasso", lambda: tools.choose("lasso")),
         ("Rectangle", "R", "square-dashed", lambda: tools.choose("rectangle")),
         ("Brush", "B", "brush", lambda: tools.choose("brush")),
-        ("Larger brush", "]", "brush", lambda: view.resize_brush(1)),
-        ("Smaller brush", "[", "brush", lambda: view.resize_brush(-1)),
+        ("Larger brush", "]", "brush", lambda: resize_brush(1)),
+        ("Smaller brush", "[", "brush", lambda: resize_brush(-1)),
         ("Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
         ("Grow to nearest neighbours", "G", "waypoints", selecting.grow),
-        ("Show all points", "F", "maximize", view.fit),
+        ("Show all points", "F", "maximize", fit),
         ("3-D", "D", "box", tools.space.toggle),
         ("Move both maps together", "K", "link", tools.lock.toggle),
         ("Contours", "C", "eye", tools.shown["contours"].toggle),

@@ -22,9 +22,8 @@ from explorer.views.map.toolbar import Toolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from trainer.analysis.cluster_words import ClusterWords
-from trainer.charts.changed_colours import CHANGED
 from trainer.charts.metadata_columns import Column
-from trainer.charts.pair_colors import MOST_RANKED, PairNumbers
+from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
 
 POLL_MS = 120
 BETWEEN: Final = 2

@@ -18,11 +18,10 @@ from trainer.analysis.distinct import answers
 from trainer.analysis.neighbors import nearest
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.changed_colours import changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import Column, column
-from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, Progress, pair_numbers
+from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, Progress, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -9,9 +9,8 @@ from typing import Final
 
 from explorer.views.map.coloring import COMPUTED, MODALITY, Colouring, colourings
 from explorer.views.map.load import Side, same_items
-from trainer.charts.changed_colours import CHANGED
 from trainer.charts.metadata_columns import Column
-from trainer.charts.pair_colors import AGREEMENT, ColouredMap, PairNumbers
+from trainer.charts.pair_colors import AGREEMENT, CHANGED, ColouredMap, PairNumbers
 
 AT_ONCE: Final = 100_000
 """Points whose colours are found where they are wanted; those of more are found on a thread."""

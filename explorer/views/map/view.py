@@ -70,7 +70,7 @@ class MapView(View):
         self.body.addLayout(side_by_side, 1)
         self.body.addWidget(self.caution)
         yield
-        self._actions = make_actions(self)
+        self._actions = make_actions(self, self.toolbar, self.selecting, fit=self.fit, resize_brush=self.resize_brush)
         self._remembered()
         self._connect()
 

@@ -12,9 +12,8 @@ from jaxtyping import Int, UInt8
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Colouring, choices, colourings
 from explorer.widgets.legend import LegendEntry
-from trainer.charts.changed_colours import BETTER_IN_B, CHANGED
 from trainer.charts.metadata_columns import Column, column
-from trainer.charts.pair_colors import AGREEMENT, ColouredMap, PairNumbers, pair_numbers
+from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColouredMap, PairNumbers, pair_numbers
 from trainer.charts.timeline import TimelineRun, compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
 

@@ -25,10 +25,9 @@ from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, Working
-from trainer.charts.changed_colours import CHANGED
 from trainer.charts.layout_method import Placement
 from trainer.charts.metadata_columns import Column
-from trainer.charts.pair_colors import COMPUTED, PairNumbers
+from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
 from trainer.errors import Problem

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from explorer.widgets.point_map.loading import loaded_kernels
+from explorer.widgets.point_map.loaded import loaded_kernels
 
 POINTS_PER_CELL: Final = 4
 MOST_CELLS: Final = 1024

@@ -14,7 +14,8 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.grid import PointGrid, writable
-from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels, loaded_kernels
+from explorer.widgets.point_map.loaded import loaded_kernels
+from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels
 from explorer.widgets.point_map.raster import Look, Points, Request, Sight, States
 from explorer.widgets.point_map.scene import Scene
 from explorer.widgets.point_map.worker import Newest, Worker

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from explorer.widgets.point_map.loaded import keep_kernels, loaded_kernels
+from explorer.widgets.point_map.warming import run_each
 from trainer.untrusted import safe_subprocess
 
 MODULE: Final = "explorer.widgets.point_map.kernels"
@@ -23,23 +25,18 @@ LONGEST_S: Final = 120
 WITHOUT: Final = "CONTRASTIVE_EXPLORER_WITHOUT_KERNELS"
 """Environment variable; when it is set, the map draws without compiled code, as in the window's safe mode."""
 
-_loaded: list[ModuleType] = []
 _loading = threading.Lock()
-
-
-def loaded_kernels() -> ModuleType | None:
-    """The compiled kernels if they are there already."""
-    return _loaded[0] if _loaded else None
 
 
 def load_kernels() -> ModuleType:
     """The compiled kernels, warm. Takes half a second, several when nothing is cached: never on the GUI thread."""
     with _loading:
-        if not _loaded:
+        if (kernels := loaded_kernels()) is None:
             if not are_cached():
                 _compile_beside()
-            _loaded.append(_load(cache_folder()))
-    return _loaded[0]
+            kernels = _load(cache_folder())
+            keep_kernels(kernels)
+    return kernels
 
 
 def are_wanted() -> bool:
@@ -51,7 +48,7 @@ def are_cached() -> bool:
     """Whether the kernels were compiled before, so that loading them takes less than a second."""
     if not are_wanted():
         return False
-    return bool(_loaded) or (cache_folder() / _mark()).exists()
+    return loaded_kernels() is not None or (cache_folder() / _mark()).exists()
 
 
 def cache_folder() -> Path:
@@ -122,7 +119,5 @@ def _load(folder: Path) -> ModuleType:
         module = importlib.import_module(MODULE)
     finally:
         numba.config.CACHE_DIR = before
-    from explorer.widgets.point_map.warming import run_each
-
     run_each(module)
     return module

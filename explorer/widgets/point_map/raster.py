@@ -18,10 +18,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, UInt8, UInt16
 
 from explorer.widgets.point_map.grid import PointGrid
-from explorer.widgets.point_map.loading import load_kernels, loaded_kernels
+from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.stamps import Brush, Marks, lay_over
 
-__all__ = ["Look", "Picture", "Points", "Request", "Sight", "States", "arrange", "draw", "load_kernels", "radius"]
+__all__ = ["Look", "Picture", "Points", "Request", "Sight", "States", "arrange", "draw", "radius"]
 
 HIDDEN: Final = 0
 DIMMED: Final = 1

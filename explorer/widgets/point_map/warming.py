@@ -6,12 +6,12 @@ from types import ModuleType
 
 import numpy as np
 
+from explorer.widgets.point_map import raster
+from explorer.widgets.point_map.grid import PointGrid
+
 
 def run_each(kernels: ModuleType) -> None:
     """Calls all kernels in the forms in which the map calls them: with places of 32 and of 64 bits."""
-    from explorer.widgets.point_map import raster
-    from explorer.widgets.point_map.grid import PointGrid
-
     empty = np.empty(0, bool)
     for kind in (np.float32, np.float64):
         xy = np.array([[0.2, 0.2], [0.8, 0.8]], kind)

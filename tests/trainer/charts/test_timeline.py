@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from trainer.charts import ChartError
-from trainer.charts.changed_colours import CHANGED, changed_columns
 from trainer.charts.changes import changes
 from trainer.charts.layout_method import Placement
+from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure

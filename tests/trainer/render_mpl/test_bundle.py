@@ -36,7 +36,9 @@ def test_a_bundle_holds_figures_numbers_runs_versions_and_commands(
 ) -> None:
     told: list[float] = []
     out = tmp_path / "e.zip"
-    values = bundle.write_bundle(charted, [1, 2], out, figures=FIGURES, progress=lambda share, _: told.append(share))
+    values = bundle.write_bundle(
+        charted, [1, 2], out, main, figures=FIGURES, progress=lambda share, _: told.append(share)
+    )
     assert told == sorted(told)
     assert told[-1] == 1.0
     with zipfile.ZipFile(out) as archive:
@@ -65,14 +67,14 @@ def test_a_folder_that_is_there_and_commands_that_do_more_than_draw_are_refused(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(bundle.BundleError, match="there already"):
-        bundle.write_bundle(charted, [1], tmp_path / "full", figures=[])
+        bundle.write_bundle(charted, [1], tmp_path / "full", main, figures=[])
     list_file = tmp_path / "figures.json"
     words = ["bundle", "--runs", "1", "--out", str(tmp_path / "x"), "--workspace", str(charted.folder)]
     for content in ('[["runs", "delete", "1"]]', '[["export", "map", "--out", "x"]]', '"export"', "[[]]", "no"):
         list_file.write_text(content, encoding="utf-8")
         assert main([*words, "--figures", str(list_file)]) == 2
     assert not (tmp_path / "x").exists()
-    bundle.write_bundle(charted, [1], tmp_path / "new", figures=[])
+    bundle.write_bundle(charted, [1], tmp_path / "new", main, figures=[])
     assert (tmp_path / "new" / "bundle.json").is_file()
 
 
@@ -82,7 +84,7 @@ def test_a_cancelled_bundle_leaves_nothing(charted: Workspace, tmp_path: Path, q
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        bundle.write_bundle(charted, [1], tmp_path / "e.zip", figures=FIGURES[:1], progress=stop)
+        bundle.write_bundle(charted, [1], tmp_path / "e.zip", main, figures=FIGURES[:1], progress=stop)
     assert not list(tmp_path.iterdir())
 
 

@@ -8,6 +8,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
 from trainer.store import LookOnly, RunLog, Workspace, ownership
+from trainer.store.branch import branch
 from trainer.store.ownership import NAME, state_of
 
 pytestmark = pytest.mark.slow
@@ -121,7 +122,7 @@ def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path
         lambda: copy.begin_launch(2),
         lambda: copy.enqueue(1),
         lambda: copy.unqueue(2),
-        lambda: copy.branch(1, 1, "b"),
+        lambda: branch(copy, 1, 1, "b"),
         lambda: copy.arrange([2]),
         lambda: copy.rename(1, "other"),
         lambda: copy.set_note(1, "words"),

@@ -11,6 +11,7 @@ import torch
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
 from trainer.store import StoreError
+from trainer.store.branch import branch
 from trainer.store.disk import DiskTrouble
 from trainer.training.fit import fit
 
@@ -27,7 +28,7 @@ def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal
     original = tiny()
     fit(workspace, original)
     before = (workspace.run(original), workspace.checkpoints(original))
-    branched = workspace.branch(original, 8, "from eight")
+    branched = branch(workspace, original, 8, "from eight")
     row = workspace.run(branched)
     assert (row.name, row.parent, row.step, row.status) == ("from eight", original, 8, "stopped")
     whole = journal(original)
@@ -44,7 +45,7 @@ def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert (workspace.run(original), workspace.checkpoints(original)) == before, "the parent is not touched"
     with pytest.raises(StoreError, match="no checkpoint of step 7"):
-        workspace.branch(original, 7, "none")
+        branch(workspace, original, 7, "none")
 
 
 def test_the_command_branches_and_trains(workspace, tiny, capsys):
@@ -88,7 +89,7 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    folder = workspace.run(workspace.branch(run, 4, "branch of a power cut")).folder
+    folder = workspace.run(branch(workspace, run, 4, "branch of a power cut")).folder
     files = [path for path in folder.rglob("*") if path.is_file() and path.name != "alive.lock"]
     assert {"tokenizer.json", "metrics.jsonl", "model.safetensors"} <= {path.name for path in files}
 
@@ -113,11 +114,11 @@ def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, t
 
     monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(full))
     with pytest.raises(StoreError, match=r"cannot be copied: The disk is full\. Nothing was made"):
-        workspace.branch(run, 4, "half")
+        branch(workspace, run, 4, "half")
     assert {row.id for row in workspace.runs()} == known
     monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(SystemExit("as if killed")))
     with pytest.raises(SystemExit):
-        workspace.branch(run, 4, "half")
+        branch(workspace, run, 4, "half")
     (half,) = (row for row in workspace.runs() if row.id not in known)
     assert (half.status, half.step) == ("failed", 0)
     assert "was cut short" in half.reason
