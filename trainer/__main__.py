@@ -102,11 +102,20 @@ def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any
     if not hasattr(module, "__path__"):
         return {}
     kinds: dict[str, Any] = dict(_modules_of(module))
-    if hasattr(module, "chart_kinds") and list(words[:1]) == [name]:
+    if list(words[:1]) == [name]:
         named = words[1] if len(words) > 1 else ""
         if named not in kinds:
-            kinds |= module.chart_kinds(named or None)
+            kinds |= _charts(name, named or None)
     return dict(sorted(kinds.items()))
+
+
+def _charts(command: str, wanted: str | None) -> dict[str, Any]:
+    """The commands of the charts in the registry: all, or only the one that is asked for."""
+    from trainer.cli import _chart_kinds
+
+    if command == "export":
+        return dict(_chart_kinds.export_kinds(wanted))
+    return dict(_chart_kinds.analyse_kinds(wanted)) if command == "analyse" else {}
 
 
 def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, words: Sequence[str]) -> Any:

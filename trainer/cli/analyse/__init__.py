@@ -12,13 +12,6 @@ GROUP = "Look"
 HELP = "print the numbers behind a chart: similarity, geometry and others"
 
 
-def chart_kinds(wanted: str | None) -> dict[str, Any]:
-    """The commands of the charts in the registry: all, or only the one that is asked for."""
-    from trainer.cli._chart_kinds import analyse_kinds
-
-    return dict(analyse_kinds(wanted))
-
-
 def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
     """The runs, and which of their embeddings; one run at two steps is compared with itself."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")

@@ -38,13 +38,6 @@ class View:
     split: str | None = None
 
 
-def chart_kinds(wanted: str | None) -> dict[str, Any]:
-    """The commands of the charts in the registry: all, or only the one that is asked for."""
-    from trainer.cli._chart_kinds import export_kinds
-
-    return dict(export_kinds(wanted))
-
-
 def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Where to write; `more` says what else than figures and numbers."""
     parser.add_argument(
