@@ -47,10 +47,10 @@ class Asker(QObject):
         Args:
             workspace: Whose runs are asked about.
             parent: Owner in Qt's tree.
-            program: Run instead of `trainer answer`, by tests.
+            program: Run instead of `trainer serve`, by tests.
         """
         super().__init__(parent)
-        command = program or safe_subprocess.python("-m", "trainer", "answer", "--workspace", str(workspace.folder))
+        command = program or safe_subprocess.python("-m", "trainer", "serve", "--workspace", str(workspace.folder))
         self._numbers = itertools.count(1)
         self._kind_of: dict[int, Kind] = {}
         self._warm_runs: tuple[int, ...] = ()

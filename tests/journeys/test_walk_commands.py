@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 ELSEWHERE = {
     "ablation": "trains four runs of Scenes",
-    "answer": "is spoken to by the window",
+    "serve": "is spoken to by the window",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
     "independent": "embeds Scenes: tests/journeys/test_tour.py",
     "open": "opens published models: tests/trainer/pretrained",

@@ -18,7 +18,7 @@ from trainer.methods.image_text import (
     InfoLoobPairs,
     SigLipPairs,
 )
-from trainer.methods.labelled import ContrastiveMarginImages, MarginImages, TripletImages
+from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, TripletImages
 from trainer.methods.method import Material, Method, MethodError
 from trainer.methods.pcl import PclViews
 from trainer.methods.two_views import ByolViews, SimClrViews, SimSiamViews

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSl
 
 from explorer import theme
 from explorer.views.gap.clouds import Clouds
+from explorer.views.gap.load import Exact, Reading, curve, measure, read, read_exactly
 from explorer.views.gap.numbers import GapNumbers
-from explorer.views.gap.reading import Exact, Reading, curve, measure, read, read_exactly
 from explorer.views.view import View, side_words
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel

@@ -13,9 +13,9 @@ from explorer import theme
 from explorer.render_qt.controls import Slide
 from explorer.state.selection import Side
 from explorer.views.board_view import BoardView
+from explorer.views.hopfield.load import Reading, read
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
-from explorer.views.hopfield.reading import Reading, read
 from explorer.views.view import side_words
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.flow_row import WrappingRow

@@ -21,7 +21,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.data.views import Look, augmented_view
 from trainer.methods import Batch, Material, MethodError, build
 from trainer.methods.clusters import k_means
-from trainer.methods.labelled import classes_of
+from trainer.methods.labeled import classes_of
 from trainer.methods.two_views import move
 from trainer.methods.words import beside, closed_up, kept_shares, vocabulary_of
 

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.slow
 
 
 class Process:
-    """`trainer answer`, as the window runs it."""
+    """`trainer serve`, as the window runs it."""
 
     def __init__(self, workspace: Workspace) -> None:
-        command = [sys.executable, "-m", "trainer", "answer", "--workspace", str(workspace.folder)]
+        command = [sys.executable, "-m", "trainer", "serve", "--workspace", str(workspace.folder)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workspace.folder
         )

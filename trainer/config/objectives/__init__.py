@@ -15,7 +15,7 @@ from trainer.config.objectives.image_text import (
     SigLip,
     Towers,
 )
-from trainer.config.objectives.labelled import ContrastiveMargin, Labelled, Margin, Triplet
+from trainer.config.objectives.labeled import ContrastiveMargin, Labelled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Pcl, SimClr, SimSiam, TwoViews
 from trainer.config.objectives.words import BagOfWords, Multiclass, OneVsAll, Word2Vec
 

@@ -1,4 +1,4 @@
-"""`trainer answer`: the process behind the window's questions."""
+"""`trainer serve`: the process behind the window's questions."""
 
 from __future__ import annotations
 
