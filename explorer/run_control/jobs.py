@@ -113,6 +113,7 @@ class Jobs(QObject):
         self._forced: dict[int, float | None] = {}
         self._slots = queue.Slots()
         self._look_only = ""
+        self._is_read = False
         self._silent: dict[int, str] = {}
         self._alarms = Alarms()
         self._notice = Notice(NOTICE_S)
@@ -124,6 +125,11 @@ class Jobs(QObject):
     def runs(self) -> tuple[RunRow, ...]:
         """All runs that are not deleted, oldest first, as of the last poll."""
         return self._runs
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the store has told its runs: before, that there is none means nothing."""
+        return self._is_read
 
     def run(self, run: int) -> RunRow | None:
         """The row of `run` as of the last poll; None if there is none (any more)."""
@@ -403,8 +409,8 @@ class Jobs(QObject):
             self._look_only = found.look_only
             self.look_only_changed.emit(found.look_only)
         ended = self._ended(found.runs) if found.runs is not None else []
-        if found.runs is not None and found.runs != self._runs:
-            self._runs = found.runs
+        if found.runs is not None and (found.runs != self._runs or not self._is_read):
+            self._runs, self._is_read = found.runs, True
             self._patience.watch(found.runs)
             self.runs_changed.emit(list(found.runs))
         if found.silent is not None and found.silent != self._silent:

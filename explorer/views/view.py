@@ -98,6 +98,7 @@ class View(QWidget):
         self.body.setSpacing(theme.BETWEEN)
         self._empty = EmptyState()
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
+        self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
         self._pages = QStackedWidget()
         self._room = Roomy(self._content)
@@ -140,9 +141,24 @@ class View(QWidget):
         self._empty.tell(icon, title, text, action, *others)
         self._pages.setCurrentWidget(self._empty)
 
+    def show_reading(self, icon: str) -> None:
+        """Says that it is not known yet which runs there are: a slow disk must not look like an empty workspace."""
+        self.show_empty(icon, "Reading the runs", "The database of this workspace is being read.")
+        if not self._waits_for_runs:
+            self._waits_for_runs = True
+            self.context.jobs.runs_changed.connect(self._take_first_runs)
+
+    def _take_first_runs(self) -> None:
+        self.context.jobs.runs_changed.disconnect(self._take_first_runs)
+        self._waits_for_runs = False
+        if self.isVisible():
+            self.refresh()
+
     def show_no_run(self, icon: str, text: str) -> None:
         """Says that no run is chosen, with `text` on how to; while there is none at all, offers the demo runs."""
-        if self.context.jobs.runs:
+        if not self.context.jobs.is_read:
+            self.show_reading(icon)
+        elif self.context.jobs.runs:
             self.show_empty(icon, "No run chosen", text)
         else:
             words = "The demo trains a CLIP and a CLOOB run in the background; what they learn then appears here."

@@ -136,6 +136,11 @@ class Banner(QFrame):
             self._place()
         return shown
 
+    @property
+    def is_grave(self) -> bool:
+        """Whether it shows what a person has to see: not what goes by itself."""
+        return self.isVisible() and self._tone in ("bad", "warn")
+
     def hideEvent(self, event: QHideEvent) -> None:
         came_from, self._came_from = self._came_from, None
         if came_from is not None and shiboken6.isValid(came_from) and self._has_keys():

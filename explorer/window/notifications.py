@@ -115,7 +115,7 @@ class News(QObject):
         if not runs:
             if self._banner.amend(QUEUE_WAITS, ""):
                 self._banner.hide()
-        elif not self._banner.amend(QUEUE_WAITS, words) and not self._told_queue and not self._banner.isVisible():
+        elif not self._banner.amend(QUEUE_WAITS, words) and not self._told_queue and not self._banner.is_grave:
             self._told_queue = True
             self._banner.tell(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
 

@@ -372,7 +372,9 @@ def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_co
     qtbot.addWidget(shown)
     shown.show()
     assert shown.is_empty
-    assert shown._empty._title.text() == "No run yet"
+    assert shown._empty._title.text() == "Reading the runs"
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: shown._empty._title.text() == "No run yet", timeout=90_000)
     qtbot.mouseClick(shown._empty.button, Qt.MouseButton.LeftButton)
     assert started == ["demo"]
     monkeypatch.setattr(context.jobs, "_runs", ("a run",))

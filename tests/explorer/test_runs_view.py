@@ -116,7 +116,8 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     view = show(qtbot, context)
     assert view.is_empty
     button = view.findChild(object, "emptyStateButton")
-    assert button.text() == "Start the demo runs"
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: button.text() == "Start the demo runs", timeout=90_000)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sorted(names(view)) == ["CLIP demo", "CLOOB demo"])
     assert not view.is_empty

@@ -202,6 +202,8 @@ class RunsView(View):
         self._show_chosen()
         if runs:
             self.show_content()
+        elif not self.context.jobs.is_read:
+            self.show_reading("activity")
         else:
             self.show_empty(
                 "activity",
