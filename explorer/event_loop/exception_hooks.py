@@ -90,7 +90,7 @@ class Hooks(QObject):
             self._crash_out.close()
             self._crash_out = None
             if not _read(self._crash_file):
-                self._crash_file.unlink(missing_ok=True)
+                confined.remove(self._crash_file.parent, self._crash_file.name)
         _log.removeHandler(self._handler)
         self._handler.close()
 
@@ -144,9 +144,9 @@ class Hooks(QObject):
         """Puts the report aside, for it is asked for days later; keeps the newest few."""
         folder = self._crash_file.parent
         with contextlib.suppress(OSError):
-            self._crash_file.replace(folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
+            confined.replace(folder, self._crash_file.name, f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}.log")
             for old in sorted(folder.glob("crash-*.log"))[:-CRASHES_KEPT]:
-                old.unlink()
+                confined.remove(folder, old.name)
 
 
 def _handler(file: Path) -> logging.Handler:

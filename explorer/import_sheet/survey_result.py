@@ -12,6 +12,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.messages import Example
 from trainer.store.disk import room_for_cache
+from trainer.untrusted import confined
 
 Kind = (
     type[config.Folder] | type[config.ClassFolder] | type[config.Table] | type[config.Shards] | type[config.HubDataset]
@@ -102,7 +103,7 @@ def with_report(reading: Reading, before: Reading | None) -> tuple[Reading, list
     file = Path(reading.report)
     with file.open(encoding="utf-8") as lines:
         report = [tuple(json.loads(line)) for line in lines]
-    file.unlink(missing_ok=True)
+    confined.remove(file.parent, file.name)
     if before is not None and reading.opened and before.data == reading.data:
         unused = {item for item, what, _ in report if what == NOT_USED}
         reading = dataclasses.replace(reading, examples=merged(before.examples, reading.examples, unused))

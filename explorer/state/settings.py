@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 import time
 import weakref
@@ -111,7 +110,7 @@ class _Kept:
             return None
         aside = self.file.with_name(f"{self.file.stem}-{why}-{time.strftime('%Y-%m-%d-%H%M%S')}{self.file.suffix}")
         try:
-            os.replace(self.file, aside)
+            confined.replace(aside.parent, self.file.name, aside.name)
         except OSError:
             return None
         return aside
@@ -142,7 +141,7 @@ class _Kept:
             try:
                 confined.remove(draft.parent, draft.name)  # a link at its place: what that points to stays
                 confined.write(draft.parent, draft.name, text.encode("utf-8"))
-                os.replace(draft, self.file)
+                confined.replace(draft.parent, draft.name, self.file.name)
             except OSError:
                 self.changed = True
                 return False

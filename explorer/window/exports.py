@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from explorer.export import Export, Exporter, file_stem, shell_command
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
+from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -91,7 +93,7 @@ class Exports(QObject):
         command = ["bundle", "--runs", *map(str, runs)]
         if figures:
             handle, name = tempfile.mkstemp(prefix="figures-", suffix=".json")
-            with open(handle, "w", encoding="utf-8") as out:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
                 json.dump([list(words) for words in figures], out)
             self._bundles[file] = Path(name)
             command += ["--figures", name]
@@ -128,7 +130,7 @@ class Exports(QObject):
         """Removes the list of figures that was written for the command."""
         figures = self._bundles.pop(export.file, None)
         if figures is not None:
-            figures.unlink(missing_ok=True)
+            confined.remove(figures.parent, figures.name)
 
     def _count(self, _export: Export) -> None:
         self.count_changed.emit(len(self._exporter.running))

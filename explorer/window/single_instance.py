@@ -15,6 +15,8 @@ from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QDir, QLockFile, QObject
 
+from trainer.untrusted import confined
+
 LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
 OPENING_S: Final = 5.0
@@ -78,7 +80,7 @@ def take_dead_bells_down(folder: Path) -> None:
     for path in folder.glob(f"{_BELL}*"):
         with contextlib.suppress(OSError):
             if path.is_socket() and path.stat().st_uid == os.getuid() and not _is_heard(path):
-                path.unlink()
+                confined.remove(folder, path.name)
 
 
 def _is_heard(path: Path) -> bool:

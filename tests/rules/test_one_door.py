@@ -16,17 +16,14 @@ SOURCES = sorted(path for room in ("trainer", "explorer") for path in (ROOT / ro
 TYPED = "writes to a path that a person typed"
 OWN = "writes into a temporary folder, or a cache of this user, which no workspace names"
 DRAFT = "fills a draft that trainer/store/files.py made and moves into its place"
-CHECKED = "its folder was looked at by trainer/untrusted/confined.py, and the name in it is the program's own"
 
 WITHOUT = {
     "trainer/untrusted/confined.py": "is the door",
     "trainer/store/files.py": "makes drafts beside a file and moves them into its place; removes entries of a folder",
     "trainer/store/rebuild.py": f"of an import, {DRAFT}",
-    "trainer/store/upgrade.py": f"a verified copy of the database: {CHECKED}",
-    "trainer/store/backups.py": f"the database and its copies: {CHECKED}",
+    "trainer/store/backups.py": "copies one into a draft",
     "trainer/store/selections.py": TYPED,
     "trainer/store/journal.py": "cuts a file that the door has opened",
-    "trainer/store/manifests.py": DRAFT,
     "trainer/store/branch.py": DRAFT,
     "trainer/data/prepared.py": "fills a hidden folder of trainer/data/atomic_folder.py, without links",
     "trainer/data/image_tar.py": "fills a hidden folder of trainer/data/atomic_folder.py",
@@ -36,20 +33,12 @@ WITHOUT = {
     "trainer/models/published.py": OWN,
     "trainer/images/scratch.py": OWN,
     "trainer/images/helper.py": "writes into the file that its parent made for it",
-    "trainer/charts/class_task.py": OWN,
     "trainer/render_mpl/files.py": TYPED,
     "trainer/cli/bundle.py": OWN,
     "trainer/cli/project.py": TYPED,
     "trainer/cli/report.py": TYPED,
-    "explorer/event_loop/exception_hooks.py": f"the crash report: {CHECKED}",
-    "explorer/state/settings.py": f"the settings: {CHECKED}",
     "explorer/theme/marks.py": OWN,
     "explorer/event_loop/stall_detector.py": "cuts a temporary file that it has opened without a name",
-    "explorer/views/hopfield/view.py": "removes the answer that its own process wrote",
-    "explorer/views/similarity/query.py": "removes the answer that its own process wrote",
-    "explorer/window/exports.py": OWN,
-    "explorer/import_sheet/survey_result.py": "removes the answer that its own process wrote",
-    "explorer/window/single_instance.py": "removes sockets of dead windows",
 }
 """Module -> why it may write, move or remove without the door."""
 
@@ -77,10 +66,23 @@ def writes(source: str) -> Iterator[tuple[int, str]]:
             or (of == "os" and name in OF_OS)
             or (of == "shutil" and name in OF_SHUTIL)
             # `str.replace` takes two words, `Path.replace` one; a table of runs has a `rename` of its own, of two.
+            or (of == "np" and name in ("save", "savez", "savez_compressed") and not _is_for_a_stream(node))
             or (name in ("replace", "rename") and isinstance(called, ast.Attribute) and _moves(node, of))
             or (name == "open" and _is_for_writing(node, of))
         ):
             yield node.lineno, name
+
+
+def _is_for_a_stream(call: ast.Call) -> bool:
+    """Whether it writes into memory, or what the door has opened: numpy itself would follow a link."""
+    target = call.args[0] if call.args else None
+    return (isinstance(target, ast.Name) and target.id in ("stream", "content", "buffer")) or _is_within_a_draft(target)
+
+
+def _is_within_a_draft(target: ast.expr | None) -> bool:
+    while isinstance(target, ast.BinOp):
+        target = target.left
+    return isinstance(target, ast.Name) and target.id == "draft"
 
 
 def _is_of_a_draft(call: ast.Call) -> bool:
@@ -155,6 +157,8 @@ def test_every_exception_is_needed() -> None:
         "shutil.move(a, b)",
         "tarfile.open(path, 'w')",
         "draft.unlink()",
+        "np.save(path, vectors)",
+        "np.savez_compressed(folder / 'a.npz', a=a)",
     ],
 )
 def test_a_planted_write_is_found(planted: str) -> None:
@@ -174,6 +178,8 @@ def test_a_planted_write_is_found(planted: str) -> None:
         "Image.open(file)",
         "confined.replace(root, a, b)",
         "rows.remove(1)",
+        "np.save(stream, vectors)",
+        "np.save(draft / 'a.npy', vectors)",
         "(draft / 'a').write_text('x')",
     ],
 )

@@ -14,7 +14,8 @@ from jaxtyping import Float, Int
 from trainer import catalog
 from trainer.charts import BOTH, ChartError
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import Items, Workspace
+from trainer.store import Items, Workspace, write_atomically
+from trainer.store.files import write_text
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npy
@@ -151,8 +152,13 @@ def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
 def write_class_texts(file: Path, texts: ClassTexts) -> None:
     """Writes `texts` as an array `file` and a description beside it, for `read_class_texts`."""
     about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates")}
-    file.with_suffix(".json").write_text(json.dumps(about), encoding="utf-8")
-    np.save(file, np.asarray(texts.vectors, np.float32), allow_pickle=False)
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as stream:
+            np.save(stream, np.asarray(texts.vectors, np.float32), allow_pickle=False)
+
+    write_text(file.with_suffix(".json"), json.dumps(about))
+    write_atomically(file, write, private=True)
 
 
 def read_class_texts(file: Path) -> ClassTexts:

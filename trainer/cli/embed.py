@@ -72,8 +72,8 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
     from trainer.store import write_atomically
 
     def write_vectors(draft: Path) -> None:
-        with draft.open("wb") as file:
-            np.save(file, vectors)
+        with draft.open("wb") as stream:
+            np.save(stream, vectors)
 
     # A file name that is no UTF-8 cannot stand in a table: its odd bytes are shown as question marks.
     table = pa.table({column: [item.encode("utf-8", "replace").decode() for item in items]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 import uuid
 from typing import Any
@@ -149,5 +150,6 @@ class Answers:
     def _keep(self, run: int, vectors: np.ndarray) -> str:
         folder = confined.make_in_run(self._workspace.run(run).folder, "scratch")
         path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
-        np.save(path, vectors)
+        with io.BufferedWriter(confined.open_file(folder, path.name, "wb")) as stream:  # type: ignore[type-var]
+            np.save(stream, vectors)
         return str(path)

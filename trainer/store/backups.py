@@ -7,7 +7,6 @@ in their folders; what only the database holds are selections, settings and layo
 from __future__ import annotations
 
 import datetime
-import os
 import re
 import shutil
 import sqlite3
@@ -132,7 +131,7 @@ def put_back(database: Path, backup: Backup) -> Path | None:
         for ending in ("", "-wal", "-shm"):
             part = database.with_name(database.name + ending)
             if part.exists():
-                os.replace(part, aside.with_name(aside.name + ending))
+                confined.replace(database.parent, part.name, f"{FOLDER}/{aside.name}{ending}")
         sync_folder(aside.parent)
     write_atomically(database, lambda draft: _copy(backup.path, draft), private=True)
     return aside

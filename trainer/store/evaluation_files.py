@@ -55,8 +55,8 @@ def write_task(folder: Path, record: TaskRecord) -> None:
     name = record.task + (f"-{record.question.digest}" if record.question else "")
 
     def write(draft: Path) -> None:
-        with draft.open("wb") as file:
-            np.savez_compressed(file, **record.arrays)
+        with draft.open("wb") as stream:
+            np.savez_compressed(stream, **record.arrays)
 
     write_atomically(folder / f"{name}.npz", write, private=True)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}

@@ -20,19 +20,19 @@ _OWN: Final = "sha256"
 _SEAL: Final = "seal"
 
 
-def write_manifest(folder: Path, facts: Mapping[str, Any], *, sealed: bool = False) -> None:
+def write_manifest(draft: Path, facts: Mapping[str, Any], *, sealed: bool = False) -> None:
     """Describes the files that are in the folder, `facts` beside them; to be called when all are written.
 
     Args:
-        folder: Where they are.
+        draft: Where they are: a folder that `write_atomically` puts into its place.
         facts: Plain values.
         sealed: Say that this computer and user wrote them, in words that no other can make (see `ownership.seal`).
     """
-    files = {path.name: _described(path) for path in sorted(folder.iterdir())}
+    files = {path.name: _described(path) for path in sorted(draft.iterdir())}
     document = {"format": _FORMAT, **facts, "files": files}
     document |= {_SEAL: _seal(files)} if sealed else {}
     document |= {_OWN: _digest(document)}
-    (folder / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (draft / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:

@@ -137,9 +137,9 @@ def copy_verified(path: Path, target: Path) -> None:
             raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(draft, target)
+        confined.replace(target.parent, draft.name, target.name)
     finally:
-        draft.unlink(missing_ok=True)
+        confined.remove(target.parent, draft.name)
     sync_folder(target.parent)
 
 

@@ -17,6 +17,7 @@ from trainer.charts.snapshots import step_that_embeds
 from trainer.errors import Problem
 from trainer.messages import EmbedTexts, Failure
 from trainer.store import Workspace
+from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
 Taken = Callable[[Side, str], None]
@@ -98,6 +99,6 @@ def at_its_step(workspace: Workspace, side: Side, data: str | None) -> Side:
 
 def take_vectors(file: str) -> np.ndarray:
     """The vectors of an answer; its file is taken away. For a background thread."""
-    vectors = load_npy(file)
-    Path(file).unlink(missing_ok=True)
+    vectors, place = load_npy(file), Path(file)
+    confined.remove(place.parent, place.name)
     return vectors
