@@ -71,6 +71,11 @@ def check_objects(path: Path, connection: sqlite3.Connection) -> None:
             raise _refusal(path, "a virtual table", name)
 
 
+_COMPUTED: Final = (
+    "SELECT m.name, x.name FROM sqlite_master m JOIN pragma_table_xinfo(m.name) x WHERE m.type = 'table' AND x.hidden"
+)
+
+
 def check_tables(path: Path, connection: sqlite3.Connection) -> None:
     """Passes for a database of a schema that this program knows, with nothing in it but its own tables and indexes.
 
@@ -84,10 +89,8 @@ def check_tables(path: Path, connection: sqlite3.Connection) -> None:
         # Indexes that SQLite makes for a constraint have no words of their own.
         if name not in known and not (kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")):
             raise _refusal(path, _WORDS.get(str(kind), "something unknown"), name)
-    for table in sorted(tables):
-        for column in connection.execute(f'PRAGMA table_xinfo("{table}")'):
-            if column[6]:
-                raise _refusal(path, "a computed column", f"{table}.{column[1]}")
+    for table, column in connection.execute(_COMPUTED):
+        raise _refusal(path, "a computed column", f"{table}.{column}")
 
 
 def _objects(connection: sqlite3.Connection) -> list[tuple[object, object, object]]:

@@ -34,9 +34,8 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
             confined.inside(path.parent, path.name + ending)
         except confined.NotConfined as error:
             raise StoreError(f"The database is not opened: of {error.filename}, {error.strerror}.") from error
-    version = version_of(path)
+    version = version_of(path, tables_of=newest)
     if version == newest:
-        _check_tables(path)
         return
     if version is not None and version not in known_versions(migrations):
         raise StoreError(
@@ -59,8 +58,16 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
         ) from error
 
 
-def version_of(path: Path) -> str | None:
-    """The schema version a database names; None when there is no database, or an empty one. Changes nothing."""
+def version_of(path: Path, *, tables_of: str = "") -> str | None:
+    """The schema version a database names; None when there is no database, or an empty one. Changes nothing.
+
+    Args:
+        path: The database.
+        tables_of: A schema of which it may hold nothing but the tables, should it be of that.
+
+    Raises:
+        StoreError: It is of another program, or holds what this program does not make.
+    """
     if not path.exists():
         return None
     check_ordinary(path)
@@ -74,7 +81,10 @@ def version_of(path: Path) -> str | None:
                 raise StoreError(f"{path} is a database of another program. Choose another --workspace.")
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        return str(row[0])[:40] if row else None
+        version = str(row[0])[:40] if row else None
+        if version is not None and version == tables_of:
+            guard.check_tables(path, connection)
+        return version
 
 
 def check_foreign(path: Path) -> None:
