@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
 
-from explorer.import_sheet import ImportData
+from explorer.import_sheet.sheet import ImportData
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.import_sheet import ImportData, survey_result
 from explorer.import_sheet.report import ReportTable
+from explorer.import_sheet.sheet import ImportData, survey_result
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun, on_data

@@ -17,7 +17,21 @@ from PySide6.QtCore import QDir, QObject
 from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
 
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
-AFTER_PAINT = ("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow")
+AFTER_PAINT = (
+    *("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
+    *("trainer.store", "explorer.import_sheet.sheet"),
+)
+    "trainer.store",
+    "explorer.import_sheet.sheet",
+    "jaxtyping",
+    "matplotlib",
+    "sqlalchemy",
+    "alembic",
+    "scipy",
+    "numba",
+    "pyqtgraph",
+    "pyarrow",
+)
 
 PROGRAM = """
 import json, sys
