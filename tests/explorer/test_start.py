@@ -21,17 +21,6 @@ AFTER_PAINT = (
     *("matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
     *("trainer.store", "explorer.import_sheet.sheet"),
 )
-    "trainer.store",
-    "explorer.import_sheet.sheet",
-    "jaxtyping",
-    "matplotlib",
-    "sqlalchemy",
-    "alembic",
-    "scipy",
-    "numba",
-    "pyqtgraph",
-    "pyarrow",
-)
 
 PROGRAM = """
 import json, sys
