@@ -1,6 +1,6 @@
 """The prepared cache: every image of a split decoded once, then read as one memory map.
 
-Where it does not fit, images are decoded whenever they are asked for (`streamed`): the first time all of them are
+Where it does not fit, images are decoded whenever they are asked for (`lazy_images`): the first time all of them are
 decoded as well, to know which ones can be read and what the pixels are, but only that is kept.
 """
 

@@ -1,4 +1,4 @@
-"""A table with a column of images and one of captions: CSV and TSV here, JSON and Parquet in `records`."""
+"""A table with a column of images and one of captions: CSV and TSV here, JSON and Parquet in `table_formats`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Pictures of embeddings in the plane: PCA at once; UMAP, t-SNE and PaCMAP when one waits; coordinates from a file.
 
 Images and texts are placed together, so that the gap between the two modalities stays in the picture. Layouts are
-kept by content and parameters (`layouts`); two of the same items face the same way (`facing`).
+kept by content and parameters (`layouts`); two of the same items face the same way (`layout_alignment`).
 """
 
 from trainer.projection.coordinates import read_vectors
