@@ -27,10 +27,10 @@ def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str])
     """Reads the curves `names` of `runs`; for `Background`."""
     return tuple(
         RunCurves(
-            workspace.run(run),
-            tuple(workspace.scalar_names(run)),
-            {name: workspace.series(run, name) for name in names},
-            tuple(workspace.snapshots(run)),
+            workspace.runs.get(run),
+            tuple(workspace.results.scalar_names(run)),
+            {name: workspace.results.series(run, name) for name in names},
+            tuple(workspace.results.snapshots(run)),
         )
         for run in runs
     )

@@ -34,7 +34,7 @@ def free_name(name: str, taken: set[str]) -> str:
 def create_and_launch(workspace: Workspace, run: config.Run, preset: str) -> int:
     """Makes a run and starts its trainer; its number."""
     config.check(run)
-    created = workspace.create_run(_placed(run), preset=preset)
+    created = workspace.runs.create(_placed(run), preset=preset)
     launch.start_detached(workspace, created)
     return created
 
@@ -44,7 +44,7 @@ def create_demo(workspace: Workspace) -> int:
 
     The poll that follows starts it.
     """
-    created = [workspace.create_run(run, status="queued", preset=preset) for preset, run in demo_runs()]
+    created = [workspace.runs.create(run, status="queued", preset=preset) for preset, run in demo_runs()]
     return created[0]
 
 
@@ -57,14 +57,14 @@ def create_ablation(workspace: Workspace, levels: Sequence[float], template: con
         if isinstance(data, config.Scenes):
             data = dataclasses.replace(data, cooccurrence=level)
         for run in four_way(dataclasses.replace(template, data=data)):
-            created.append(workspace.create_run(run, status="queued", preset=ABLATION))
+            created.append(workspace.runs.create(run, status="queued", preset=ABLATION))
     return created[0]
 
 
 def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
     """Makes a branch and puts it into the queue; its number."""
     made = branch_of(workspace, run, step, name)
-    workspace.enqueue(made)
+    workspace.runs.enqueue(made)
     return made
 
 
@@ -73,7 +73,7 @@ def enqueue(
 ) -> int:
     """Puts new runs into the queue; the first one's number."""
     first, *_others = [
-        workspace.create_run(
+        workspace.runs.create(
             _placed(run), status="queued", preset=preset, parent=parent, priority=priority, after=after
         )
         for run in runs
@@ -86,6 +86,11 @@ def _placed(run: config.Run) -> config.Run:
     return dataclasses.replace(run, data=config.absolute(run.data))
 
 
+def ask(workspace: Workspace, run: int, what: str) -> None:
+    """Asks the run's trainer for something; the empty word takes a wish back."""
+    workspace.runs.ask(run, what)
+
+
 def resume(workspace: Workspace, run: int) -> int:
     """Starts a trainer that goes on; the run's number."""
     launch.start_detached(workspace, run)
@@ -94,7 +99,7 @@ def resume(workspace: Workspace, run: int) -> int:
 
 def copy_of(workspace: Workspace, run: int, taken: set[str]) -> config.Run:
     """What the run was told to compute, under a name that is free."""
-    original = workspace.config_of(run)
+    original = workspace.runs.config_of(run)
     return dataclasses.replace(original, name=free_name(original.name, taken))
 
 
@@ -123,11 +128,11 @@ def look(workspace: Workspace, run: int, remind: bool) -> Look:
     """What the run has kept; `remind`: its trainer is told to stop once more, by a signal."""
     if remind:
         launch.remind(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     measured = row.beats if row.phase == EVALUATING else None
     return Look(newest_checkpoint(workspace, run), launch.draft(workspace, run), measured)
 
 
 def newest_checkpoint(workspace: Workspace, run: int) -> int | None:
     """Step of the newest checkpoint of `run`; None where there is none."""
-    return max((row.step for row in workspace.checkpoints(run)), default=None)
+    return max((row.step for row in workspace.results.checkpoints(run)), default=None)

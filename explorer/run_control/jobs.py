@@ -182,7 +182,7 @@ class Jobs(QObject):
         """Asks trainers to `pause`, `save` or `evaluate`; the empty word lets those that pause go on."""
         for run in runs:
             self._patience.forget(run)
-            self._write(partial(self._workspace.ask, run, what))
+            self._write(partial(actions.ask, self._workspace, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
         """Ends trainers at once; what they did since their last checkpoints is lost."""
@@ -221,7 +221,7 @@ class Jobs(QObject):
             Undoable(
                 "Move in the queue",
                 redo=partial(self._write, partial(queue.move, self._workspace, tuple(runs), place)),
-                undo=partial(self._write, partial(self._workspace.arrange, order, priorities)),
+                undo=partial(self._write, lambda: self._workspace.runs.arrange(order, priorities)),
             )
         )
 
@@ -313,11 +313,11 @@ class Jobs(QObject):
 
     def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
         """Gives `done` what `run` was told to compute."""
-        self._write(partial(self._workspace.config_of, run), done)
+        self._write(lambda: self._workspace.runs.config_of(run), done)
 
     def requeue(self, run: int) -> None:
         """Puts a run that ended early back into the queue; it goes on from its newest checkpoint."""
-        self._write(partial(self._workspace.enqueue, run))
+        self._write(lambda: self._workspace.runs.enqueue(run))
 
     def rename(self, run: int, name: str) -> None:
         """Renames `run`; undoable."""
@@ -327,8 +327,8 @@ class Jobs(QObject):
         self.undo.push(
             Undoable(
                 f"Rename {row.name}",
-                redo=partial(self._write, partial(self._workspace.rename, run, name)),
-                undo=partial(self._write, partial(self._workspace.rename, run, row.name)),
+                redo=partial(self._write, lambda: self._workspace.runs.rename(run, name)),
+                undo=partial(self._write, lambda: self._workspace.runs.rename(run, row.name)),
             )
         )
 
@@ -346,14 +346,14 @@ class Jobs(QObject):
             Undoable(
                 f"Delete {rows[0].name}" if len(rows) == 1 else f"Delete {len(rows)} runs",
                 redo=partial(self._write, partial(actions.each, self._workspace.delete, ids)),
-                undo=partial(self._write, partial(actions.each, self._workspace.restore, ids)),
+                undo=partial(self._write, lambda: actions.each(self._workspace.runs.restore, ids)),
             )
         )
         self.deleted.emit(rows)
 
     def set_note(self, run: int, note: str) -> None:
         """Keeps a person's remark with `run`."""
-        self._write(partial(self._workspace.set_note, run, note))
+        self._write(lambda: self._workspace.runs.change(run, note=note))
 
     # -- watching the store ------------------------------------------------------------------------------------
 

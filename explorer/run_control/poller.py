@@ -67,17 +67,17 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     changes = workspace.changes()
     if changes == seen.changes:
         return News(seen, look_only=look_only, silent=silent)
-    runs = tuple(workspace.runs())
+    runs = tuple(workspace.runs.all())
     if may_start and any(run.status == "queued" for run in runs) and queue.start_due(workspace):
-        runs = tuple(workspace.runs())
+        runs = tuple(workspace.runs.all())
     waiting = any(run.status == "queued" for run in runs)
     first = seen.scalar < 0
-    scalars = () if first else tuple(workspace.scalars_after(seen.scalar, limit=SCALARS_A_POLL))
+    scalars = () if first else tuple(workspace.results.scalars_after(seen.scalar, limit=SCALARS_A_POLL))
     if len(scalars) == SCALARS_A_POLL:
         changes = -1  # there is more: the next poll must not think that nothing has changed
-    newest = workspace.last_scalar_id() if first else scalars[-1].id if scalars else seen.scalar
+    newest = workspace.results.last_scalar_id() if first else scalars[-1].id if scalars else seen.scalar
     watched = {run.id for run in runs if working(run)} | set(active)
-    counts = {run: len(workspace.snapshots(run)) for run in watched}
+    counts = {run: len(workspace.results.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = Seen(changes, newest, waiting, seen.snapshots | counts)
     return News(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)

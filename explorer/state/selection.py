@@ -18,6 +18,8 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from trainer.store import SplitKey
+
 UNDO_LIMIT: Final = 100
 MOST_LISTED: Final = 1_000
 """More selected pairs are remembered packed."""
@@ -78,7 +80,7 @@ class Looking:
         run_b: Id of the run shown in orange, None if none is.
         step: Step of the snapshots shown; None is the last one.
         step_b: Step of B's snapshot where it is another than A's; None: that of A.
-        dataset: `dataset-split` of the snapshots shown, e.g. `scenes-renderings`; None is the first there is.
+        dataset: Data of the snapshots shown; None is the first there is.
         pairs: Selected rows of the dataset's items, ascending.
         queries: Image files the person asks about (dropped, pasted or browsed).
         view: Name of the open view; empty is the first.
@@ -88,7 +90,7 @@ class Looking:
     run_b: int | None = None
     step: int | None = None
     step_b: int | None = None
-    dataset: str | None = None
+    dataset: SplitKey | None = None
     pairs: Rows = field(default_factory=Rows)
     queries: tuple[str, ...] = ()
     view: str = ""
@@ -180,12 +182,12 @@ class Selection(QObject):
         return self._now.step if index == 0 or self._now.step_b is None else self._now.step_b
 
     @property
-    def dataset(self) -> str | None:
-        """`dataset-split` looked at; None is the first there is."""
+    def dataset(self) -> SplitKey | None:
+        """Data looked at; None is the first there is."""
         return self._now.dataset
 
     @dataset.setter
-    def dataset(self, dataset: str | None) -> None:
+    def dataset(self, dataset: SplitKey | None) -> None:
         if dataset != self.dataset:
             self._change("Choose data", dataset=dataset, pairs=Rows())
 
@@ -261,7 +263,11 @@ class Selection(QObject):
     def remember(self) -> dict[str, Any]:
         """What to keep for the next start, ready for JSON."""
         names = [each.name for each in dataclasses.fields(self._now)]
-        return {name: getattr(self._now, name) for name in names} | {"pairs": _written(self._now.pairs)}
+        data = self.dataset and dataclasses.astuple(self.dataset)
+        return {name: getattr(self._now, name) for name in names} | {
+            "pairs": _written(self._now.pairs),
+            "dataset": data,
+        }
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Takes up what `remember` gave; what it does not know or cannot read is left out."""
@@ -270,7 +276,7 @@ class Selection(QObject):
             "run_b": _whole,
             "step": _whole,
             "step_b": _whole,
-            "dataset": lambda v: v if isinstance(v, str) else None,
+            "dataset": _split_read,
             "pairs": _rows_read,
             "queries": lambda v: tuple(str(p) for p in v) if isinstance(v, list | tuple) else (),
             "view": lambda v: v if isinstance(v, str) else "",
@@ -320,6 +326,11 @@ def _written(rows: Rows) -> list[int] | str:
     chosen = np.zeros(int(rows.array[-1]) + 1, bool)
     chosen[rows.array] = True
     return base64.b64encode(zlib.compress(np.packbits(chosen).tobytes(), 1)).decode()
+
+
+def _split_read(value: Any) -> SplitKey | None:
+    is_key = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(name, str) for name in value)
+    return SplitKey(*value) if is_key else None
 
 
 def _rows_read(written: object) -> Rows:

@@ -18,7 +18,7 @@ from trainer.charts.marks import Panel
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import Workspace, of_split
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ def answer(
 
 def request_of(selection: Selection) -> Request:
     """The snapshots that the selection means: A first."""
-    dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
-    return Request(tuple(Target(side.run, side.step) for side in selection.sides), dataset, split)
+    return Request(tuple(Target(side.run, side.step) for side in selection.sides), **of_split(selection.dataset))
 
 
 class ChartPane(QWidget):

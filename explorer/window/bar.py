@@ -13,6 +13,7 @@ from explorer import theme
 from explorer.state.selection import Selection
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.window.picker_choices import Facts
+from trainer.store import SplitKey
 
 if TYPE_CHECKING:
     from trainer.store import RunRow
@@ -139,8 +140,6 @@ def _choice(run: RunRow) -> Choice:
     return Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {run.status}")
 
 
-def dataset_words(key: str) -> str:
-    """`dataset-split` for a person: `Scenes, unseen renderings`."""
-    dataset, _, split = key.rpartition("-")
-    name = dataset[:1].upper() + dataset[1:] if dataset else key
-    return f"{name}, {_SPLITS.get(split, split)}" if dataset else name
+def dataset_words(key: SplitKey) -> str:
+    """The data for a person: `Scenes, unseen renderings`."""
+    return f"{key.dataset[:1].upper()}{key.dataset[1:]}, {_SPLITS.get(key.split, key.split)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainer.store import RunRow, Workspace
+    from trainer.store import RunRow, SplitKey, Workspace
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,12 @@ class Facts:
 
     Attributes:
         steps: Ascending; of all looked-at runs together.
-        datasets: `dataset-split`, in the order they first came.
+        datasets: In the order they first came.
         askable: Runs with a checkpoint.
     """
 
     steps: tuple[int, ...] = ()
-    datasets: tuple[str, ...] = ()
+    datasets: tuple[SplitKey, ...] = ()
     askable: tuple[int, ...] = ()
 
 
@@ -30,15 +30,15 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> Facts:
     from trainer.store import StoreError
 
     steps: set[int] = set()
-    datasets: dict[str, None] = {}
+    datasets: dict[SplitKey, None] = {}
     askable = []
     for run in runs:
         try:
-            snapshots, checkpoints = workspace.snapshots(run), workspace.checkpoints(run)
+            snapshots, checkpoints = workspace.results.snapshots(run), workspace.results.checkpoints(run)
         except StoreError:
             continue
         steps.update(snapshot.step for snapshot in snapshots)
-        datasets.update(dict.fromkeys(f"{snapshot.dataset}-{snapshot.split}" for snapshot in snapshots))
+        datasets.update(dict.fromkeys(snapshot.key for snapshot in snapshots))
         if checkpoints:
             askable.append(run)
     return Facts(tuple(sorted(steps)), tuple(datasets), tuple(askable))

@@ -24,8 +24,8 @@ def make(folder: Path, runs: int, rows: int) -> None:
     from trainer.store.run_files import folder_name
 
     space = Workspace(folder)
-    first = space.create_run(config.Run(name="run 0001"))
-    space.change_run(first, status="finished")
+    first = space.runs.create(config.Run(name="run 0001"))
+    space.runs.change(first, status="finished")
     space.close()
     base = sqlite3.connect(space.database_file, isolation_level=None)
     columns = [row[1] for row in base.execute("PRAGMA table_info(run)")]

@@ -103,11 +103,11 @@ def train(
     plans = [planned(objective, seed, epochs=epochs) for seed in seeds for objective in objectives]
     for plan in plans:
         workspace.reconcile()
-        row = _found(workspace, plan) or workspace.run(workspace.create_run(plan))
+        row = _found(workspace, plan) or workspace.runs.get(workspace.runs.create(plan))
         if row.status in ("finished", "failed") or workspace.is_alive(row.id):
             continue
         fit(workspace, row.id)
-        row = workspace.run(row.id)
+        row = workspace.runs.get(row.id)
         yield row
         if row.status == "stopped":
             return
@@ -173,12 +173,12 @@ def _cell(spread: Spread | None) -> str:
 def _found(workspace: Workspace, plan: config.Run) -> RunRow | None:
     """The newest run that computes what is planned, whatever it is called and however it was watched."""
     alike = {"name": plan.name, "watching": plan.watching}
-    same = [row for row in workspace.runs() if replace(workspace.config_of(row.id), **alike) == plan]
+    same = [row for row in workspace.runs.all() if replace(workspace.runs.config_of(row.id), **alike) == plan]
     return same[-1] if same else None
 
 
 def _numbers(workspace: Workspace, run: RunRow, step: int) -> dict[str, float]:
-    for evaluation in reversed(workspace.evaluations(run.id)):
+    for evaluation in reversed(workspace.results.evaluations(run.id)):
         if (evaluation.step, evaluation.split) == (step, SPLIT):
             return {name: evaluation.metrics[name] for name in RECALLS | ATTRIBUTES if name in evaluation.metrics}
     return {}

@@ -25,7 +25,7 @@ def fitted(monkeypatch) -> list[str]:
     names: list[str] = []
 
     def fit(workspace: Workspace, run: int) -> None:
-        plan = workspace.config_of(run)
+        plan = workspace.runs.config_of(run)
         names.append(plan.name)
         with RunLog.claim(workspace, run) as log:
             for step in (0, 192):
@@ -56,7 +56,7 @@ def test_every_objective_sees_the_same_pairs(kind):
 def test_what_is_there_is_not_trained_again_and_all_of_a_seed_come_before_the_next(workspace, fitted):
     chosen = ["clip", "simclr"]
     assert len(list(objectives.train(workspace, chosen, [0]))) == 2
-    workspace.rename(1, "another name")
+    workspace.runs.rename(1, "another name")
     assert len(list(objectives.train(workspace, chosen, [0, 1]))) == 2
     assert fitted == ["clip seed 0", "simclr seed 0", "clip seed 1", "simclr seed 1"]
     list(objectives.train(workspace, chosen, [0], epochs=1))

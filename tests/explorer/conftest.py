@@ -145,7 +145,7 @@ def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tupl
     )
     made = []
     for name, noise in (("good", 0.4), ("bad", 1.6)):
-        made.append(workspace.create_run(config.Run(name=name)))
+        made.append(workspace.runs.create(config.Run(name=name)))
         with RunLog.claim(workspace, made[-1]) as log:
             for step in (10, 20):
                 rng = np.random.default_rng(step)

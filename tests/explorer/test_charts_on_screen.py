@@ -50,7 +50,9 @@ def test_the_screen_shows_what_is_exported(
     chart = registry.load(name)
     context = make_context()
     for run, step in zip(two_runs, STEPS, strict=True):
-        context.workspace.add_evaluation(run, step, "scenes", "renderings", {"zero_shot_acc1": step / 40}, ASKED)
+        context.workspace.results.add_evaluation(
+            run, step, "scenes", "renderings", {"zero_shot_acc1": step / 40}, ASKED
+        )
     pane = ChartPane(context, "test")
     qtbot.addWidget(pane)
     pane.resize(1200, 900)

@@ -33,7 +33,7 @@ class FakeJobs(QObject):
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
-        self.runs = tuple(workspace.runs())
+        self.runs = tuple(workspace.runs.all())
         self.demos = 0
 
     def run(self, run: int) -> RunRow | None:
@@ -109,7 +109,7 @@ class FakeAsker(QObject):
 def workspace(tmp_path: Path) -> Workspace:
     workspace = Workspace(tmp_path / "workspace")
     for name in ("one", "two"):
-        workspace.create_run(config.Run(name=name))
+        workspace.runs.create(config.Run(name=name))
     return workspace
 
 
@@ -403,7 +403,7 @@ def test_the_whole_way_with_real_models(
 
     workspace = Workspace(tmp_path / "real")
     for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
-        fit(workspace, workspace.create_run(_short(name, objective)))
+        fit(workspace, workspace.runs.create(_short(name, objective)))
     background, asker = Background(), Asker(workspace)
     selection = Selection()
     selection.propose(run_a=1, run_b=2)

@@ -37,7 +37,7 @@ def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, in
 
 def _answer(workspace: Workspace, folder: Path, question: object, *, done, **_: object) -> int:
     if isinstance(question, EmbedTexts):
-        snapshot = read_snapshot(workspace.snapshots(question.run)[-1].folder)
+        snapshot = read_snapshot(workspace.results.snapshots(question.run)[-1].folder)
         file = folder / f"question-{question.run}.npy"
         np.save(file, snapshot.text[7][None])
         QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))

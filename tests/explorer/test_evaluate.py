@@ -66,7 +66,7 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
     paths = np.array([str(folder / f"{i}.png") for i in range(N)])
     done = []
     for place, run in enumerate(question.runs):
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         predicted = np.where((label == 2) & (place == 0), 0, label)
         right = predicted == label
         bins = {"edges": [0, 0.5, 1], "counts": [20, 40], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
@@ -81,7 +81,7 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
         robust = {"robust_clean": float(right.mean()), "robust_mean": 0.4}
         about = {"curves": curves, "measure": "zero_shot_acc1"}
         write_task(at, TaskRecord("robustness", robust, N, 100, about, arrays, ASKED["robustness"]))
-        workspace.add_evaluation(run, 20, "GTSRB", "test", metrics | robust, ASKED)
+        workspace.results.add_evaluation(run, 20, "GTSRB", "test", metrics | robust, ASKED)
         done.append({"run": run, "step": 20, "dataset": "GTSRB", "split": "test", "task": "zero_shot"})
     return {"done": done, "left_out": {"good: retrieval": "Its captions are made of its classes."}}
 
@@ -186,7 +186,7 @@ def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbo
 def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
     measured(view, qtbot)
     workspace, b = view.context.workspace, view.context.selection.run_b
-    folder = evaluation_folder(workspace.run(b).folder, "GTSRB", "test", 20)
+    folder = evaluation_folder(workspace.runs.get(b).folder, "GTSRB", "test", 20)
     for record in read_records(folder):
         (folder / f"{record.task}-{record.question.digest}.json").unlink()
         write_task(folder, dataclasses.replace(record, n=30, question=dataclasses.replace(record.question, n=30)))
@@ -284,7 +284,7 @@ def test_fine_tuning_stands_beside_the_probe_on_the_same_labels(view: EvaluateVi
         metrics = {f"{name}_acc1": float((value == 1).mean()) for name, value in places.items()}
         arrays = {"path": paths, "label": label, **places}
         record = TaskRecord("fine_tune", metrics, N, 100, details, arrays, ASKED["fine_tune"])
-        write_task(evaluation_folder(workspace.run(run).folder, "GTSRB", "test", 20), record)
+        write_task(evaluation_folder(workspace.runs.get(run).folder, "GTSRB", "test", 20), record)
     view.read(again=True)
     qtbot.waitUntil(lambda: any(row[0].startswith("Fine-tuning") for row in view.table.texts()))
     rows = {row[0]: row for row in view.table.texts()}
@@ -333,7 +333,7 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
     ]
     workspace = view.context.workspace
     for run in queued:
-        workspace.create_run(run)
+        workspace.runs.create(run)
     assert seeded(workspace, view.context.selection.runs, 3) == []
     assert group_pattern("good seed 2") == "good*"
     emoji = ["clip-emoji-0", "clip-emoji-1", "clip-emoji-2-2", "resnet-50"]
@@ -347,8 +347,8 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
 def test_seeds_that_are_there_under_other_names_are_not_trained_again(tmp_path: Path):
     workspace = Workspace(tmp_path)
     for name, seed in (("clip-emoji-0", 0), ("clip-emoji-1", 1), ("clip-emoji-2-2", 2)):
-        workspace.create_run(config.Run(name=name, seed=seed))
-    workspace.create_run(config.Run(name="other", seed=3, device="cpu"))
+        workspace.runs.create(config.Run(name=name, seed=seed))
+    workspace.runs.create(config.Run(name="other", seed=3, device="cpu"))
     assert [(run.name, run.seed) for run in seeded(workspace, (1,), 5)] == [("clip-emoji-3", 3), ("clip-emoji-4", 4)]
 
 
@@ -367,11 +367,11 @@ def seeded_groups(view: EvaluateView) -> EvaluateView:
     workspace = view.context.workspace
     for name, gain in (("good", 0.1), ("bad", 0.2)):
         for seed in range(1, 5):
-            run = workspace.create_run(config.Run(name=f"{name} seed {seed}", seed=seed))
+            run = workspace.runs.create(config.Run(name=f"{name} seed {seed}", seed=seed))
             for step in (0, 10, 20, 30):
                 value = 0.1 + gain * step / 10 + 0.004 * seed
                 found = {"zero_shot_acc1": value, "knn_acc1": 0.5}
-                workspace.add_evaluation(run, step, "toys", "val", found, ASKED)
+                workspace.results.add_evaluation(run, step, "toys", "val", found, ASKED)
     return view
 
 
@@ -478,7 +478,7 @@ def test_one_click_puts_the_group_into_the_real_queue(view: EvaluateView, qtbot:
     view.tabs.setCurrentIndex(3)
     view.seeds.seeds.setValue(2)
     QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: sum(row.status == "queued" for row in workspace.runs()) == 2, timeout=10_000)
-    names = {row.name: workspace.config_of(row.id).seed for row in workspace.runs() if row.status == "queued"}
+    qtbot.waitUntil(lambda: sum(row.status == "queued" for row in workspace.runs.all()) == 2, timeout=10_000)
+    names = {row.name: workspace.runs.config_of(row.id).seed for row in workspace.runs.all() if row.status == "queued"}
     assert names == {"good seed 1": 1, "bad seed 1": 1}
     assert "2 runs queued" in view.status.text()

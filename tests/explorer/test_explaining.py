@@ -91,7 +91,7 @@ def test_hovering_a_cell_tells_its_weight(qtbot, view: ExplainingView):
 
 
 def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int, int]):
-    folder = view.context.workspace.snapshots(two_runs[0])[-1].folder
+    folder = view.context.workspace.results.snapshots(two_runs[0])[-1].folder
     flat = np.zeros((48, 32), np.float32)
     flat[:, 0] = 1
     flat[:24, 1] = 0.1
@@ -126,11 +126,11 @@ def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monk
     go_to(qtbot, view, "attributes")
     view.levels.setCurrentIndex(2)
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
-    ours = lambda: [run for run in view.context.workspace.runs() if run.preset == PRESET]  # noqa: E731
+    ours = lambda: [run for run in view.context.workspace.runs.all() if run.preset == PRESET]  # noqa: E731
     qtbot.waitUntil(lambda: len(ours()) == 8, timeout=8000)
     objectives = [choice.kind for _, choice in FOUR]
     assert [run.objective for run in ours()] == objectives * 2
-    configs = [view.context.workspace.config_of(run.id) for run in ours()]
+    configs = [view.context.workspace.runs.config_of(run.id) for run in ours()]
     assert [run.data.cooccurrence for run in configs] == [0.0] * 4 + [0.8] * 4
     assert {run.optimiser for run in configs} == {catalog.preset("clip-scenes").optimiser}
     qtbot.waitUntil(lambda: bool(started) and not view.start.isEnabled(), timeout=8000)
@@ -163,7 +163,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     go_to(qtbot, view, "attributes")
     before = view.board
     qtbot.mouseClick(view.start, Qt.MouseButton.LeftButton)
-    ours = lambda: [run for run in view.context.workspace.runs() if run.preset == PRESET]  # noqa: E731
+    ours = lambda: [run for run in view.context.workspace.runs.all() if run.preset == PRESET]  # noqa: E731
     qtbot.waitUntil(lambda: [run.status for run in ours()] == ["finished"] * 4, timeout=60_000)
     view.context.jobs.poll()
     qtbot.waitUntil(lambda: "4 runs of the ablation are finished" in view.state.text(), timeout=8000)
@@ -193,9 +193,9 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
 
     monkeypatch.setattr(view.context.asker, "ask", ask)
     for run in two_runs:
-        folder = workspace.run(run).folder / "checkpoints" / "step_000020"
+        folder = workspace.runs.get(run).folder / "checkpoints" / "step_000020"
         folder.mkdir(parents=True)
-        workspace.add_checkpoint(run, 20, folder)
+        workspace.results.add_checkpoint(run, 20, folder)
     go_to(qtbot, view, "attributes")
     qtbot.waitUntil(view.embed.isEnabled, timeout=8000)
     assert not view.working.isVisible()
@@ -209,10 +209,10 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
     heard["progress"](0.5, "embedding 1,024 pairs")
     qtbot.waitUntil(lambda: "embedding 1,024 pairs" in view.working.note.text(), timeout=8000)
     for run in two_runs:
-        last = workspace.snapshots(run)[-1]
+        last = workspace.results.snapshots(run)[-1]
         folder = last.folder.with_name(f"scenes-{INDEPENDENT}@000020")
         shutil.copytree(last.folder, folder)
-        workspace.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
+        workspace.results.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
     heard["done"]({"snapshots": []})
     qtbot.waitUntil(lambda: not view.busy and view.panes.isVisible(), timeout=20_000)
     assert "scenes independent" in view.board.head[0]

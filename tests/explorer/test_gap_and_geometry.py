@@ -58,7 +58,7 @@ def test_dragging_closes_the_gap_of_both_runs(qtbot, show, two_runs):
     qtbot.waitUntil(lambda: view.points.get(0) is not None and view.points[0].share == 1.0, timeout=30_000)
     qtbot.waitUntil(lambda: not view.working.busy and not view._rest.isActive(), timeout=30_000)
     for index, run in enumerate(two_runs):
-        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         image, text = close_gap(snapshot.image, snapshot.text, 1.0)
         assert view.numbers.text("gap", index, "now") == f"{modality_gap(image, text)[1]:.4f}"
         assert view.numbers.text("gap", index, "open") == f"{modality_gap(snapshot.image, snapshot.text)[1]:.4f}"
@@ -129,7 +129,7 @@ def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
     view = show(GeometryView)
     qtbot.waitUntil(lambda: view.reading is not None, timeout=20_000)
     for index, run in enumerate(two_runs):
-        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         for modality in ("image", "text"):
             rows = getattr(snapshot, modality)
             assert view.numbers.text("Ajne A", index, modality) == f"{ajne(rows):.3f}"

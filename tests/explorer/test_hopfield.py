@@ -35,7 +35,7 @@ def settle(qtbot, view: HopfieldView) -> None:
 
 
 def vectors(view: HopfieldView, run: int) -> np.ndarray:
-    return read_snapshot(view.context.workspace.snapshots(run)[-1].folder).image
+    return read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder).image
 
 
 def test_the_slider_changes_what_is_averaged(qtbot, view: HopfieldView, two_runs: tuple[int, int]):
@@ -162,7 +162,7 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
         return len(asked)
 
     monkeypatch.setattr(view.context.asker, "ask", ask)
-    picture = read_snapshot(view.context.workspace.snapshots(two_runs[0])[-1].folder).items.path[7]
+    picture = read_snapshot(view.context.workspace.results.snapshots(two_runs[0])[-1].folder).items.path[7]
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(picture)])
     none = Qt.KeyboardModifier.NoModifier

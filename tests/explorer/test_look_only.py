@@ -23,11 +23,11 @@ from trainer.store import RunLog, Workspace
 def foreign(tmp_path: Path) -> Iterator[Workspace]:
     """The copy of a workspace with a run that says it trains, and one that waits."""
     original = Workspace(tmp_path / "original")
-    with RunLog.claim(original, original.create_run(config.Run(name="elsewhere"))) as log:
+    with RunLog.claim(original, original.runs.create(config.Run(name="elsewhere"))) as log:
         log.scalars(1, {"train/loss": 1.0})
         log.status("stopped")
-    original.change_run(1, status="running")
-    original.create_run(config.Run(name="waits"), status="queued")
+    original.runs.change(1, status="running")
+    original.runs.create(config.Run(name="waits"), status="queued")
     original.close()
     shutil.copytree(original.folder, tmp_path / "copy")
     opened = Workspace(tmp_path / "copy")
@@ -51,7 +51,7 @@ def window(
 
 
 def statuses(workspace: Workspace) -> list[str]:
-    return [run.status for run in workspace.runs()]
+    return [run.status for run in workspace.runs.all()]
 
 
 def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(

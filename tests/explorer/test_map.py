@@ -22,7 +22,7 @@ from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import column
 from trainer.charts.pair_colors import ColouredMap
 from trainer.messages import EmbedImages, Failure, Project
-from trainer.store import Items, read_snapshot
+from trainer.store import Items, SplitKey, read_snapshot
 
 N = 48
 
@@ -334,7 +334,7 @@ def test_one_run_teaches_about_the_other(qtbot, view: MapView):
 
 
 def test_numbers_are_those_of_the_analysis(make_context: Callable[[], Any], two_runs: tuple[int, int]):
-    side = read_side(make_context().workspace, two_runs[1], 20, "scenes-renderings")
+    side = read_side(make_context().workspace, two_runs[1], 20, SplitKey("scenes", "renderings"))
     numbers = read_numbers(side)
     snapshot = read_snapshot(side.row.folder)
     cosines = np.asarray(snapshot.image, np.float64) @ np.asarray(snapshot.text, np.float64).T
@@ -500,7 +500,7 @@ def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, as
 def test_b_stands_at_its_own_step(qtbot, view: MapView, asker: FakeAsker):
     """A click on a cell of the matrix of What changed: the same run at two steps, on the two maps."""
     run = view.panels[0].side.run
-    steps = [row.step for row in view.context.workspace.snapshots(run)]
+    steps = [row.step for row in view.context.workspace.results.snapshots(run)]
     first, last = steps[0], steps[-1]
     view.context.selection.select_snapshots((run, first), (run, last))
     qtbot.waitUntil(lambda: view.panels[1].side is not None and view.panels[1].side.run == run, timeout=5000)

@@ -20,8 +20,8 @@ def seen(make_context, two_runs: tuple[int, int]):
     """A context whose workspace has a run of images alone beside two of pairs; and that run's number."""
     context = make_context()
     workspace = context.workspace
-    paired = read_snapshot(workspace.snapshots(two_runs[0])[-1].folder)
-    run = workspace.create_run(dataclasses.replace(config.Run(), name="views", objective=config.SimClr()))
+    paired = read_snapshot(workspace.results.snapshots(two_runs[0])[-1].folder)
+    run = workspace.runs.create(dataclasses.replace(config.Run(), name="views", objective=config.SimClr()))
     with RunLog.claim(workspace, run) as log:
         folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=20)
         about = {"step": 20, "dataset": "scenes", "split": "renderings"}
@@ -69,11 +69,11 @@ def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
     context, run, _ = seen
     view = RunsView(context)
     qtbot.addWidget(view)
-    row = context.workspace.run(run)
+    row = context.workspace.runs.get(run)
     view.curves.show_runs([row], {run: "#0072B2"})
     assert view.curves.metrics[-1] == "val/knn_acc1"
     assert "val/knn_acc1" not in view.curves.menu.chosen
-    view.curves.show_runs([context.workspace.run(seen[2])], {seen[2]: "#0072B2"})
+    view.curves.show_runs([context.workspace.runs.get(seen[2])], {seen[2]: "#0072B2"})
     assert view.curves.metrics == view.curves.menu.chosen
 
 

@@ -48,7 +48,7 @@ class TextsOfSteps(QObject):
 
     def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
         self.questions.append(question)
-        rows = [row for row in self.workspace.snapshots(question.run) if question.step in (None, row.step)]
+        rows = [row for row in self.workspace.results.snapshots(question.run) if question.step in (None, row.step)]
         vectors = np.repeat(read_snapshot(rows[-1].folder).text[:1], len(question.texts), axis=0)
         # Every sentence is a little another one: an axis between two equal ones would lead nowhere.
         vectors = vectors + 0.1 * np.eye(len(vectors), vectors.shape[1], dtype=vectors.dtype)
@@ -85,7 +85,7 @@ def show(qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any) -> Ca
 
 
 def at(view: Any, side: tuple[int, int]) -> Snapshot:
-    return read_snapshot(next(r for r in view.context.workspace.snapshots(side[0]) if r.step == side[1]).folder)
+    return read_snapshot(next(r for r in view.context.workspace.results.snapshots(side[0]) if r.step == side[1]).folder)
 
 
 def says_both(words: list[str], sides: Any) -> None:
@@ -146,8 +146,10 @@ def test_without_the_checkpoint_of_a_step_window_and_command_refuse_alike(
 ):
     view = show(SimilarityView)
     workspace, run = view.context.workspace, sides[0][0]
-    workspace.add_checkpoint(run, 20, workspace.run(run).folder / "checkpoints" / "step_000020", best=False)
-    said = f"Run {workspace.run(run).name} keeps no checkpoint of step 10"
+    workspace.results.add_checkpoint(
+        run, 20, workspace.runs.get(run).folder / "checkpoints" / "step_000020", best=False
+    )
+    said = f"Run {workspace.runs.get(run).name} keeps no checkpoint of step 10"
     view.tabs.setCurrentIndex(2)
     words = view.pane(2)
     qtbot.waitUntil(lambda: words.chart is not None and said in words.note.text(), timeout=30_000)

@@ -68,7 +68,7 @@ class FakeAsker(QObject):
         return {**names, "cosines": [0.3] * len(maps), "steps": [20] * len(maps)}
 
     def classes(self, question: EmbedClasses) -> Path:
-        chosen = choose_snapshot(self.workspace, self.workspace.run(question.run), step=question.step)
+        chosen = choose_snapshot(self.workspace, self.workspace.runs.get(question.run), step=question.step)
         snapshot, rng = read_snapshot(chosen.folder), np.random.default_rng(0)
         label = np.array(snapshot.items.label)
         means = np.array([snapshot.text[label == name].sum(axis=0) for name in question.labels])

@@ -55,7 +55,7 @@ def context(workspace: Workspace, dressed: QApplication, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def four(workspace: Workspace) -> list[int]:
-    return [workspace.create_run(config.Run(name=name), status="queued") for name in ("a", "b", "c", "d")]
+    return [workspace.runs.create(config.Run(name=name), status="queued") for name in ("a", "b", "c", "d")]
 
 
 def show(qtbot: QtBot, context: Context, count: int) -> RunsView:
@@ -112,8 +112,8 @@ def test_the_queue_stands_in_its_order_and_is_arranged_by_dragging_and_by_keys(
 
 
 def test_a_drop_beside_no_queued_run_does_nothing(qtbot: QtBot, context: Context, workspace: Workspace):
-    done = [workspace.create_run(config.Run(name=f"done {n}"), status="stopped") for n in range(3)]
-    waits = workspace.create_run(config.Run(name="waits"), status="queued")
+    done = [workspace.runs.create(config.Run(name=f"done {n}"), status="stopped") for n in range(3)]
+    waits = workspace.runs.create(config.Run(name="waits"), status="queued")
     view = show(qtbot, context, 4)
     assert view.table.place_at(3, [waits]) is None
     assert not view.table.shown.index(3, 0).flags() & Qt.ItemFlag.ItemIsDragEnabled
@@ -122,7 +122,7 @@ def test_a_drop_beside_no_queued_run_does_nothing(qtbot: QtBot, context: Context
 
 
 def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, workspace: Workspace, four: list[int]):
-    original = workspace.create_run(config.Run(name="base", objective=config.Cloob()), status="stopped")
+    original = workspace.runs.create(config.Run(name="base", objective=config.Cloob()), status="stopped")
     view = show(qtbot, context, 5)
     view.table.choose([original])
     view.actions_of_runs["repeat"].trigger()
@@ -171,7 +171,7 @@ def test_turn_branch_and_slots_do_what_they_say(
     qtbot.waitUntil(lambda: context.jobs.slots.cpu == 2)
     branched: list[tuple[int, int, str]] = []
     monkeypatch.setattr(context.jobs, "branch", lambda run, step, name, done: branched.append((run, step, name)))
-    with RunLog.claim(workspace, workspace.create_run(config.Run(name="old"))) as log:
+    with RunLog.claim(workspace, workspace.runs.create(config.Run(name="old"))) as log:
         for step in (10, 20):
             log.checkpoint(step, log.folder / "checkpoints" / f"step_{step:06d}")
         log.status("finished")
@@ -190,7 +190,7 @@ def test_pause_save_evaluate_and_stop_after_the_epoch_reach_the_trainer(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
-    run = workspace.create_run(config.Run(name="busy"))
+    run = workspace.runs.create(config.Run(name="busy"))
     with RunLog.claim(workspace, run) as log:
         view = show(qtbot, context, 1)
         view.table.choose([run])
@@ -213,7 +213,7 @@ def test_an_alert_is_a_badge_with_a_sentence_and_is_announced_once(
 ):
     told: list[str] = []
     context.jobs.alerted.connect(lambda run, kind: told.append(kind))
-    run = workspace.create_run(config.Run(name="busy"))
+    run = workspace.runs.create(config.Run(name="busy"))
     with RunLog.claim(workspace, run) as log:
         view = show(qtbot, context, 1)
         log.alert("diverging", "The loss rises.", 40)
@@ -234,7 +234,7 @@ def test_a_trainer_without_a_sign_of_life_is_called_stalled(
     monkeypatch.setattr(jobs_room, "STALLED_S", 0.3)
     told: list[str] = []
     context.jobs.alerted.connect(lambda run, kind: told.append(kind))
-    run = workspace.create_run(config.Run(name="hangs"))
+    run = workspace.runs.create(config.Run(name="hangs"))
     with RunLog.claim(workspace, run) as log:
         show(qtbot, context, 1)
         qtbot.waitUntil(lambda: told == ["stalled"], timeout=5_000)
@@ -270,7 +270,7 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
         made.append((window, hooks))
         with qtbot.waitSignal(window.ready, timeout=30_000):
             window.show()
-        if workspace.runs():
+        if workspace.runs.all():
             qtbot.waitUntil(lambda: bool(window.rooms.jobs.runs), timeout=2_000)
         return window
 
@@ -289,7 +289,7 @@ def test_the_window_shows_what_starts_soon_and_holds_it(
     monkeypatch.setattr(queue, "start_due", lambda _: pytest.fail("a run was started"))
     queue.choose_slots(workspace, cpu=2, gpus=[], held=False)
     for name in ("a", "b", "c"):
-        workspace.create_run(config.Run(name=name), status="queued")
+        workspace.runs.create(config.Run(name=name), status="queued")
     window = open_window()
     words, hold = window.findChild(QLabel, "statusStart"), window.findChild(QToolButton, "statusHold")
     qtbot.waitUntil(words.isVisible, timeout=8_000)
@@ -315,7 +315,7 @@ def test_the_banner_goes_when_the_queue_starts(
     monkeypatch.setattr(jobs_room, "NOTICE_S", 2.0)
     monkeypatch.setattr(queue, "start_due", lambda _: started.append(window.banner.isVisible()) or [])
     queue.choose_slots(workspace, cpu=1, gpus=[], held=False)
-    workspace.create_run(config.Run(name="a"), status="queued")
+    workspace.runs.create(config.Run(name="a"), status="queued")
     window = open_window()
     qtbot.waitUntil(lambda: window.banner.message.text() == QUEUE_WAITS, timeout=90_000)
     qtbot.waitUntil(lambda: bool(started), timeout=90_000)
@@ -345,8 +345,8 @@ def test_closing_asks_and_does_as_told_and_remembers(
 ):
     kept: list[Workspace] = []
     monkeypatch.setattr(queue, "keep_going_detached", lambda workspace: kept.append(workspace) or 1)
-    busy = workspace.create_run(config.Run(name="busy"))
-    waits = workspace.create_run(config.Run(name="waits"), status="queued")
+    busy = workspace.runs.create(config.Run(name="busy"))
+    waits = workspace.runs.create(config.Run(name="waits"), status="queued")
     with RunLog.claim(workspace, busy) as log:
         window = open_window()
         qtbot.waitUntil(lambda: window.rooms.jobs.run(busy).status == "running")
@@ -365,13 +365,13 @@ def test_closing_asks_and_does_as_told_and_remembers(
         again.leave()
         press(qtbot, again, "stop")
         qtbot.waitUntil(lambda: not again.isVisible())
-        assert workspace.asked_of(busy) == "stop"
+        assert workspace.runs.asked(busy) == "stop"
         log.status("stopped")
-    assert workspace.run(waits).status == "queued"
+    assert workspace.runs.get(waits).status == "queued"
 
 
 def test_the_next_window_tells_what_ended_meanwhile_and_why(qtbot: QtBot, open_window, workspace: Workspace):
-    good, bad = (workspace.create_run(config.Run(name=name)) for name in ("good", "bad"))
+    good, bad = (workspace.runs.create(config.Run(name=name)) for name in ("good", "bad"))
     first, second = RunLog.claim(workspace, good), RunLog.claim(workspace, bad)
     second.memory = lambda: {"rss_mib": 1234.0}
     second.progress(step=70, total_steps=100, phase="training")
@@ -397,7 +397,7 @@ def test_the_next_window_tells_what_ended_meanwhile_and_why(qtbot: QtBot, open_w
 
 
 def test_an_alert_comes_as_a_banner_and_the_popover_names_the_job(qtbot: QtBot, open_window, workspace: Workspace):
-    run = workspace.create_run(config.Run(name="busy"))
+    run = workspace.runs.create(config.Run(name="busy"))
     with RunLog.claim(workspace, run) as log:
         window = open_window()
         log.alert("tau", "1/tau is 100, at its limit of 100.", 40)

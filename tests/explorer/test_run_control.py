@@ -181,7 +181,7 @@ def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
     qtbot.waitUntil(lambda: status_of(jobs, "survivor") == "running", timeout=8_000)
     run = jobs.runs[0].id
     # It says that it runs before it has logged anything.
-    qtbot.waitUntil(lambda: workspace.last_scalar_id() > 2, timeout=8_000)
+    qtbot.waitUntil(lambda: workspace.results.last_scalar_id() > 2, timeout=8_000)
     jobs.close()
     again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)
     rows: list[ScalarRow] = []
@@ -189,7 +189,7 @@ def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
     again.watch()
     qtbot.waitUntil(lambda: status_of(again, "survivor") == "running" and len(rows) > 4, timeout=8_000)
     first = rows[0].step
-    steps, *_ = workspace.series(run, "train/loss")
+    steps, *_ = workspace.results.series(run, "train/loss")
     assert first > 1, "old rows are read with series(), not announced"
     losses = [row.step for row in rows if row.name == "train/loss"]
     assert losses == list(range(losses[0], losses[0] + len(losses)))
@@ -226,7 +226,7 @@ def test_a_queued_run_is_started_by_the_next_window(
     jobs.close()
     first = jobs.runs[0].id
     assert launch.wait_until_ended(workspace, first, timeout_s=90)
-    assert workspace.runs()[1].status == "queued"
+    assert workspace.runs.all()[1].status == "queued"
     again = Jobs(Workspace(workspace.folder), background, QUndoStack(), background)
     again.watch()
     qtbot.waitUntil(lambda: status_of(again, "CLOOB demo") == "finished", timeout=10_000)
@@ -242,7 +242,7 @@ def test_what_waits_when_a_window_opens_is_shown_before_it_starts(
     monkeypatch.setattr(queue, "start_due", lambda workspace: started.append(workspace) or [])
     queue.choose_slots(workspace, cpu=2, gpus=[])
     for name in ("one", "two", "three"):
-        workspace.create_run(run_called(name), status="queued")
+        workspace.runs.create(run_called(name), status="queued")
     told: list[tuple[int, int]] = []
     made = Jobs(workspace, background, QUndoStack())
     made.starts_soon.connect(lambda *news: told.append(news))
@@ -250,7 +250,7 @@ def test_what_waits_when_a_window_opens_is_shown_before_it_starts(
     qtbot.waitUntil(lambda: bool(told), timeout=8_000)
     assert told[0] == (2, 1_000)
     # However often it looks, and whoever queues another one: nothing starts.
-    workspace.create_run(run_called("four"), status="queued")
+    workspace.runs.create(run_called("four"), status="queued")
     for _ in range(3):
         made._reconciled_at = float("-inf")
         with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
@@ -275,14 +275,14 @@ def test_a_queue_that_was_empty_starts_at_once(
     made = Jobs(workspace, background, QUndoStack())
     with qtbot.waitSignal(made._timer.timeout, timeout=8_000):
         made.watch()
-    workspace.create_run(run_called("asked for now"), status="queued")
+    workspace.runs.create(run_called("asked for now"), status="queued")
     qtbot.waitUntil(lambda: bool(started), timeout=8_000)
     made.close()
 
 
 def test_stopping_a_queued_run_takes_it_out_of_the_queue(qtbot: QtBot, workspace: Workspace, jobs: Jobs, length):
-    busy = workspace.create_run(run_called("busy"), status="queued")
-    waiting = workspace.create_run(run_called("waiting"), status="queued")
+    busy = workspace.runs.create(run_called("busy"), status="queued")
+    waiting = workspace.runs.create(run_called("waiting"), status="queued")
     qtbot.waitUntil(lambda: status_of(jobs, "busy") == "running", timeout=8_000)
     jobs.stop([waiting])
     qtbot.waitUntil(lambda: status_of(jobs, "waiting") == "stopped", timeout=4_000)
@@ -293,7 +293,7 @@ def test_stopping_a_queued_run_takes_it_out_of_the_queue(qtbot: QtBot, workspace
 
 def test_rename_and_delete_are_undone_and_done_again(qtbot: QtBot, workspace: Workspace, jobs: Jobs):
     for name in ("one", "two"):
-        workspace.change_run(workspace.create_run(run_called(name)), status="finished")
+        workspace.runs.change(workspace.runs.create(run_called(name)), status="finished")
     qtbot.waitUntil(lambda: len(jobs.runs) == 2)
     one, two = (run.id for run in jobs.runs)
 
@@ -311,7 +311,7 @@ def test_rename_and_delete_are_undone_and_done_again(qtbot: QtBot, workspace: Wo
     qtbot.waitUntil(lambda: names() == ["one", "two"])
     jobs.undo.redo()
     qtbot.waitUntil(lambda: names() == ["uno", "two"])
-    assert workspace.run(one).folder.is_dir()
+    assert workspace.runs.get(one).folder.is_dir()
 
 
 def test_a_run_in_training_is_not_deleted(qtbot: QtBot, jobs: Jobs, length: Callable[[int], None]):
@@ -325,7 +325,7 @@ def test_a_run_in_training_is_not_deleted(qtbot: QtBot, jobs: Jobs, length: Call
 
 def test_a_taken_name_is_told_and_nothing_changes(qtbot: QtBot, workspace: Workspace, jobs: Jobs):
     for name in ("one", "two"):
-        workspace.change_run(workspace.create_run(run_called(name)), status="finished")
+        workspace.runs.change(workspace.runs.create(run_called(name)), status="finished")
     qtbot.waitUntil(lambda: len(jobs.runs) == 2)
     with qtbot.waitSignal(jobs.failed) as told:
         jobs.rename(jobs.runs[0].id, "two")
@@ -337,7 +337,7 @@ def test_a_taken_name_is_told_and_nothing_changes(qtbot: QtBot, workspace: Works
 def test_a_copy_has_a_name_of_its_own(qtbot: QtBot, workspace: Workspace, jobs: Jobs):
     original = config.Run(name="one", seed=7, objective=config.Cloob(inv_tau=20.0))
     for run in (original, config.Run(name="one copy")):
-        workspace.change_run(workspace.create_run(run), status="finished")
+        workspace.runs.change(workspace.runs.create(run), status="finished")
     qtbot.waitUntil(lambda: len(jobs.runs) == 2)
     copies: list[config.Run] = []
     jobs.duplicate(jobs.runs[0].id, done=copies.append)

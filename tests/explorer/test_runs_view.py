@@ -28,6 +28,7 @@ from trainer import config
 from trainer.analysis.curves import smooth
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
+from trainer.store.results_table import Facts
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def log_steps(log: RunLog, steps: range, *, scale: float = 1.0) -> None:
 
 
 def finished(workspace: Workspace, run: config.Run, *, best: float | None = 0.5, status: str = "finished") -> int:
-    number = workspace.create_run(run, preset="clip-scenes")
+    number = workspace.runs.create(run, preset="clip-scenes")
     with RunLog.claim(workspace, number) as log:
         log_steps(log, range(1, 101), scale=5.0 if run.objective.kind == "clip" else 3.0)
         if best is not None:
@@ -108,7 +109,7 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     monkeypatch.setattr(jobs_room.catalog, "preset", lambda name: config.Run(name=name))
 
     def start(workspace: Workspace, run: int, **_: object) -> int:
-        workspace.change_run(run, status="starting")
+        workspace.runs.change(run, status="starting")
         launched.append(run)
         return 1
 
@@ -172,14 +173,14 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
     editor = view.table.findChild(QLineEdit, "rename-editor")
     editor.selectAll()
     qtbot.keyClicks(editor, "half a na")
-    workspace.set_note(three[0], "changed meanwhile")
+    workspace.runs.change(three[0], note="changed meanwhile")
     with qtbot.waitSignal(context.jobs.runs_changed):
         pass
     assert editor.text() == "half a na"
     qtbot.keyClicks(editor, "me")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "half a name" in names(view))
-    assert workspace.run(three[0]).name == "half a name"
+    assert workspace.runs.get(three[0]).name == "half a name"
     assert [run.id for run in view.table.chosen()] == [three[0]]
 
 
@@ -263,7 +264,7 @@ def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, worksp
 
 
 def test_stop_asks_the_trainer(qtbot: QtBot, context: Context, workspace: Workspace):
-    number = workspace.create_run(config.Run(name="busy"))
+    number = workspace.runs.create(config.Run(name="busy"))
     with RunLog.claim(workspace, number) as log:
         view = shown(qtbot, context, 1)
         choose(qtbot, view, number)
@@ -279,7 +280,7 @@ def test_a_trainer_that_does_not_stop_can_be_ended(
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 200)
     ended: list[int] = []
     monkeypatch.setattr(launch, "end", lambda _, run, **grace: ended.append(run) or True)
-    with RunLog.claim(workspace, workspace.create_run(config.Run(name="deaf"))) as log:
+    with RunLog.claim(workspace, workspace.runs.create(config.Run(name="deaf"))) as log:
         log.status("running")
         view = shown(qtbot, context, 1)
         choose(qtbot, view, log.run.id)
@@ -316,7 +317,7 @@ def test_duplicate_opens_the_sheet_with_the_same_values(
     view.actions_of_runs["duplicate"].trigger()
     qtbot.waitUntil(lambda: view.findChild(object, "new-run") is not None)
     sheet = view.findChild(object, "new-run")
-    assert config.difference(sheet.run(), context.workspace.config_of(three[1])) == [
+    assert config.difference(sheet.run(), context.workspace.runs.config_of(three[1])) == [
         ("name", "cloob small copy", "cloob small")
     ]
     sheet.reject()
@@ -340,12 +341,12 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
     view.curves.slider.setValue(60)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves._draw_later.isActive())
     for title, run in (("Training loss, CLIP", three[0]), ("Training loss, CLOOB", three[1])):
-        steps, values, _ = workspace.series(run, "train/loss")
+        steps, values, _ = workspace.results.series(run, "train/loss")
         x, raw, smoothed = drawn_curve(view, title, run)
         np.testing.assert_array_equal(x, steps)
         np.testing.assert_array_equal(raw, values)
         np.testing.assert_allclose(smoothed, smooth(values, 0.6), rtol=1e-12)
-    steps, values, _ = workspace.series(three[1], "val/image_to_text_R@1")
+    steps, values, _ = workspace.results.series(three[1], "val/image_to_text_R@1")
     x, raw, _ = drawn_curve(view, "Image to text R@1", three[1])
     np.testing.assert_array_equal(x, steps)
     np.testing.assert_allclose(raw, 100 * values)
@@ -375,27 +376,27 @@ def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three
 def test_live_rows_extend_the_curve_without_reading_it_again(
     qtbot: QtBot, context: Context, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
-    number = workspace.create_run(config.Run(name="live"))
+    number = workspace.runs.create(config.Run(name="live"))
     with RunLog.claim(workspace, number) as log:
         log_steps(log, range(1, 30))
         view = shown(qtbot, context, 1)
         choose(qtbot, view, number)
         qtbot.waitUntil(lambda: "Training loss, CLIP" in {p.panel.title for p in view.curves.grid.plots.values()})
         read: list[str] = []
-        monkeypatch.setattr(Workspace, "series", lambda self, run, name: read.append(name))
+        monkeypatch.setattr(Facts, "series", lambda self, run, name: read.append(name))
         log_steps(log, range(30, 61))
         qtbot.waitUntil(lambda: len(drawn_curve(view, "Training loss, CLIP", number)[0]) == 60)
         assert read == []
         log.status("finished")
     monkeypatch.undo()
-    steps, values, _ = workspace.series(number, "train/loss")
+    steps, values, _ = workspace.results.series(number, "train/loss")
     x, raw, _ = drawn_curve(view, "Training loss, CLIP", number)
     np.testing.assert_array_equal(x, steps)
     np.testing.assert_array_equal(raw, values)
 
 
 def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, workspace: Workspace):
-    number = workspace.create_run(config.Run(name="fresh"))
+    number = workspace.runs.create(config.Run(name="fresh"))
     with RunLog.claim(workspace, number) as log:
         view = shown(qtbot, context, 1)
         choose(qtbot, view, number)
@@ -420,7 +421,7 @@ def test_a_resumed_run_draws_nothing_twice(qtbot: QtBot, context: Context, works
         log_steps(log, range(51, 81), scale=9.0)
         log.status("finished")
     qtbot.waitUntil(lambda: len(drawn_curve(view, "Training loss, CLIP", number)[0]) == 80)
-    steps, values, _ = workspace.series(number, "train/loss")
+    steps, values, _ = workspace.results.series(number, "train/loss")
     x, raw, _ = drawn_curve(view, "Training loss, CLIP", number)
     np.testing.assert_array_equal(x, steps)
     np.testing.assert_array_equal(raw, values)
@@ -463,7 +464,7 @@ def test_the_command_names_what_is_drawn(qtbot: QtBot, context: Context, three: 
 
 
 def test_the_log_follows_its_end_unless_scrolled(qtbot: QtBot, context: Context, workspace: Workspace, three):
-    log = workspace.run(three[0]).folder / "log.txt"
+    log = workspace.runs.get(three[0]).folder / "log.txt"
     log.write_text("".join(f"line {n}\n" for n in range(300)), encoding="utf-8")
     view = shown(qtbot, context, 3)
     view.tabs.setCurrentWidget(view.log)
@@ -494,7 +495,7 @@ def test_one_run_shows_its_toml_and_two_their_difference(qtbot: QtBot, context: 
     view = shown(qtbot, context, 3)
     view.tabs.setCurrentWidget(view.config)
     choose(qtbot, view, three[0])
-    qtbot.waitUntil(lambda: config.to_toml(workspace.config_of(three[0])) == view.config.toml.toPlainText())
+    qtbot.waitUntil(lambda: config.to_toml(workspace.runs.config_of(three[0])) == view.config.toml.toPlainText())
     choose(qtbot, view, three[0], three[2])
     qtbot.waitUntil(lambda: view.config.table.isVisible())
     table = view.config.table

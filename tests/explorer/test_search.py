@@ -34,7 +34,7 @@ class PlayedAsker(QObject):
     def ask(self, question, *, done, failed, progress=None, owner=None) -> int:
         self.questions.append(question)
         number = len(self.questions)
-        snapshot = read_snapshot(self.workspace.snapshots(question.run)[-1].folder)
+        snapshot = read_snapshot(self.workspace.results.snapshots(question.run)[-1].folder)
         if isinstance(question, EmbedImages):
             path = question.images[0]
             if "broken" in path:
@@ -79,7 +79,7 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
     assert {type(q) for q in view.context.asker.questions} == {EmbedTexts}
     expected = []
     for panel, run in zip(view.panels, two_runs, strict=True):
-        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         cosine = snapshot.image @ snapshot.text[7]
         expected.append(np.argsort(-cosine, kind="stable")[:K])
         assert [tile.pair for tile in panel.tiles.tiles.tiles] == expected[-1].tolist()

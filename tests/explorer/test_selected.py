@@ -21,7 +21,7 @@ def panel(qtbot, make_context, two_runs: tuple[int, int]) -> SelectedPanel:
     made = SelectedPanel(context, Pictures(context.background))
     qtbot.addWidget(made)
     made.resize(420, 600)
-    items = read_snapshot(context.workspace.snapshots(two_runs[0])[-1].folder).items
+    items = read_snapshot(context.workspace.results.snapshots(two_runs[0])[-1].folder).items
     context.selection.pairs_changed.connect(
         lambda: made.show_items(items, context.selection.pairs, dataset="scenes-renderings")
     )
@@ -41,7 +41,7 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
     qtbot.keyClicks(panel.name, "odd ones")
     qtbot.keyClick(panel.name, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
-    (kept,) = workspace.selections()
+    (kept,) = workspace.selections.all()
     assert (kept.name, kept.items) == ("odd ones", ("pair 1", "pair 3", "pair 40"))
     qtbot.mouseClick(panel.clear, Qt.MouseButton.LeftButton)
     assert len(selection.pairs) == 0
@@ -51,10 +51,10 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
     assert [a.text() for a in panel.actions()] == ["Select “odd ones” (3 pairs)", "Export the selected pairs…"]
     delete.trigger()
     qtbot.waitUntil(lambda: not panel.recall.isVisible(), timeout=5000)
-    assert workspace.selections() == []
+    assert workspace.selections.all() == []
     qtbot.mouseClick(panel.undo, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
-    assert workspace.selections() == [kept]
+    assert workspace.selections.all() == [kept]
     panel.write(tmp_path / "out.txt")
     qtbot.waitUntil(lambda: "written" in panel.told.text(), timeout=5000)
     assert [Path(line).name for line in (tmp_path / "out.txt").read_text().splitlines()] == ["1.png", "3.png", "40.png"]

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from explorer.state.selection import UNDO_LIMIT, Selection
+from trainer.store import SplitKey
+
+SPLIT = SplitKey("scenes", "val-200-of-536")
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def test_changes_are_announced_once_and_only_where_something_changed(selection: 
     selection.run_a = 1
     selection.step = 20
     selection.pairs = [3, 1, 3]
-    selection.dataset = "scenes-renderings"
+    selection.dataset = SPLIT
     selection.hovered = 4
     selection.hovered = 4
     assert heard == ["runs", "step", "pairs", "dataset", "pairs", "hovered"]
@@ -36,7 +39,7 @@ def test_selected_pairs_are_sorted_and_single(selection: Selection) -> None:
 
 def test_other_data_has_other_pairs(selection: Selection) -> None:
     selection.pairs = [1]
-    selection.dataset = "scenes-combinations"
+    selection.dataset = SplitKey("scenes", "combinations")
     assert selection.pairs.tolist() == []
     selection.undo.undo()
     assert selection.pairs.tolist() == [1]
@@ -70,10 +73,10 @@ def test_what_the_application_proposes_is_no_step_of_undo(selection: Selection) 
 
 def test_clear_keeps_runs_and_data(selection: Selection) -> None:
     selection.select_runs(1, 2)
-    selection.dataset = "scenes-renderings"
+    selection.dataset = SPLIT
     selection.pairs, selection.hovered = [1, 2], 1
     selection.clear()
-    assert (selection.runs, selection.dataset, selection.hovered) == ((1, 2), "scenes-renderings", None)
+    assert (selection.runs, selection.dataset, selection.hovered) == ((1, 2), SPLIT, None)
     assert selection.pairs.tolist() == []
 
 
@@ -84,7 +87,7 @@ def test_runs_says_no_run_twice(selection: Selection) -> None:
 
 def test_what_is_remembered_comes_back(qapp, selection: Selection) -> None:
     selection.select_runs(1, 2)
-    selection.step, selection.dataset, selection.view = 40, "scenes-renderings", "map"
+    selection.step, selection.dataset, selection.view = 40, SPLIT, "map"
     selection.pairs, selection.queries = [3, 4], [Path("/tmp/a b.png")]
     another = Selection()
     another.restore(json.loads(json.dumps(selection.remember())))

@@ -10,12 +10,13 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.state.selection import Side
 from explorer.views.similarity import SimilarityView
+from explorer.views.similarity.query import at_its_step
 from explorer.views.similarity.table import written
 from explorer.views.similarity.view import read
 from trainer import config
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
 from trainer.charts.similarity import similarity
-from trainer.store import read_snapshot
+from trainer.store import SplitKey, read_snapshot
 
 N = 48
 
@@ -34,7 +35,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> SimilarityView:
 
 def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple[int, int]):
     for side, run in zip("AB", two_runs, strict=True):
-        snapshot = read_snapshot(view.context.workspace.snapshots(run)[-1].folder)
+        snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         matched = matched_cosines(snapshot.image, snapshot.text)
         unmatched = hardest_unmatched(snapshot.image, snapshot.text, 10)
         expected = {
@@ -123,11 +124,20 @@ def test_a_run_without_the_step_says_so(qtbot, view: SimilarityView):
     assert view.table.text("AUC", "A") == "–"
 
 
+def test_the_names_of_data_may_have_dashes(make_context, two_runs: tuple[int, int]):
+    workspace, key = make_context().workspace, SplitKey("scenes", "val-200-of-536")
+    (first, *_), sides = workspace.results.snapshots(two_runs[0]), [Side(0, two_runs[0], None)]
+    assert "no snapshot of scenes-val-200-of-536" in read(workspace, sides, key, 10).problems[0]
+    workspace.results.add_snapshot(first.run, first.step, key.dataset, key.split, first.folder, n=first.n, d=first.d)
+    assert read(workspace, sides, key, 10).runs[0].step == first.step
+    assert at_its_step(workspace, sides[0], key).step == first.step
+
+
 def test_one_run_without_snapshots_does_not_hide_the_other(make_context, two_runs: tuple[int, int]):
     workspace = make_context().workspace
-    empty = workspace.create_run(config.Run(name="nothing yet"))
+    empty = workspace.runs.create(config.Run(name="nothing yet"))
     sides = [Side(0, two_runs[0], None), Side(1, empty, None)]
-    reading = read(workspace, sides, "scenes-renderings", 10)
+    reading = read(workspace, sides, SplitKey("scenes", "renderings"), 10)
     assert reading.runs[0].n == N
     assert set(reading.runs) == {0}
     assert "nothing yet has no snapshot" in reading.problems[1]

@@ -193,7 +193,7 @@ def test_words_are_left_out_one_by_one(qtbot, view: SimilarityView, model: _Mode
     view.tabs.setCurrentIndex(2)
     pane = view.pane(2)
     qtbot.waitUntil(lambda: pane.chart is not None and len(pane.chart.runs) == 2, timeout=30_000)
-    snapshot = read_snapshot(view.context.workspace.snapshots(two_runs[0])[-1].folder)
+    snapshot = read_snapshot(view.context.workspace.results.snapshots(two_runs[0])[-1].folder)
     caption = snapshot.items.caption[5]
     assert pane.caption.text() == caption
     cosines, ranks = caption_effect(model.vectors((caption, *without_each_word(caption)[1])), snapshot.image, 5)
@@ -216,7 +216,7 @@ def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     qtbot.waitUntil(lambda: all(side.run is not None for side in pane.sides), timeout=30_000)
     side = pane.sides[0]
     axis = model.vectors((pane.x.text().split(" - ")[0],))[0] - model.vectors((pane.x.text().split(" - ")[1],))[0]
-    snapshot = read_snapshot(view.context.workspace.snapshots(side.run.run)[-1].folder)
+    snapshot = read_snapshot(view.context.workspace.results.snapshots(side.run.run)[-1].folder)
     assert np.allclose(side.run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
     qtbot.waitUntil(lambda: len(side.map.layer.grid) == 96, timeout=30_000)
     QTest.mouseClick(pane.lasso, LEFT)

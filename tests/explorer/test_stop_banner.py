@@ -260,6 +260,6 @@ def test_the_words_of_the_end() -> None:
 @pytest.mark.slow
 def test_what_a_look_tells(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "workspace")
-    run = workspace.create_run(config.Run(name="one"))
+    run = workspace.runs.create(config.Run(name="one"))
     assert actions.look(workspace, run, False) == Look()
     workspace.close()

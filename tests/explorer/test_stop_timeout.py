@@ -93,11 +93,11 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
         return process
 
     def begin_one(name: str) -> int:
-        run = workspace.create_run(config.Run(name=name))
+        run = workspace.runs.create(config.Run(name=name))
         launch.start_detached(workspace, run)
         deadline = time.monotonic() + 90
-        while workspace.run(run).step <= 120:
-            assert time.monotonic() < deadline, (workspace.run(run).folder / "log.txt").read_text()
+        while workspace.runs.get(run).step <= 120:
+            assert time.monotonic() < deadline, (workspace.runs.get(run).folder / "log.txt").read_text()
             time.sleep(0.02)
         return run
 
@@ -153,7 +153,7 @@ def open_jobs(qapp: QApplication, workspace: Workspace, quick) -> Iterator[Calla
 
 @pytest.fixture
 def window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, quick) -> Iterator[Window]:
-    workspace.runs()
+    workspace.runs.all()
     hooks = Hooks(workspace.folder)
     opened = Window(workspace.folder, hooks, places=VIEWS[:1])
     with qtbot.waitSignal(opened.ready, timeout=20_000):
@@ -267,7 +267,7 @@ def test_a_trainer_that_hangs_while_it_starts(
         return subprocess.Popen(words, start_new_session=True)
 
     monkeypatch.setattr(launch, "_spawn", hang)
-    run = workspace.create_run(config.Run(name="from a dead drive"))
+    run = workspace.runs.create(config.Run(name="from a dead drive"))
     process = launch.start_detached(workspace, run)
     jobs, view = window.rooms.jobs, window.pages.open_view
     wait_for(qtbot, jobs, run, "starting")
@@ -345,7 +345,7 @@ def test_no_deadline_for_an_epoch_nor_for_a_wish_from_elsewhere(
     asked_here, asked_elsewhere = begin("deaf here"), begin("deaf elsewhere")
     wait_for(qtbot, jobs, asked_elsewhere, "running")
     jobs.stop([asked_here], after="epoch")
-    workspace.ask(asked_elsewhere, "stop")
+    workspace.runs.ask(asked_elsewhere, "stop")
     qtbot.waitUntil(lambda: jobs.is_deaf(asked_elsewhere), timeout=15_000)
     assert jobs.deaf(asked_elsewhere).left_s is None
     assert jobs.deaf(asked_elsewhere).kept == 120
@@ -404,7 +404,7 @@ def test_no_signal_reaches_another_program(qtbot: QtBot, open_jobs, begin, sent:
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         now = identity(bystander.pid)
-        workspace.change_run(run, pid=now.pid, start_ticks=now.start_ticks, boot_id="another")
+        workspace.runs.change(run, pid=now.pid, start_ticks=now.start_ticks, boot_id="another")
         wait_for(qtbot, jobs, run, "running")
         jobs.stop([run])
         qtbot.waitUntil(lambda: bool(told), timeout=20_000)
@@ -439,7 +439,7 @@ def test_what_could_not_be_ended_is_tried_again_by_stop(
 def test_a_window_does_not_end_itself(workspace: Workspace):
     from trainer.store import RunLog
 
-    run = workspace.create_run(config.Run(name="mine"))
+    run = workspace.runs.create(config.Run(name="mine"))
     with RunLog.claim(workspace, run) as log:
         assert launch.trainer_of(workspace, run) is not None
         assert not launch.remind(workspace, run)

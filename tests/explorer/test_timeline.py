@@ -267,7 +267,7 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
     assert view.command() is None
     from trainer import config
 
-    empty = view.context.workspace.create_run(config.Run(name="empty"))
+    empty = view.context.workspace.runs.create(config.Run(name="empty"))
     view.context.selection.select_runs(empty, two_runs[0])
     label = type(view.transport.label)
 

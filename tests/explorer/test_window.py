@@ -22,7 +22,7 @@ from explorer.views.view import View
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.picker_choices import first_choice
-from trainer.store import RunRow
+from trainer.store import RunRow, SplitKey
 
 
 class Left(View):
@@ -182,7 +182,7 @@ def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot)
 def test_view_selection_and_size_come_back(open_window) -> None:
     first = open_window()
     first.go_to("classify")
-    first.selection.dataset, first.selection.step, first.selection.pairs = "scenes-renderings", 30, [5]
+    first.selection.dataset, first.selection.step, first.selection.pairs = SplitKey("scenes", "renderings"), 30, [5]
     first.resize(880, 610)  # no larger than the offscreen platform's screen allows
     size = first.size()
     first.close()
@@ -426,7 +426,7 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
     from trainer.store import RunLog, Workspace
 
     workspace = Workspace(tmp_path)
-    run = workspace.create_run(config.Run(name="first"))
+    run = workspace.runs.create(config.Run(name="first"))
     with RunLog.claim(workspace, run) as log:
         for step in (10, 20):
             log.snapshot(step, "scenes", "renderings", log.folder / f"{step}", 4, 2)
@@ -447,7 +447,7 @@ def test_a_deleted_run_can_be_brought_back_from_the_banner(open_window, qtbot, t
     from trainer.store import RunLog, Workspace
 
     workspace = Workspace(tmp_path)
-    run = workspace.create_run(config.Run(name="gone too soon"))
+    run = workspace.runs.create(config.Run(name="gone too soon"))
     with RunLog.claim(workspace, run) as log:
         log.status("finished")
     window = open_window()

@@ -107,7 +107,7 @@ def small(space: Workspace) -> Callable[..., int]:
         run = replace(SMALL)
         for field, value in changes.items():
             run = config.replace(run, field, str(value))
-        return workspace.create_run(run)
+        return workspace.runs.create(run)
 
     return make
 
@@ -154,11 +154,11 @@ def outcome(workspace: Workspace, run: int) -> Outcome:
     """Reads what a run has come to."""
     from trainer.checkpoints import checkpoint
 
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     told = [
         (e.step, name, value) for e in read_journal(row.folder / "metrics.jsonl") for name, value in e.values.items()
     ]
-    stored = [(r.step, r.name, r.value) for r in workspace.scalars_after(0, runs=[run])]
+    stored = [(r.step, r.name, r.value) for r in workspace.results.scalars_after(0, runs=[run])]
     curves = [_curves(told), _curves(stored)]
     twice = len(told) - len(curves[0]) + len(stored) - len(curves[1])
     if curves[0] != curves[1]:
@@ -166,14 +166,14 @@ def outcome(workspace: Workspace, run: int) -> Outcome:
     found, complaints = checkpoint.newest(row.folder / "checkpoints")
     assert found is not None, complaints
     steps = tuple(sorted(checkpoint.steps(row.folder / "checkpoints")))
-    snapshots = tuple(sorted(s.folder.name for s in workspace.snapshots(run)))
+    snapshots = tuple(sorted(s.folder.name for s in workspace.results.snapshots(run)))
     kept = (
-        steps == tuple(c.step for c in workspace.checkpoints(run)),
+        steps == tuple(c.step for c in workspace.results.checkpoints(run)),
         steps,
-        tuple(c.step for c in workspace.checkpoints(run) if c.best),
+        tuple(c.step for c in workspace.results.checkpoints(run) if c.best),
         snapshots == tuple(sorted(path.name for path in (row.folder / "snapshots").iterdir())),
         snapshots,
-        tuple((e.step, e.split, tuple(sorted(e.metrics.items()))) for e in workspace.evaluations(run)),
+        tuple((e.step, e.split, tuple(sorted(e.metrics.items()))) for e in workspace.results.evaluations(run)),
         row.step,
         row.best,
     )
@@ -188,7 +188,7 @@ def _curves(rows: list[tuple[int, str, float]]) -> dict[tuple[int, str], float]:
 
 def log_of(workspace: Workspace, run: int) -> str:
     """What the run's trainers said."""
-    return (workspace.run(run).folder / "log.txt").read_text(encoding="utf-8")
+    return (workspace.runs.get(run).folder / "log.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def two_small_runs(tmp_path: Path) -> Path:
         {"colour": [colours[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
     )
     for name, objective, noise in (("good", config.Clip(), 0.4), ("bad", config.Cloob(), 1.6)):
-        run = workspace.create_run(replace(SMALL, name=name, objective=objective))
+        run = workspace.runs.create(replace(SMALL, name=name, objective=objective))
         with RunLog.claim(workspace, run) as log:
             for step in range(1, 21):
                 log.scalars(step, {"train/loss": 5 / step, "val/image_to_text_R@1": step / 20})

@@ -49,7 +49,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with one run that has stopped, made the usual way."""
     folder = tmp_path_factory.mktemp("template") / "workspace"
     workspace = Workspace(folder)
-    run = workspace.create_run(config.Run(name="one"), status="stopped")
+    run = workspace.runs.create(config.Run(name="one"), status="stopped")
     with RunLog.claim(workspace, run) as log:
         log.scalars(1, {"train/loss": 1.0})
         log.snapshot(1, "s", "x", _snapshot(log.folder, 1), 2, 3)
@@ -94,7 +94,7 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: _settings(folder)
     yield lambda: _hooks(folder)
     workspace = Workspace(folder)
-    yield lambda: workspace.add_facts(1, {"a": 1})
+    yield lambda: workspace.runs.add_facts(1, {"a": 1})
     yield lambda: launch.detach(["python"], folder / "queue.txt")
     yield lambda: launch.start_detached(workspace, 1)
     yield lambda: pending_rows.keep(folder / RUN, "alert", {"kind": "a"})
@@ -106,9 +106,9 @@ def _acts(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: write_text(folder / "workspace.json", "{}")
     for name in ("scratch", "layouts", "indexes", "backups", "cache"):
         yield lambda name=name: write_text(confined.make_folder(folder, name) / "new", "new")
-    yield lambda: workspace.rename(1, "another")
+    yield lambda: workspace.runs.rename(1, "another")
     yield lambda: workspace.reconcile()
-    yield lambda: workspace.change_run(1, status="stopped")
+    yield lambda: workspace.runs.change(1, status="stopped")
     yield lambda: workspace.delete(1)
     yield lambda: workspace.purge(1)
     yield workspace.close
@@ -253,14 +253,14 @@ def test_files_go_through_the_door(tmp_path: Path):
 def two_runs(tmp_path: Path) -> Iterator[Workspace]:
     workspace = Workspace(tmp_path / "space")
     for _ in range(2):
-        workspace.create_run(config.Run(name="one"), status="failed")
+        workspace.runs.create(config.Run(name="one"), status="failed")
     yield workspace
     workspace.close()
 
 
 @pytest.mark.parametrize("name", ["config.toml", "run.json", "metrics.jsonl"])
 def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp_path: Path, name: str):
-    row = two_runs.run(1)
+    row = two_runs.runs.get(1)
     (row.folder / "metrics.jsonl").write_text("{}\n")
     (row.folder / name).unlink()
     (row.folder / name).symlink_to(outside / "thesis.tex")
@@ -270,11 +270,11 @@ def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp
 
 
 def test_a_branch_copies_no_linked_json(two_runs: Workspace, outside: Path):
-    parent = two_runs.run(1)
+    parent = two_runs.runs.get(1)
     (parent.folder / "tokenizer.json").write_text("{}")
     (parent.folder / "stolen.json").symlink_to(outside / "thesis.tex")
     branch._copy_files(two_runs, parent, 2, [])
-    copied = two_runs.run(2).folder
+    copied = two_runs.runs.get(2).folder
     assert (copied / "tokenizer.json").read_text() == "{}"
     assert not os.path.lexists(copied / "stolen.json")
 

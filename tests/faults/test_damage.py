@@ -114,7 +114,7 @@ def filled(tmp_path_factory) -> Workspace:
     """Three runs with curves, checkpoints, snapshots and evaluations."""
     workspace = Workspace(tmp_path_factory.mktemp("filled"))
     for name in ("one", "two", "three"):
-        number = workspace.create_run(config.Run(name=name))
+        number = workspace.runs.create(config.Run(name=name))
         with RunLog.claim(workspace, number) as log:
             for step in range(1, 120):
                 log.scalars(step, {"train/loss": 1 / step, "train/inv_tau": float(step)})
@@ -129,12 +129,19 @@ def filled(tmp_path_factory) -> Workspace:
 def _all(workspace: Workspace) -> list[str]:
     """All that a reader can see, without row ids and counters of signs of life."""
     seen = []
-    for row in workspace.runs():
-        curves = {name: [a.tolist() for a in workspace.series(row.id, name)] for name in workspace.scalar_names(row.id)}
-        things = [*workspace.snapshots(row.id), *workspace.checkpoints(row.id), *workspace.evaluations(row.id)]
+    for row in workspace.runs.all():
+        curves = {
+            name: [a.tolist() for a in workspace.results.series(row.id, name)]
+            for name in workspace.results.scalar_names(row.id)
+        }
+        things = [
+            *workspace.results.snapshots(row.id),
+            *workspace.results.checkpoints(row.id),
+            *workspace.results.evaluations(row.id),
+        ]
         rows = [{k: v for k, v in dataclasses.asdict(thing).items() if k != "id"} for thing in things]
         plain = {k: v for k, v in dataclasses.asdict(row).items() if k not in {"beats", "phase"}}
-        seen.append(repr((plain, curves, rows, workspace.config_of(row.id))))
+        seen.append(repr((plain, curves, rows, workspace.runs.config_of(row.id))))
     return [text.replace(str(workspace.folder), "") for text in seen]
 
 

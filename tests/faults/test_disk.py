@@ -111,7 +111,7 @@ def until_paused(workspace: Workspace, run: int) -> str:
     """The reason why it waits; empty when it never did."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         if row.status == "paused" and "disk" in row.alerts:
             return row.reason
         time.sleep(0.05)
@@ -128,7 +128,7 @@ def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults
         reason = until_paused(on_disk, run)
         ballast.unlink()
         ended = trainer.ended()
-        row = on_disk.run(run)
+        row = on_disk.runs.get(run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
         # A disk that is nearly full may still be told of: it is that small.
         told = row.alerts.get("disk", {}).get("words", "")
@@ -154,8 +154,8 @@ def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk,
     os.kill(trainer.pid, 15)
     assert trainer.ended() == 0
     ballast.unlink()
-    assert on_disk.run(run).status == "stopped"
-    assert "is full" in on_disk.run(run).reason
+    assert on_disk.runs.get(run).status == "stopped"
+    assert "is full" in on_disk.runs.get(run).reason
     assert zygote.start(on_disk, run).ended() == 0
     assert unhurt.same_as(unhurt.of(on_disk, run))
 
@@ -168,7 +168,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
     assert len(chosen) == tried
     for number, (kind, moment) in enumerate(chosen):
         run = small()
-        folder, mended = space.run(run).folder, tmp_path / f"mended-{number}"
+        folder, mended = space.runs.get(run).folder, tmp_path / f"mended-{number}"
         aside = folder.with_name(f"unplugged-{folder.name}")
         places = {"mended": str(mended), "folder": str(folder), "aside": str(aside)}
         before = QUICK + BREAK.format(number=KINDS[kind], moment=moment, **places)
@@ -180,7 +180,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
             aside.rename(folder)
         ended = trainer.ended()
         said = "cannot be written" in reason and "Check the disk" in reason
-        row = space.run(run)
+        row = space.runs.get(run)
         good += said and ended == 0 and row.status == "finished" and straight.same_as(straight.of(space, run))
     words = "paused, named, went on by itself, bit-identical"
     faults.row(19, "disk read-only, forbidden, unplugged, or the run's folder gone", words, tried, good)

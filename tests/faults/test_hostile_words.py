@@ -115,7 +115,7 @@ def test_no_formula_leaves_in_a_table(alive: Workspace, faults, tmp_path: Path, 
 
 def _keep(workspace: Workspace) -> None:
     """Every pair under a name that is a formula itself."""
-    if not any(selection.name == "=kept" for selection in workspace.selections()):
+    if not any(selection.name == "=kept" for selection in workspace.selections.all()):
         command = ["selections", "keep", "=kept", "--run", "1", "--rows", *map(str, range(len(CAPTIONS)))]
         assert main([*command, "--workspace", str(workspace.folder)]) == 0
 

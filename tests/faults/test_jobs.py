@@ -69,7 +69,7 @@ def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
     now = identity(bystander.pid)
     chance = random.Random(2)
     for number in range(tried):
-        run = workspace.create_run(config.Run(name=f"run {number}"))
+        run = workspace.runs.create(config.Run(name=f"run {number}"))
         # Its number given to another program; the same after a restart of the computer; a start that died.
         reused = {"status": "running", "pid": now.pid, "start_ticks": now.start_ticks, "boot_id": now.boot_id}
         earlier = reused | {"boot_id": "another boot", "start_ticks": chance.randrange(10**6)}
@@ -79,10 +79,10 @@ def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
             _killed(workspace, run)
         else:
             values = [reused, earlier, gone][case - 1]
-            workspace.change_run(run, **values)
+            workspace.runs.change(run, **values)
         began = time.monotonic()
         workspace.reconcile()
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         soon = time.monotonic() - began < faults.within(5)
         good += row.status == "interrupted" and row.pid is None and bool(row.reason) and soon
         workspace.purge(run)
@@ -96,7 +96,7 @@ def test_a_dead_job_is_never_shown_running(quick, bystander, faults):
 def test_no_signal_reaches_a_program_by_a_forged_row(quick, bystander, faults):
     tried, good = faults.times(1_000), 0
     workspace = Workspace(quick)
-    run = workspace.create_run(config.Run(name="forged"))
+    run = workspace.runs.create(config.Run(name="forged"))
     chance = random.Random(4)
     now = identity(bystander.pid)
     with RunLog.claim(workspace, run) as log:
@@ -106,7 +106,7 @@ def test_no_signal_reaches_a_program_by_a_forged_row(quick, bystander, faults):
                 ticks += chance.choice([-1, 1, chance.randrange(1, 10**9)])
             else:
                 boot = chance.choice(["", "another", boot[:-1]])
-            workspace.change_run(run, pid=now.pid, start_ticks=ticks, boot_id=boot)
+            workspace.runs.change(run, pid=now.pid, start_ticks=ticks, boot_id=boot)
             sent = launch._signal(workspace, run, hard=chance.random() < 0.5)
             good += not sent and bystander.poll() is None
         log.status("stopped")
@@ -159,7 +159,7 @@ def test_clocks_that_jump_by_a_day(quick, monkeypatch, faults):
     monkeypatch.setattr(time, "time", lambda: real() + offset[0])
     chance = random.Random(6)
     for number in range(tried):
-        run = workspace.create_run(config.Run(name=f"run {number}"))
+        run = workspace.runs.create(config.Run(name=f"run {number}"))
         dead = negative = 0
         with RunLog.claim(workspace, run) as log:
             for step in range(1, 6):
@@ -167,11 +167,11 @@ def test_clocks_that_jump_by_a_day(quick, monkeypatch, faults):
                 log.scalars(step, {"train/loss": 1.0})
                 log.progress(step=step, total_steps=5, phase=f"step {step}", eta_s=1.0)
                 dead += sum(row.id == run for row in workspace.reconcile())
-                row = workspace.run(run)
+                row = workspace.runs.get(run)
                 negative += row.duration_s < 0 or row.trained_s < 0
             log.status("finished")
-        seconds = workspace.series(run, "train/loss")[2]
-        row = workspace.run(run)
+        seconds = workspace.results.series(run, "train/loss")[2]
+        row = workspace.runs.get(run)
         negative += bool((np.diff(seconds) < 0).any() or (seconds < 0).any() or not 0 <= row.trained_s < 60)
         good += row.status == "finished" and not dead and not negative
         workspace.purge(run)
@@ -186,7 +186,7 @@ def test_the_store_of_jobs_against_a_model(quick, monkeypatch, faults):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     made = Workspace(quick / "made")
-    assert made.runs() == []
+    assert made.runs.all() == []
     made.close()
     mkdtemp = tempfile.mkdtemp
 

@@ -40,7 +40,7 @@ def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, smal
 
 def redone(space, run: int) -> int:
     """How many steps of its curves the run has to make again; all, when it has no checkpoint yet."""
-    folder = space.run(run).folder
+    folder = space.runs.get(run).folder
     reached = max((entry.step for entry in read_journal(folder / "metrics.jsonl")), default=0)
     found, complaints = checkpoint.newest(folder / "checkpoints")
     assert not complaints
@@ -92,7 +92,7 @@ def test_random_moments(space, small, zygote, straight, interval, faults):
             lost.append(redone(space, run))
         if not lost:
             continue
-        if space.run(run).status != "finished":
+        if space.runs.get(run).status != "finished":
             assert zygote.start(space, run).ended() == 0
         killed += len(lost)
         if straight.same_as(straight.of(space, run)):

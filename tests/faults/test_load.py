@@ -41,7 +41,7 @@ def steps(log: RunLog, first: int, seconds: float) -> tuple[int, float]:
 def test_a_locked_database_slows_nothing_and_loses_nothing(tmp_path: Path, faults):
     seconds = faults.times(60)
     workspace = Workspace(tmp_path / "space")
-    number = workspace.create_run(config.Run(name="locked"))
+    number = workspace.runs.create(config.Run(name="locked"))
     shares = []
     with RunLog.claim(workspace, number) as log:
         step = 0
@@ -51,19 +51,19 @@ def test_a_locked_database_slows_nothing_and_loses_nothing(tmp_path: Path, fault
             blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
             blocker.execute("BEGIN EXCLUSIVE")
             step, locked_s = steps(log, step, seconds)
-            seen = len(workspace.series(number, "train/loss")[0])
+            seen = len(workspace.results.series(number, "train/loss")[0])
             blocker.execute("ROLLBACK")
             blocker.close()
             shares.append((locked_s - open_s) / seconds)
             if shares[-1] < 0.01:
                 break
         released = time.monotonic()
-        while len(workspace.series(number, "train/loss")[0]) < step and time.monotonic() - released < 90:
+        while len(workspace.results.series(number, "train/loss")[0]) < step and time.monotonic() - released < 90:
             log.asked()
             time.sleep(0.01)
         appeared_s = time.monotonic() - released
         log.status("stopped")
-    there = workspace.series(number, "train/loss")
+    there = workspace.results.series(number, "train/loss")
     workspace.close()
     assert seen < step, "nothing was held back"
     assert not faults.whole or appeared_s < 3
@@ -89,7 +89,7 @@ def _log_while_locked(folder: Path, number: int, ready) -> None:
 def test_a_kill_while_the_database_is_locked_loses_nothing(tmp_path: Path, faults):
     tried, good = faults.times(20), 0
     workspace = Workspace(tmp_path / "space")
-    numbers = [workspace.create_run(config.Run(name=f"run {n}")) for n in range(tried)]
+    numbers = [workspace.runs.create(config.Run(name=f"run {n}")) for n in range(tried)]
     fork = multiprocessing.get_context("fork")
     for number in numbers:
         ready = (fork.Event(), fork.Event())
@@ -102,12 +102,12 @@ def test_a_kill_while_the_database_is_locked_loses_nothing(tmp_path: Path, fault
         job.join()
         blocker.execute("ROLLBACK")
         blocker.close()
-        held = not workspace.evaluations(number)
+        held = not workspace.results.evaluations(number)
         workspace.reconcile()
-        evaluations, snapshots = workspace.evaluations(number), workspace.snapshots(number)
+        evaluations, snapshots = workspace.results.evaluations(number), workspace.results.snapshots(number)
         values = evaluations[0].metrics if evaluations else {}
         same = values.get("acc1") == 0.5 and math.isnan(values.get("auc", 0)) and [s.n for s in snapshots] == [8]
-        good += held and same and list(workspace.series(number, "train/loss")[0]) == [5]
+        good += held and same and list(workspace.results.series(number, "train/loss")[0]) == [5]
         with RunLog.claim(workspace, number) as log:
             log.status("stopped")
         good -= (log.folder / "waiting.jsonl").exists()
@@ -150,7 +150,7 @@ def no_old_garbage() -> Iterator[None]:
 def test_eight_jobs_of_a_thousand_rows_a_second(tmp_path: Path, faults):
     seconds = 600 if faults.whole else 5
     workspace = Workspace(tmp_path / "space")
-    numbers = [workspace.create_run(config.Run(name=f"job {n}")) for n in range(JOBS)]
+    numbers = [workspace.runs.create(config.Run(name=f"job {n}")) for n in range(JOBS)]
     workspace.close()
     fork = multiprocessing.get_context("fork")
     answers = [tmp_path / f"answer-{number}" for number in numbers]
@@ -163,13 +163,13 @@ def test_eight_jobs_of_a_thousand_rows_a_second(tmp_path: Path, faults):
     took, last, seen = [], 0, 0
     while any(job.is_alive() for job in jobs):
         began = time.perf_counter()
-        rows = workspace.scalars_after(last)
-        workspace.runs()
+        rows = workspace.results.scalars_after(last)
+        workspace.runs.all()
         took.append(time.perf_counter() - began)
         seen += len(rows)
         last = rows[-1].id if rows else last
         time.sleep(0.1)
-    while rows := workspace.scalars_after(last):
+    while rows := workspace.results.scalars_after(last):
         seen, last = seen + len(rows), rows[-1].id
     assert [job.exitcode for job in jobs] == [0] * JOBS
     told = [answer.read_text().split() for answer in answers]

@@ -30,7 +30,7 @@ def _open_to_others(folder: Path) -> list[str]:
 
 def test_all_of_a_new_workspace_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
     workspace = Workspace(tmp_path / "space")
-    workspace.create_run(config.Run(name="one"))
+    workspace.runs.create(config.Run(name="one"))
     with RunLog.claim(workspace, 1) as log:
         log.take_reserve()
         assert {"explorer.db", "explorer.db-wal", "explorer.db-shm"} <= {
@@ -48,7 +48,7 @@ def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path, umask: int) -> No
     folder.mkdir()
     folder.chmod(0o755)
     workspace = Workspace(folder)
-    workspace.create_run(config.Run(name="one"))
+    workspace.runs.create(config.Run(name="one"))
     workspace.close()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755
     assert _open_to_others(folder) == ["shared"]

@@ -41,9 +41,9 @@ PLACES = ("session.methods, 'backward'", "session.optimizer, 'clip_gradients'")
 
 def _whole(space, run: int, before: int) -> bool:
     """Whether what is kept is from before a step, and made of numbers."""
-    folder = space.run(run).folder / "checkpoints"
+    folder = space.runs.get(run).folder / "checkpoints"
     found, complaints = checkpoint.newest(folder)
-    best = [c.step for c in space.checkpoints(run) if c.best]
+    best = [c.step for c in space.results.checkpoints(run) if c.best]
     kept = checkpoint.steps(folder)
     finite = all(torch.isfinite(value.float()).all() for value in found.weights.values())
     return not complaints and finite and max([*kept, *best]) < before
@@ -56,10 +56,10 @@ def test_a_loss_that_is_no_number(space, small, zygote, faults):
     for value, step in cases[:: 20 // tried][:tried]:
         run = small()
         status = zygote.start(space, run, before=POISON.format(value=value, step=step)).ended()
-        row = space.run(run)
+        row = space.runs.get(run)
         journal = {e.step: e.values for e in read_journal(row.folder / "metrics.jsonl")}
         seen = not math.isfinite(journal[step]["train/loss"])
-        stored = dict(zip(*space.series(run, "train/loss")[:2]))
+        stored = dict(zip(*space.results.series(run, "train/loss")[:2]))
         visible = not math.isfinite(stored[step])
         ended = (
             status == 2 and row.status == "failed" and "nan" in row.alerts and f"after step {step - 1}" in row.reason
@@ -77,8 +77,8 @@ def test_memory_that_runs_out(space, small, zygote, faults):
     for place, step in cases[:: 20 // tried][:tried]:
         run = small()
         status = zygote.start(space, run, before=STARVE.format(place=place, step=step)).ended()
-        row = space.run(run)
-        size = space.config_of(run).optimiser.batch_size
+        row = space.runs.get(run)
+        size = space.runs.config_of(run).optimiser.batch_size
         said = f"batches of {size // 2}" in row.reason and "memory" in row.alerts
         good += status == 2 and row.status == "failed" and said and _whole(space, run, step) and not space.is_alive(run)
     words = "batch size to try told, run folder whole, process gone"

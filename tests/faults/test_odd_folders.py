@@ -15,6 +15,7 @@ import pytest
 from trainer import config
 from trainer.cli import runs as runs_command
 from trainer.store import DAMAGED, RunLog, StoreError, Workspace
+from trainer.store.results_table import Facts
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
 
@@ -31,7 +32,7 @@ def made(tmp_path_factory) -> Path:
     """Four runs with curves, a checkpoint, a snapshot and an evaluation each."""
     workspace = Workspace(tmp_path_factory.mktemp("made"))
     for name in NAMES:
-        number = workspace.create_run(config.Run(name=name))
+        number = workspace.runs.create(config.Run(name=name))
         with RunLog.claim(workspace, number) as log:
             for step in range(1, 6):
                 log.scalars(step, {"train/loss": 1 / step})
@@ -209,9 +210,11 @@ def comes_back(base: Path, folder: Path, act: Callable[[Path], None]) -> str:
     workspace.adopt()
     try:
         workspace.rebuild(told.append)
-        rows = workspace.runs() + workspace.deleted_runs()
-        whole = {row.name for row in rows if len(workspace.series(row.id, "train/loss")[0]) == 5}
-        kept = {row.name for row in rows if workspace.checkpoints(row.id) and workspace.snapshots(row.id)}
+        rows = workspace.runs.all() + workspace.runs.deleted()
+        whole = {row.name for row in rows if len(workspace.results.series(row.id, "train/loss")[0]) == 5}
+        kept = {
+            row.name for row in rows if workspace.results.checkpoints(row.id) and workspace.results.snapshots(row.id)
+        }
         others = {"one", "three", "four"}
         if not (others <= whole & kept) or any(row.status == DAMAGED for row in rows):
             return f"others are missing: {[(r.name, r.status, r.reason) for r in rows]} {told}"
@@ -231,7 +234,7 @@ def base(made, tmp_path) -> Path:
     folder = tmp_path / "base"
     shutil.copytree(made / "runs", folder / "runs")
     empty = Workspace(tmp_path / "empty")
-    assert empty.runs() == []
+    assert empty.runs.all() == []
     empty.close()
     shutil.copyfile(tmp_path / "empty" / "explorer.db", folder / "empty.db")
     return folder
@@ -267,7 +270,7 @@ def test_numbers_given_twice_are_told_and_the_original_keeps_its_own(base, tmp_p
     workspace = Workspace(folder)
     workspace.adopt()
     assert workspace.rebuild(told.append) == 5
-    numbers = {row.folder.name: row.id for row in workspace.runs()}
+    numbers = {row.folder.name: row.id for row in workspace.runs.all()}
     assert sorted(numbers.values()) == [1, 2, 3, 4, 5]
     assert [words for words in told if "is taken, so it is run 5 now" in words]
     workspace.close()
@@ -284,11 +287,11 @@ def test_a_damaged_row_is_made_anew_from_its_folder(made, tmp_path) -> None:
     connection.close()
     workspace = Workspace(folder)
     workspace.adopt()
-    assert workspace.run(2).status == DAMAGED
+    assert workspace.runs.get(2).status == DAMAGED
     assert workspace.rebuild() == 1
-    row = workspace.run(2)
-    assert (row.status, row.name, len(workspace.series(2, "train/loss")[0])) == ("stopped", "two", 5)
-    assert len(workspace.runs()) == 4
+    row = workspace.runs.get(2)
+    assert (row.status, row.name, len(workspace.results.series(2, "train/loss")[0])) == ("stopped", "two", 5)
+    assert len(workspace.runs.all()) == 4
     workspace.close()
 
 
@@ -298,26 +301,26 @@ def test_a_damaged_row_is_made_anew_from_its_folder(made, tmp_path) -> None:
 def test_a_run_of_another_workspace_is_taken_over_whole(space, small, zygote, tmp_path, capsys) -> None:
     run = small()
     assert zygote.start(space, run).ended() == 0
-    row = space.run(run)
+    row = space.runs.get(run)
     theirs = sorted(path.relative_to(row.folder) for path in row.folder.rglob("*") if path.is_file())
     mine = Workspace(tmp_path / "mine")
-    assert mine.create_run(config.Run(name=row.name), status="failed") == 1
+    assert mine.runs.create(config.Run(name=row.name), status="failed") == 1
     number = mine.import_run(row.folder)
     assert number == 2
-    taken = mine.run(number)
+    taken = mine.runs.get(number)
     assert (taken.status, taken.name, taken.step, taken.best) == (row.status, f"{row.name} 2", row.step, row.best)
     assert (taken.parent, taken.folder.parent) == (None, mine.runs_folder)
-    for name in space.scalar_names(run):
-        for ours, other in zip(mine.series(number, name), space.series(run, name), strict=True):
+    for name in space.results.scalar_names(run):
+        for ours, other in zip(mine.results.series(number, name), space.results.series(run, name), strict=True):
             assert ours.tobytes() == other.tobytes()
-    assert mine.scalar_names(number) == space.scalar_names(run)
-    for read in (Workspace.snapshots, Workspace.checkpoints):
-        ours, others = read(mine, number), read(space, run)
+    assert mine.results.scalar_names(number) == space.results.scalar_names(run)
+    for read in (Facts.snapshots, Facts.checkpoints):
+        ours, others = read(mine.results, number), read(space.results, run)
         assert [one.step for one in ours] == [one.step for one in others] != []
         for one, other in zip(ours, others, strict=True):
             for file in other.folder.iterdir():
                 assert (one.folder / file.name).read_bytes() == file.read_bytes()
-    assert [e.metrics for e in mine.evaluations(number)] == [e.metrics for e in space.evaluations(run)]
+    assert [e.metrics for e in mine.results.evaluations(number)] == [e.metrics for e in space.results.evaluations(run)]
     assert tomllib.loads((taken.folder / "config.toml").read_text())["name"] == taken.name
     ours = sorted(path.relative_to(taken.folder) for path in taken.folder.rglob("*") if path.is_file())
     assert {file for file in theirs if file.name != "alive.lock"} == set(ours)
@@ -333,14 +336,14 @@ def test_only_regular_files_are_taken_over_and_what_is_no_run_is_refused(made, t
     card = json.loads((source / "run.json").read_text())
     (source / "run.json").write_text(json.dumps(card | {"status": "running", "id": -1, "parent": 7, "after": 3}))
     mine = Workspace(tmp_path / "mine")
-    row = mine.run(mine.import_run(source))
+    row = mine.runs.get(mine.import_run(source))
     assert (row.status, row.parent, row.after) == ("interrupted", None, None)
     assert not [path for path in row.folder.rglob("*") if path.is_symlink() or path.is_fifo()]
-    assert len(mine.series(row.id, "train/loss")[0]) == 5
+    assert len(mine.results.series(row.id, "train/loss")[0]) == 5
     (tmp_path / "empty").mkdir()
     for bad in (tmp_path / "empty", tmp_path / "nowhere", source / "run.json"):
         with pytest.raises(StoreError, match="run folder"):
             mine.import_run(bad)
-    assert len(mine.runs()) == len(list(mine.runs_folder.iterdir())) == 1
+    assert len(mine.runs.all()) == len(list(mine.runs_folder.iterdir())) == 1
     mine.close()
     assert "import" in runs_command.HELP

@@ -58,7 +58,7 @@ def strict(tmp_path_factory) -> Path:
     """Three runs with all that runs have, and a row in every other table."""
     workspace = Workspace(tmp_path_factory.mktemp("strict"))
     for name in ("one", "two", "three"):
-        number = workspace.create_run(config.Run(name=name))
+        number = workspace.runs.create(config.Run(name=name))
         with RunLog.claim(workspace, number) as log:
             for step in range(1, 4):
                 log.scalars(step, {"train/loss": 1 / step, "val/image_to_text_R@1": float("nan")})
@@ -68,7 +68,7 @@ def strict(tmp_path_factory) -> Path:
             log.headline(0.5, 0.75)
             log.facts(device="cpu")
             log.status("stopped", "Asked to.")
-    workspace.keep_selection("mine", "scenes-renderings", [1, 2])
+    workspace.selections.keep("mine", "scenes-renderings", [1, 2])
     workspace.set_setting("queue", {"cpu": 2})
     workspace.close()
     with closing(sqlite3.connect(workspace.database_file)) as connection, connection:
@@ -117,30 +117,34 @@ def poison(database: Path, table: str, column: str, what: str) -> bool:
 def look(workspace: Workspace) -> None:
     """Reads all that can be read; no error may leave but a sentence."""
     workspace.adopt()
-    rows = [*workspace.runs(), *workspace.deleted_runs()]
+    rows = [*workspace.runs.all(), *workspace.runs.deleted()]
     assert len(rows) == 3, [run.name for run in rows]
     assert sum(run.status != "damaged" for run in rows) >= 2
-    last = workspace.scalars_after(0)
+    last = workspace.results.scalars_after(0)
     assert len(last) >= 17 or len({row.run for row in last}) >= 2
-    workspace.last_scalar_id()
+    workspace.results.last_scalar_id()
     for run in rows:
-        names = workspace.scalar_names(run.id)
+        names = workspace.results.scalar_names(run.id)
         for name in names:
-            steps, values, seconds = workspace.series(run.id, name)
+            steps, values, seconds = workspace.results.series(run.id, name)
             assert len(steps) == len(values) == len(seconds)
-        found = [workspace.last_values(run.id), workspace.best_values(run.id)]
-        found += [workspace.snapshots(run.id), workspace.checkpoints(run.id), workspace.evaluations(run.id)]
+        found = [workspace.results.last_values(run.id), workspace.results.best_values(run.id)]
+        found += [
+            workspace.results.snapshots(run.id),
+            workspace.results.checkpoints(run.id),
+            workspace.results.evaluations(run.id),
+        ]
         if run.name in ("one", "three") and run.status != "damaged":
             assert len(names) == 2
             assert all(found), found
-        workspace.claimant(run.id), workspace.launched(run.id), workspace.asked_of(run.id)
+        workspace.runs.claimant(run.id), workspace.runs.launched(run.id), workspace.runs.asked(run.id)
         with contextlib.suppress(Problem):
-            workspace.config_of(run.id)
+            workspace.runs.config_of(run.id)
         with contextlib.suppress(Problem):
             workspace.catch_up(run.id)
     assert 0 <= queue.slots(workspace).cpu <= 64
     queue.forecast(rows, queue.slots(workspace))
-    workspace.selections()
+    workspace.selections.all()
     workspace.reconcile()
 
 
@@ -148,7 +152,7 @@ def show(workspace: Workspace) -> None:
     """The runs as the window shows, sorts and describes them."""
     model = RunsModel()
     shown = RunsFilter(model)
-    model.show(workspace.runs())
+    model.show(workspace.runs.all())
     for column in Column:
         for order in (0, 1):
             shown.sort(column, type(shown.sortOrder())(order))
@@ -320,12 +324,12 @@ def test_what_this_program_does_not_make_is_refused_by_name_and_rebuilt(odd, fau
     before = (folder / "explorer.db").read_bytes()
     workspace = Workspace(folder)
     with pytest.raises(StoreError, match=r"does not make \(\w+(\.\w+)?\).*trainer doctor --rebuild"):
-        workspace.runs()
+        workspace.runs.all()
     workspace.close()
     assert (folder / "explorer.db").read_bytes() == before
     assert command(folder) == 2
     workspace.rebuild()
-    assert [run.name for run in workspace.runs()] == ["one", "two", "three"]
+    assert [run.name for run in workspace.runs.all()] == ["one", "two", "three"]
     workspace.close()
     (aside,) = (folder / "backups").glob("explorer-damaged-*.db")
     assert aside.read_bytes() == before
@@ -337,12 +341,12 @@ def test_an_endless_query_ends_with_a_sentence(strict, tmp_path, monkeypatch) ->
     shutil.copytree(strict, folder)
     monkeypatch.setattr(guard, "READ_S", 0.2)
     workspace = Workspace(folder)
-    workspace.runs()
+    workspace.runs.all()
     words = ENDLESS.format("count(i)")
     with pytest.raises(StoreError, match="did not end in"), workspace._database.read() as connection:
         connection.exec_driver_sql(words)
     # Another transaction has all of its time again, and what is written has no end.
-    assert len(workspace.runs()) == 3
+    assert len(workspace.runs.all()) == 3
     with workspace._database.write() as connection:
         connection.exec_driver_sql(words.replace("FROM n)", "FROM n WHERE i < 3000000)")).all()
     workspace.close()
@@ -354,11 +358,11 @@ def test_a_damaged_run_says_why_is_not_trained_and_can_be_deleted(strict, tmp_pa
     assert poison(folder / "explorer.db", "run", "facts", "deep JSON")
     workspace = Workspace(folder)
     workspace.adopt()
-    row = workspace.run(2)
+    row = workspace.runs.get(2)
     assert (row.status, row.name, row.best) == ("damaged", "two", 0.75)
     assert "'facts' holds no JSON" in row.reason
     with pytest.raises(StoreError, match=r"cannot be trained.*doctor --rebuild"):
-        workspace.begin_launch(2)
+        workspace.runs.begin_launch(2)
     workspace.delete(2)
-    assert [run.name for run in workspace.runs()] == ["one", "three"]
+    assert [run.name for run in workspace.runs.all()] == ["one", "three"]
     workspace.close()

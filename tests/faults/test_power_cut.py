@@ -356,7 +356,7 @@ def _wrong(folder: Path, said: list[str]) -> str:
             STATES.index(words.removeprefix("state ")) for words in ["state starting", *said] if words in _STATES
         )
         steps = [int(words.removeprefix("checkpoint ")) for words in said if words.startswith("checkpoint ")]
-        row = workspace.run(1)
+        row = workspace.runs.get(1)
         if workspace.quick_check() != "ok":
             return "the database is damaged"
         if row.status not in {words.split()[0] for words in STATES[state:]}:
@@ -368,7 +368,7 @@ def _wrong(folder: Path, said: list[str]) -> str:
         there = {entry.step for entry in read_journal(row.folder / "metrics.jsonl")}
         if found and not set(range(1, found.step + 1)) <= there:
             return f"curves before the checkpoint of step {found.step} are lost"
-        if set(workspace.series(1, "train/loss")[0]) - {0} < {s for s in there if found and s <= found.step}:
+        if set(workspace.results.series(1, "train/loss")[0]) - {0} < {s for s in there if found and s <= found.step}:
             return "the database lacks curves that the journal has"
     except StoreError as error:
         return str(error)
@@ -387,7 +387,7 @@ def recording(tmp_path_factory) -> Recording:
         pytest.skip("strace is not installed: without it nobody knows what SQLite writes when")
     folder = tmp_path_factory.mktemp("recorded")
     workspace = Workspace(folder / "space")
-    workspace.create_run(config.Run(name="cut"))
+    workspace.runs.create(config.Run(name="cut"))
     workspace.close()
     return record(folder / "space", folder / "trace", WORKER)
 

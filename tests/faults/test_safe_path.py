@@ -144,7 +144,7 @@ def test_the_window_and_its_processes_run_no_code_of_the_current_folder(trap: Pa
     from trainer import config
     from trainer.store import Workspace
 
-    Workspace(space).create_run(config.Run(name="one"), status="stopped")
+    Workspace(space).runs.create(config.Run(name="one"), status="stopped")
     script = tmp_path / "window.py"
     script.write_text(WINDOW)
     said = _run(trap, str(script), "--workspace", str(space), module="")

@@ -52,8 +52,8 @@ def _dump(path: Path) -> list[str]:
 def _opens(path: Path) -> bool:
     workspace = Workspace(path.parent)
     try:
-        (row,) = workspace.runs()
-        return row.name == "old" and len(workspace.series(1, "train/loss")[0]) == 49 and row.priority == 0
+        (row,) = workspace.runs.all()
+        return row.name == "old" and len(workspace.results.series(1, "train/loss")[0]) == 49 and row.priority == 0
     finally:
         workspace.close()
 
@@ -150,7 +150,7 @@ def test_a_newer_database_is_refused_and_not_one_byte_of_it_changes(tmp_path, fa
         told, files = hashlib.sha256(path.read_bytes()).digest(), _names(path.parent)
         workspace = Workspace(path.parent)
         try:
-            workspace.runs()
+            workspace.runs.all()
         except StoreError as error:
             same = hashlib.sha256(path.read_bytes()).digest() == told
             good += same and "newer version" in str(error) and _names(path.parent) == files

@@ -45,11 +45,11 @@ class Scene:
 
     def start(self, count: int) -> list[int]:
         """Runs that train."""
-        runs = [self.workspace.create_run(config.Run(name=f"run {n}")) for n in range(count)]
+        runs = [self.workspace.runs.create(config.Run(name=f"run {n}")) for n in range(count)]
         for run in runs:
             launch.start_detached(self.workspace, run)
         deadline = time.monotonic() + 90
-        while not all(self.workspace.run(run).step > 0 for run in runs):
+        while not all(self.workspace.runs.get(run).step > 0 for run in runs):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         self.trainers |= {run: launch.trainer_of(self.workspace, run) for run in runs}
@@ -120,9 +120,9 @@ def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene,
         qtbot.wait(20)
         right_s |= {r: time.monotonic() - released for r in runs if r not in right_s and scene.status(r) == right[r]}
 
-    told = {run: scene.workspace.run(run) for run in stopped}
+    told = {run: scene.workspace.runs.get(run) for run in stopped}
     whole = {run: row.reason == f"Stopped after step {row.step}." for run, row in told.items()}
-    curves = {run: list(scene.workspace.series(run, "train/loss")[0]) for run in runs}
+    curves = {run: list(scene.workspace.results.series(run, "train/loss")[0]) for run in runs}
     whole |= {run: bool(steps) and steps == list(range(1, len(steps) + 1)) for run, steps in curves.items()}
     good = sum(
         whole[run]
@@ -216,6 +216,6 @@ def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkey
 def _was_ended(scene: Scene, run: int) -> bool:
     """Whether its row says so; another may have found it dead an instant before whoever killed it told why."""
     deadline = time.monotonic() + 90
-    while (row := scene.workspace.run(run)).reason != launch.ENDED_WORDS and time.monotonic() < deadline:
+    while (row := scene.workspace.runs.get(run)).reason != launch.ENDED_WORDS and time.monotonic() < deadline:
         time.sleep(0.05)
     return row.status == "interrupted" and row.reason == launch.ENDED_WORDS

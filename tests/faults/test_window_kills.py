@@ -203,8 +203,8 @@ def ends(pid: int, *, within_s: float) -> bool:
 def trainers_of(workspace: Workspace) -> dict[int, Identity]:
     """Who trains which run, of those that hold their run's lock and are to go on."""
     found = {}
-    for row in workspace.runs():
-        who = workspace.claimant(row.id) if row.active and row.asked != "stop" else None
+    for row in workspace.runs.all():
+        who = workspace.runs.claimant(row.id) if row.active and row.asked != "stop" else None
         if who is not None and workspace.is_alive(row.id):
             found[row.id] = who
     return found
@@ -216,7 +216,7 @@ def wait_for_a_moment(rng: random.Random, workspace: Workspace, trial: Trial) ->
     deadline = time.monotonic() + 90
 
     def reached() -> bool:
-        rows = [row for row in workspace.runs() if row.name.startswith(f"{trial.name} ")]
+        rows = [row for row in workspace.runs.all() if row.name.startswith(f"{trial.name} ")]
         return bool(rows) if stage == "made" else any(row.status == "running" for row in rows)
 
     while stage != "opening" and not reached() and time.monotonic() < deadline:
@@ -230,23 +230,23 @@ def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Tr
     jobs.scalars_arrived.connect(rows.extend)
     began = time.monotonic()
     jobs.watch()
-    qtbot.waitUntil(lambda: bool(jobs.runs) or not workspace.runs(), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(jobs.runs) or not workspace.runs.all(), timeout=20_000)
     took = time.monotonic() - began
     if took > within_s:
         trial.wrong.append(f"found again after {took:.1f} s")
     for row in jobs.runs:
-        who = workspace.claimant(row.id)
+        who = workspace.runs.claimant(row.id)
         if row.status == "running" and (who is None or identity(who.pid) != who):
             # It may have ended since: then the next look says so.
             workspace.reconcile()
-            if workspace.run(row.id).status == "running":
+            if workspace.runs.get(row.id).status == "running":
                 trial.wrong.append(f"run {row.id} is shown running and is not")
     training = [row.id for row in jobs.runs if row.status == "running" and row.asked != "stop"]
     if training and trial.number % 4 == 0:
         run = training[0]
         qtbot.waitUntil(lambda: sum(r.run == run and r.name == "train/loss" for r in rows) > 2, timeout=20_000)
         heard = [r.step for r in rows if r.run == run and r.name == "train/loss"]
-        steps = workspace.series(run, "train/loss")[0].tolist()
+        steps = workspace.results.series(run, "train/loss")[0].tolist()
         if heard != list(range(heard[0], heard[0] + len(heard))) or steps[: heard[0]] != list(range(1, heard[0] + 1)):
             trial.wrong.append(f"the curve of run {run} has a gap where the window came back")
     jobs.close()
@@ -255,9 +255,9 @@ def attach(qtbot: QtBot, workspace: Workspace, background: Background, trial: Tr
 
 
 def stop_the_oldest(workspace: Workspace) -> None:
-    at_work = [row for row in workspace.runs() if row.status == "running" and row.asked != "stop"]
+    at_work = [row for row in workspace.runs.all() if row.status == "running" and row.asked != "stop"]
     for row in at_work[: max(0, len(at_work) - AT_ONCE)]:
-        workspace.ask(row.id, "stop")
+        workspace.runs.ask(row.id, "stop")
 
 
 def settle(workspace: Workspace, trials: list[Trial]) -> None:
@@ -277,21 +277,21 @@ def settle(workspace: Workspace, trials: list[Trial]) -> None:
         return True
 
     def known() -> bool:
-        rows = {row.id: row for row in workspace.runs()}
+        rows = {row.id: row for row in workspace.runs.all()}
         return all(
             rows[run].status == "running" and rows[run].pid == pid for run, pid in living(workspace.folder).items()
         )
 
     if not until(known):
-        for row in workspace.runs():
+        for row in workspace.runs.all():
             if row.id in living(workspace.folder) and row.status != "running":
                 of(row).wrong.append(f"a trainer trains run {row.id}, and its row says {row.status}")
-    for row in workspace.runs():
+    for row in workspace.runs.all():
         if row.status == "running":
-            workspace.ask(row.id, "stop")
-    until(lambda: not any(row.active for row in workspace.runs()) and not living(workspace.folder))
-    for row in workspace.runs():
-        steps = workspace.series(row.id, "train/loss")[0].tolist()
+            workspace.runs.ask(row.id, "stop")
+    until(lambda: not any(row.active for row in workspace.runs.all()) and not living(workspace.folder))
+    for row in workspace.runs.all():
+        steps = workspace.results.series(row.id, "train/loss")[0].tolist()
         journal = [entry.step for entry in read_journal(row.folder / "metrics.jsonl")]
         if row.active:
             of(row).wrong.append(f"run {row.id} stays {row.status} with no process")

@@ -133,7 +133,7 @@ def nones_an_act(samples: list[dict]) -> float:
 def test_nothing_grows_while_a_run_trains(faults, two_small_runs: Path, writers) -> None:
     acts, longest_s = (18_000, 2_700) if faults.whole else (1_800, 300)
     workspace = Workspace(two_small_runs)
-    live = workspace.create_run(config.Run(name="live"))
+    live = workspace.runs.create(config.Run(name="live"))
     workspace.close()
     writers("fake_trainer.py", live, two_small_runs, 0.05, longest_s + 120)
     window = writers("window_soak.py", two_small_runs, live, acts, longest_s, nice=0, stdout=subprocess.PIPE)
@@ -184,7 +184,7 @@ class Frames(QObject):
 def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Path, open_window, writers):
     seconds = 600 if faults.whole else 10
     workspace = Workspace(tmp_path / "workspace")
-    runs = [workspace.create_run(config.Run(name=f"job {number}")) for number in range(JOBS)]
+    runs = [workspace.runs.create(config.Run(name=f"job {number}")) for number in range(JOBS)]
     window, hooks = open_window(workspace.folder)
     writing = writers("fake_writer.py", workspace.folder, seconds, ROWS_A_SECOND, *runs)
     qtbot.waitUntil(lambda: sum(run.status == "running" for run in window.rooms.jobs.runs) == JOBS, timeout=60_000)
@@ -198,7 +198,7 @@ def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Pa
     assert writing.returncode == 0
     rows = 0
     for run in runs:
-        steps = workspace.series(run, "train/loss")[0].tolist()
+        steps = workspace.results.series(run, "train/loss")[0].tolist()
         assert steps == list(range(1, len(steps) + 1)), "a row was lost or came twice"
         rows += 4 * len(steps)
     workspace.close()

@@ -56,14 +56,14 @@ def after(function: Callable) -> Callable:
 def set_trap(point: str) -> None:
     """Lets the window die at a point of the launch."""
     from trainer.scheduling import launch
-    from trainer.store import Workspace
+    from trainer.store.run_table import RunTable
 
     if point == "before the run is made":
-        Workspace.create_run = before(Workspace.create_run)
+        RunTable.create = before(RunTable.create)
     elif point == "after the run is made":
-        Workspace.create_run = after(Workspace.create_run)
+        RunTable.create = after(RunTable.create)
     elif point == "after it is marked as starting":
-        Workspace.begin_launch = after(Workspace.begin_launch)
+        RunTable.begin_launch = after(RunTable.begin_launch)
     elif point == "before the trainer is started":
         launch._spawn = before(launch._spawn)
     elif point == "after the trainer is started":

@@ -41,7 +41,7 @@ def train(workspace: str, run: int, environment: dict[str, str], before: str) ->
     os.setsid()
     os.environ.update(environment)
     space = Workspace(Path(workspace))
-    log = os.open(space.run(run).folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(space.runs.get(run).folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -59,7 +59,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     from trainer.store import Workspace
 
     workspace = Workspace(folder / "workspace")
-    steps = tuple(workspace.run(run).step for run in (1, 2))
+    steps = tuple(workspace.runs.get(run).step for run in (1, 2))
     workspace.close()
     return TwoRuns(folder / "workspace", table, steps)
 

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
     yield tmp_path / "workspace"
     workspace = Workspace(tmp_path / "workspace")
-    for run in workspace.runs():
+    for run in workspace.runs.all():
         if workspace.is_alive(run.id):
             launch.end(workspace, run.id)
     workspace.close()
@@ -158,7 +158,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     person.wait(lambda: person.row("first clip").status == "stopped", 30)
     stopped_at = person.row("first clip").step
     workspace = person.window.rooms.context.workspace
-    assert workspace.checkpoints(person.row("first clip").id)[-1].step == stopped_at
+    assert workspace.results.checkpoints(person.row("first clip").id)[-1].step == stopped_at
 
     # Resume, close the window while it trains, and find it again.
     person.click("resume-button")
@@ -176,7 +176,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     person.choose("first clip")
     person.click("stop-button")
     person.wait(lambda: person.row("first clip").status == "stopped", 30)
-    steps = workspace.series(run, "train/loss")[0].tolist()
+    steps = workspace.results.series(run, "train/loss")[0].tolist()
     assert steps == sorted(set(steps)), "a step was logged twice"
     assert steps == list(range(1, steps[-1] + 1)), "the curve has a gap"
 

@@ -60,7 +60,7 @@ def answer(workspace: Workspace, capsys: pytest.CaptureFixture[str], *words: str
 
 def heldout(workspace: Workspace, run: int) -> Snapshot:
     """The last snapshot of what the run holds out."""
-    return read_snapshot([one for one in workspace.snapshots(run) if one.split == "heldout"][-1].folder)
+    return read_snapshot([one for one in workspace.results.snapshots(run) if one.split == "heldout"][-1].folder)
 
 
 def exact(rows: np.ndarray) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_zero_shot_and_probes_of_a_class_folder(trained: Workspace, capsys: pyte
     found = {one["task"]: one for one in answer(trained, capsys, "evaluate", "1", "--task", *tasks)}
     snapshot = heldout(trained, 1)
     n, label = snapshot.n, np.array([sorted(CLASSES).index(one) for one in snapshot.items.label])
-    root = Path(trained.config_of(1).data.path)
+    root = Path(trained.runs.config_of(1).data.path)
     held = set(snapshot.items.path)
     learned = sorted(str(path) for path in root.rglob("*.png") if str(path) not in held)
     image = exact(snapshot.image)

@@ -240,7 +240,7 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
     workspace = window.rooms.context.workspace
 
     def made(run: int) -> list[int]:
-        return [row.n for row in workspace.snapshots(run) if row.split == "independent"]
+        return [row.n for row in workspace.results.snapshots(run) if row.split == "independent"]
 
     qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
     # The board is filled in turns of the event loop, after its answer came.

@@ -67,7 +67,7 @@ def ask(two_runs, capsys) -> Answer:
 def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
     """Images and texts of each run's last snapshot in float64, and what they are."""
     workspace = Workspace(two_runs.workspace)
-    snapshots = {run: read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder) for run in (1, 2)}
+    snapshots = {run: read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder) for run in (1, 2)}
     return {
         run: (np.array(one.image, dtype=np.float64), np.array(one.text, dtype=np.float64), one.items)
         for run, one in snapshots.items()
@@ -253,9 +253,9 @@ def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path):
     _call(tmp_path, "queue", "add", "--config", str(_config(two_runs)), "--set", "optimiser.epochs=1", "--seeds", "5")
     _call(tmp_path, "queue", "run")
     workspace = Workspace(tmp_path)
-    while workspace.run(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
+    while workspace.runs.get(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
         time.sleep(0.2)
-    assert (workspace.run(1).status, workspace.run(1).step) == ("finished", 3)
+    assert (workspace.runs.get(1).status, workspace.runs.get(1).step) == ("finished", 3)
     workspace.close()
     assert "finished" in _call(tmp_path, "stop", "1", status=None) + _call(tmp_path, "resume", "1", status=None)
     _call(tmp_path, "runs", "rename", "1", "another")

@@ -97,7 +97,7 @@ def test_similarity_and_inspect_tell_each_run_by_its_own_step(
     qtbot.waitUntil(lambda: all(panel.run is not None for panel in view.panels), timeout=60_000)
     workspace = window.rooms.context.workspace
     for run, letter in ((1, "A"), (2, "B")):
-        shot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+        shot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
         naive = float(np.mean([float(a @ b) for a, b in zip(shot.image.astype(float), shot.text.astype(float))]))
         assert float(matched_cosines(shot.image, shot.text).mean()) == pytest.approx(naive, abs=1e-6)
         assert f"step {shot.step}" in view.panels["AB".index(letter)].title.text()

@@ -50,7 +50,7 @@ def fill(
     objectives = itertools.cycle(((config.Clip(), 1.1), (config.Cloob(), 0.5)))
     for name, (objective, gap) in zip(names, objectives):
         run = dataclasses.replace(config.Run(), name=name, objective=objective)
-        with RunLog.claim(workspace, workspace.create_run(run, preset=name)) as log:
+        with RunLog.claim(workspace, workspace.runs.create(run, preset=name)) as log:
             rng = np.random.default_rng(len(name))
             _train(log, rng, objective.kind)
             for step in steps:
@@ -162,8 +162,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
     workspace = Workspace(tmp_path_factory.mktemp("asked") / "a workspace")
     for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
-        fit(workspace, workspace.create_run(_short_run(name, objective)))
-    workspace.create_run(config.Run(name="empty"))
+        fit(workspace, workspace.runs.create(_short_run(name, objective)))
+    workspace.runs.create(config.Run(name="empty"))
     return workspace
 
 

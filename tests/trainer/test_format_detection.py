@@ -554,7 +554,7 @@ def _fitted(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path, *mor
     assert main(["fit", "--data", str(root), *small, *more, "--workspace", str(where), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] == "finished"
-    run = Workspace(where).config_of(answer["id"])
+    run = Workspace(where).runs.config_of(answer["id"])
     assert run.name == answer["name"]
     return run
 
@@ -611,7 +611,7 @@ def test_a_wrong_name_is_a_sentence_also_where_the_data_decide(
     command = ["fit", "--data", str(tmp_path / "kinds"), *changes, "--workspace", str(tmp_path / "w")]
     assert main(command) == 2
     assert sentence in capsys.readouterr().err
-    assert Workspace(tmp_path / "w").runs() == []
+    assert Workspace(tmp_path / "w").runs.all() == []
 
 
 @pytest.mark.parametrize(

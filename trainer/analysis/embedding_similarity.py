@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.rank_margins import Progress
+from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
 SQUARE: Final = 4_096

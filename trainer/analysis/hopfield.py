@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,9 +10,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import CELLS, exact, row_blocks
 
-Progress = Callable[[float, str], None]
 Kind = Literal["single pattern", "metastable", "global average"]
 
 SINGLE_MOST: Final = 1.5

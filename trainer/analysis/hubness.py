@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.embedding_similarity import largest
-from trainer.analysis.rank_margins import Progress
+from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
 

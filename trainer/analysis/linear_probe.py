@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.probes import fit_softmax
-from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact
 
 DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Weights of the squared norm that are tried, in `softmax_loss`; scikit-learn's C is 1 / (n * decay)."""

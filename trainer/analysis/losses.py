@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.tiles import Progress, exact, part_of, row_blocks
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact, part_of, row_blocks
 
 
 def info_nce(

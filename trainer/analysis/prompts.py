@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.progress import Progress
 from trainer.analysis.zero_shot import predict
-
-Progress = Callable[[float, str], None]
 
 
 def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"] | None = None) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,10 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import Answers, Matching, one_to_one
+from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
-Progress = Callable[[float, str], None]
-"""Takes the share done, 0 to 1, and a note; raises to cancel."""
 _COUNTED: Final = 16_000_000
 """Cosines of a block that is counted along and down: so many lines that reading the other side anew costs little."""
 

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import Answers, one_to_one
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact, row_blocks
 
 
 def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:

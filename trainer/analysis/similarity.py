@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import Answers, one_to_one
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
 
 

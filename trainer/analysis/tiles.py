@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress
+
 CELLS: Final = 4_000_000
 """Most cells of a similarity block: 16 MiB in float32, small enough to stay near the caches."""
-
-Progress = Callable[[float, str], None]
-"""Told the share done and what is being done, now and then; may raise to cancel."""
 
 
 def row_blocks(rows: int, columns: int, *, cells: int = CELLS) -> Iterator[slice]:

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact, row_blocks
 
 _KEPT: dict[tuple[int, int, int, int], np.ndarray] = {}
 # Simulating is the slow part of a test, and the same n and d are asked for at every step.

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import Answers
-from trainer.analysis.tiles import Progress, exact, row_blocks
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import exact, row_blocks
 
 CELLS: Final = 16_000_000
 """Cosines of a block, 64 MiB: of so many rows that reading all texts for each block costs little beside multiplying."""

@@ -127,7 +127,7 @@ def ece_words(found: CalibrationAt) -> str:
 
 
 def _run(workspace: Workspace, index: int, texts: ClassTexts, dataset: str | None, split: str | None) -> CalibrationRun:
-    row = workspace.run(texts.run)
+    row = workspace.runs.get(texts.run)
     chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     task = class_task(snapshot, texts.labels)

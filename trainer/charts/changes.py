@@ -11,7 +11,9 @@ from jaxtyping import Float, Int
 
 from trainer import catalog
 from trainer.analysis.embedding_similarity import jaccard, neighbour_rows, procrustes_residuals
-from trainer.analysis.rank_margins import Progress, both_standings, standing
+from trainer.analysis.progress import Progress
+from trainer.analysis.rank_margins import both_standings, standing
+from trainer.analysis.sampling import at_most
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
@@ -175,7 +177,7 @@ def changes(
     """
     if k < 1:
         raise ChartError("The number of neighbours must be at least 1.")
-    row_a, row_b = workspace.run(a[0]), workspace.run(b[0])
+    row_a, row_b = workspace.runs.get(a[0]), workspace.runs.get(b[0])
     chosen_a = choose_snapshot(workspace, row_a, step=a[1], dataset=dataset, split=split)
     # B on the same data as A, or nothing could be compared.
     chosen_b = choose_snapshot(workspace, row_b, step=b[1], dataset=chosen_a.dataset, split=chosen_a.split)
@@ -223,7 +225,7 @@ def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts,
     """
     sides = [
         read_snapshot(
-            choose_snapshot(workspace, workspace.run(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
+            choose_snapshot(workspace, workspace.runs.get(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
         )
         for s in (found.a, found.b)
     ]
@@ -238,7 +240,7 @@ def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts,
 
 def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
     """The prompt suites that have classes of the compared data, by name."""
-    row = workspace.run(found.a.run)
+    row = workspace.runs.get(found.a.run)
     chosen = choose_snapshot(workspace, row, step=found.a.step, dataset=found.a.dataset, split=found.a.split)
     snapshot = read_snapshot(chosen.folder)
     fitting = []
@@ -295,7 +297,7 @@ def _standings(
 def _drawn(n: int) -> Int[np.ndarray, " m"]:
     """The pairs that are compared with all: every one, or as many as `MOST_CELLS` allows."""
     most = max(LEAST_DRAWN, MOST_CELLS // max(n, 1))
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return at_most(n, most)
 
 
 def _verdicts(

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
+from trainer.analysis.sampling import at_most
 from trainer.charts import BOTH, ChartError
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Items, Workspace, write_atomically
@@ -92,8 +93,7 @@ def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1)
             "Choose the suite of this data, or write the class names as the data spells them."
         )
     labelled, most = len(rows), max(1, int(MOST_WORK / (max(templates, 1) * len(labels) * snapshot.d)))
-    if labelled > most:
-        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    rows = at_most(rows, most)
     return ClassTask(rows, truth[rows], column, labelled, snapshot.n)
 
 
@@ -130,7 +130,7 @@ def class_words(
     suites = catalog.prompt_suites()
     if suite is not None and suite not in suites:
         raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
-    found = suites.get(suite or workspace.config_of(workspace.run(run).id).data.kind)
+    found = suites.get(suite or workspace.runs.config_of(workspace.runs.get(run).id).data.kind)
     if labels is None and found is None:
         labels = _classes_of(workspace, run)
     labels = labels or (found.classes if found else ())
@@ -139,7 +139,7 @@ def class_words(
 
 
 def _classes_of(workspace: Workspace, run: int | str) -> Sequence[str]:
-    snapshot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    snapshot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
     classes = sorted({label for label in snapshot.items.label if label})
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise ChartError(

@@ -89,7 +89,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
         ChartError: No run has been evaluated.
         StoreError: No such run.
     """
-    rows = [workspace.run(run) for run in runs]
+    rows = [workspace.runs.get(run) for run in runs]
     same = same_splits(workspace, rows)
     newest = [_newest(workspace, row, same) for row in rows]
     keys = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
@@ -128,7 +128,7 @@ def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
     """Of every split and question the evaluation of the split's last step; under two names, the numbers of both."""
-    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.answers(row.id)]
+    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
     last = {split: one.step for split, one in answers}  # by step: the last one stays
     found: dict[Key, EvaluationRow] = {}
     for split, one in answers:
@@ -140,7 +140,7 @@ def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, Ev
 
 
 def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], int]:
-    return {same.shown(s.dataset, s.split): s.n for s in workspace.snapshots(row.id)}
+    return {same.shown(s.dataset, s.split): s.n for s in workspace.results.snapshots(row.id)}
 
 
 def _tried(evaluations: dict[Key, EvaluationRow]) -> dict[tuple[str, str], int]:

@@ -90,10 +90,10 @@ def curves(
     """
     if not 0 <= smoothing < 1:
         raise ChartError(f"Smoothing {smoothing:g} is out of range: choose 0 (none) up to, but not including, 1.")
-    rows = [workspace.run(run) for run in runs]
+    rows = [workspace.runs.get(run) for run in runs]
     panels = [panel for name in dict.fromkeys(metrics) for panel in _panels(workspace, rows, name, axis, smoothing)]
     if not panels:
-        logged = sorted({name for row in rows for name in workspace.scalar_names(row.id)})
+        logged = sorted({name for row in rows for name in workspace.results.scalar_names(row.id)})
         there = f"choose among {', '.join(logged)}" if logged else "nothing is logged yet, wait for the first step"
         raise ChartError(f"No run has logged {' or '.join(metrics)}; {there}.")
     return CurvesChart(tuple(panels), axis, smoothing)
@@ -126,7 +126,7 @@ def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[Ru
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> Series | None:
-    steps, values, seconds = workspace.series(row.id, name)
+    steps, values, seconds = workspace.results.series(row.id, name)
     if not len(values):
         return None
     x = np.asarray(seconds if axis == "time" else steps, dtype=np.float64)
@@ -140,5 +140,5 @@ def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:
     if prefix not in ("val", "combinations"):
         return None
     splits = PREFERRED_SPLITS if prefix == "val" else (prefix,)
-    sizes = {snapshot.n for snapshot in workspace.snapshots(row.id) if snapshot.split in splits}
+    sizes = {snapshot.n for snapshot in workspace.results.snapshots(row.id) if snapshot.split in splits}
     return sizes.pop() if len(sizes) == 1 else None

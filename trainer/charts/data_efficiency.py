@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.efficiency import Band, band, pairs_to_reach
+from trainer.analysis.progress import Progress
 from trainer.analysis.significance import Groups, compare_groups
 from trainer.charts import ChartError, objective_label
 from trainer.charts.comparison import COMPARED
@@ -21,7 +22,7 @@ from trainer.charts.groups import runs_of_groups
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.settings import setting
-from trainer.charts.spec import Chart, Progress, Request
+from trainer.charts.spec import Chart, Request
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 
@@ -193,7 +194,7 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
     for _, rows in named:
         found: dict[Key, set[str]] = {}
         for row in rows:
-            for one in workspace.evaluations(row.id):
+            for one in workspace.results.evaluations(row.id):
                 names = {name.rpartition("/")[2] for name in one.metrics}
                 found.setdefault(same.shown(one.dataset, one.split), set()).update(names)
         groups.append(found)
@@ -205,9 +206,9 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
 
 def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
     """Data and question -> pairs seen -> value."""
-    batch = workspace.config_of(row.id).optimiser.batch_size
+    batch = workspace.runs.config_of(row.id).optimiser.batch_size
     found: dict[Asked, dict[int, float]] = {}
-    for one in workspace.answers(row.id):
+    for one in workspace.results.answers(row.id):
         values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
         if math.isfinite(value := values.get(measure, math.nan)):
             key = (*same.shown(one.dataset, one.split), _alike(one.question))
@@ -263,7 +264,7 @@ def _group(
         if key in found:
             points = sorted(found[key].items())
             pairs, values = zip(*points, strict=True)
-            runs.append(EfficiencyRun(row.id, row.name, workspace.config_of(row.id).seed, pairs, values))
+            runs.append(EfficiencyRun(row.id, row.name, workspace.runs.config_of(row.id).seed, pairs, values))
     made = band([(np.array(run.pairs), np.array(run.values)) for run in runs])
     if not len(made.pairs):
         raise ChartError(
@@ -292,10 +293,10 @@ def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | 
 
 
 def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameSplits) -> int | None:
-    of_snapshots = (one for row in rows for one in workspace.snapshots(row.id))
+    of_snapshots = (one for row in rows for one in workspace.results.snapshots(row.id))
     sizes = {one.n for one in of_snapshots if same.shown(one.dataset, one.split) == key}
     if not sizes:
-        evaluated = (one for row in rows for one in workspace.evaluations(row.id))
+        evaluated = (one for row in rows for one in workspace.results.evaluations(row.id))
         told = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
         sizes = {int(value) for value in told if value is not None}
     return sizes.pop() if len(sizes) == 1 else None

@@ -127,14 +127,14 @@ class Confusion:
 
 def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:
     """Dataset and split of everything that `trainer evaluate` measured of any of the runs, the newest first."""
-    rows = [workspace.run(run) for run in runs]
+    rows = [workspace.runs.get(run) for run in runs]
     return _evaluated(workspace, rows, same_splits(workspace, rows))
 
 
 def _evaluated(workspace: Workspace, rows: Sequence[RunRow], same: SameSplits) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], float] = {}
     for row in rows:
-        for one in workspace.evaluations(row.id):
+        for one in workspace.results.evaluations(row.id):
             folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
             if folder.is_dir():
                 when, key = folder.stat().st_mtime, same.shown(one.dataset, one.split)
@@ -159,7 +159,7 @@ def evaluation(
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
         StoreError: No such run.
     """
-    shown_at = [(workspace.run(run), at) for run, at in sides(runs, step, step_b)]
+    shown_at = [(workspace.runs.get(run), at) for run, at in sides(runs, step, step_b)]
     rows = [row for row, _ in shown_at]
     same = same_splits(workspace, rows)
     there = _evaluated(workspace, rows, same)
@@ -218,7 +218,7 @@ def _records(
 ) -> dict[int, list[TaskRecord]]:
     """Step -> what is stored of it, under any name that the split has, the oldest first."""
     found: dict[int, list[TaskRecord]] = {}
-    for one in workspace.evaluations(row.id):
+    for one in workspace.results.evaluations(row.id):
         if same.shown(one.dataset, one.split) == key and step in (None, one.step):
             folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
             if folder.is_dir() and (records := read_records(folder)):

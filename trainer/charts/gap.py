@@ -14,10 +14,12 @@ from trainer.analysis import losses
 from trainer.analysis.distinct import Matching
 from trainer.analysis.gap import Way, close_gap
 from trainer.analysis.geometry import modality_gap
+from trainer.analysis.progress import Progress
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
-from trainer.analysis.tiles import Progress, exact, part_of
+from trainer.analysis.tiles import exact, part_of
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshot_label import Shown, shown
@@ -185,7 +187,7 @@ def gap(
     shown_at = sides(runs, step, step_b)
     for index, (ref, at) in enumerate(shown_at):
         run, sample = read_gap(workspace, ref, index, step=at, dataset=dataset, split=split, most=most)
-        objective, points = objective_of(workspace, workspace.run(ref), run.step), []
+        objective, points = objective_of(workspace, workspace.runs.get(ref), run.step), []
         for place, share in enumerate(shares):
             part = part_of(part_of(progress, index, len(shown_at)), place, len(shares))
             points.append(sample.measure(objective, share, way, part))
@@ -209,14 +211,12 @@ def read_gap(
     Raises:
         ChartError: The run lacks such a snapshot, or embeds one modality only.
     """
-    run = workspace.run(ref)
+    run = workspace.runs.get(ref)
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {run.name} embeds only one modality; the gap needs images and texts. {BOTH}")
-    rows = np.arange(snapshot.n)
-    if snapshot.n > most:
-        rows = np.sort(np.random.default_rng(0).choice(snapshot.n, most, replace=False))
+    rows = at_most(snapshot.n, most)
     image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
     vector = modality_gap(snapshot.image, snapshot.text)[0]
     mean, axes, _ = principal_axes(np.concatenate([image, text]), 2)
@@ -229,8 +229,8 @@ def read_gap(
 
 def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
     """What to compute as the run's loss at a step: CLOOB for CLOOB, else InfoNCE at the temperature it had."""
-    chosen = workspace.config_of(run.id).objective
-    steps, values, _ = workspace.series(run.id, "train/inv_tau")
+    chosen = workspace.runs.config_of(run.id).objective
+    steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
     before = np.flatnonzero(np.asarray(steps) <= max(step, steps[0] if len(steps) else 0))
     inv_tau = float(values[before[-1]]) if len(before) else float(getattr(chosen, "inv_tau", 1 / 0.07))
     if not np.isfinite(inv_tau) or inv_tau <= 0:
@@ -253,7 +253,7 @@ def note(runs: Sequence[GapRun]) -> str:
 def _over_steps(
     workspace: Workspace, run: RunRow, dataset: str, split: str, progress: Progress | None
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    rows = [r for r in workspace.snapshots(run.id) if (r.dataset, r.split) == (dataset, split)]
+    rows = [r for r in workspace.results.snapshots(run.id) if (r.dataset, r.split) == (dataset, split)]
     by_step = {}
     for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
         if progress:

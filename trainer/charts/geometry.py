@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
+from trainer.analysis.sampling import at_most
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
@@ -57,14 +56,12 @@ def geometry(
     """
     measured = []
     for ref, at in sides(runs, step, step_b):
-        row = workspace.run(ref)
+        row = workspace.runs.get(ref)
         chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
         snapshot = read_snapshot(chosen.folder)
         if snapshot.image is None or snapshot.text is None:
             raise ChartError(f"Run {row.name} embeds only one modality; the gap needs images and texts. {BOTH}")
-        rows = np.arange(snapshot.n)
-        if snapshot.n > MOST_PAIRS:
-            rows = np.sort(np.random.default_rng(0).choice(snapshot.n, MOST_PAIRS, replace=False))
+        rows = at_most(snapshot.n, MOST_PAIRS)
         image, text = snapshot.image[rows], snapshot.text[rows]
         measured.append(
             GeometryRun(

@@ -93,7 +93,7 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[
     Raises:
         ChartError: A pattern names no run.
     """
-    rows, groups = [row for row in workspace.runs() if row.deleted_at is None], []
+    rows, groups = [row for row in workspace.runs.all() if row.deleted_at is None], []
     for pattern in patterns:
         found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
         if not found:
@@ -105,7 +105,7 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> list[tuple[
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
     """Of every split and question the numbers of the split's last step, whatever names it has."""
-    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.answers(row.id)]
+    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
     last = {split: one.step for split, one in answers}  # by step: the last one stays
     found: dict[Key, dict[str, float]] = {}
     for split, one in answers:

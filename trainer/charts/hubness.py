@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.analysis.hubness import csls_offsets, csls_queries, csls_vectors, k_occurrence, skewness
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
@@ -17,7 +19,7 @@ from trainer.charts.matching import matching_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -90,15 +92,13 @@ def hubness(
         ChartError: The run lacks such a snapshot, or it has no texts or no images.
         StoreError: No such run.
     """
-    row = workspace.run(target.run)
+    row = workspace.runs.get(target.run)
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Run {row.name} embeds only one modality; hubs of a search need images and texts. {BOTH}")
     found = matching_of(snapshot)
-    drawn = found.texts.rows
-    if len(drawn) > MOST_QUERIES:
-        drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_QUERIES, replace=False))
+    drawn = at_most(found.texts.rows, MOST_QUERIES)
     image, text = exact(found.images.gallery(snapshot.image)), exact(snapshot.text[drawn])
     _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)

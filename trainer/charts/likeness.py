@@ -17,7 +17,8 @@ from trainer.analysis.embedding_similarity import (
     rsa_of_profiles,
     rsa_profile,
 )
-from trainer.analysis.rank_margins import Progress
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
 from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -98,18 +99,18 @@ def likeness(
     """
     if k < 1 or steps < 1 or not runs:
         raise ChartError("At least one run, one step and one neighbour are needed.")
-    rows = {row.id: row for row in (workspace.run(ref) for ref in runs)}
+    rows = {row.id: row for row in (workspace.runs.get(ref) for ref in runs)}
     first = choose_snapshot(workspace, next(iter(rows.values())), dataset=dataset, split=split)
     chosen = []
     for row in rows.values():
         choose_snapshot(workspace, row, dataset=first.dataset, split=first.split)
-        there = [s for s in workspace.snapshots(row.id) if (s.dataset, s.split) == (first.dataset, first.split)]
+        there = [s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (first.dataset, first.split)]
         there.sort(key=lambda s: s.step)
         chosen += [(row, read_snapshot(there[i].folder)) for i in _spread(len(there), steps)]
     kept = _common([snapshot.items.id for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs of {first.dataset} in common; at least 3 are compared.")
-    drawn = np.sort(np.random.default_rng(0).choice(len(kept), min(len(kept), MOST_ROWS), replace=False))
+    drawn = at_most(len(kept), MOST_ROWS)
     spaces, vectors = [], []
     for modality in ("image", "text"):
         for row, snapshot in chosen:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
+from trainer.analysis.progress import Progress
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.changes import changes
 from trainer.charts.metadata_columns import Column, column, is_scale
@@ -22,7 +23,6 @@ from trainer.charts.pair_colors import (
     ColouredMap,
     PairColours,
     PairNumbers,
-    Progress,
     changed_columns,
     pair_colours,
     pair_numbers,
@@ -187,7 +187,7 @@ def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
 def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: PairColours) -> MapChart:
     images, texts = _points(snapshot, placed.layout)
     return MapChart(
-        **shown(workspace.run(Path(placed.folder).parent.parent), snapshot),
+        **shown(workspace.runs.get(Path(placed.folder).parent.parent), snapshot),
         n=snapshot.n,
         sampled=snapshot.sampled,
         method=placed.method,
@@ -249,7 +249,7 @@ def seen_pairs(
     Raises:
         ChartError: There is no such snapshot, or it has one modality only.
     """
-    shown_at = [(workspace.run(run), at) for run, at in sides(runs, step, step_b)]
+    shown_at = [(workspace.runs.get(run), at) for run, at in sides(runs, step, step_b)]
     rows = [row for row, _ in shown_at]
     folders = [choose_snapshot(workspace, row, step=at, dataset=dataset, split=split).folder for row, at in shown_at]
     snapshots = [read_snapshot(folder) for folder in folders]
@@ -278,7 +278,7 @@ def _changed(
     if len(snapshots) < 2 or not _same_pairs(*snapshots[:2]):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
     (a, b), first = snapshots[:2], placed[0]
-    runs = [workspace.run(Path(one.folder).parent.parent).id for one in (first, placed[1])]
+    runs = [workspace.runs.get(Path(one.folder).parent.parent).id for one in (first, placed[1])]
     refs = ((runs[0], a.step), (runs[1], b.step))
     found = changes(workspace, *refs, dataset=a.dataset, split=a.split, progress=progress)
     columns = changed_columns(found)

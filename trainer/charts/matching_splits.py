@@ -51,13 +51,13 @@ def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
     folders: dict[Key, list[Path]] = {}
     snapshots: dict[Key, list[SnapshotRow]] = {}
     for row in rows:
-        last = {(one.dataset, one.split): one.step for one in workspace.evaluations(row.id)}
+        last = {(one.dataset, one.split): one.step for one in workspace.results.evaluations(row.id)}
         found.update(last.keys())
         for key, step in last.items():
             if (folder := evaluation_folder(row.folder, *key, step)).is_dir():
                 folders.setdefault(key, []).append(folder)
                 answered[key] += 1
-        for one in workspace.snapshots(row.id):
+        for one in workspace.results.snapshots(row.id):
             snapshots.setdefault((one.dataset, one.split), []).append(one)
     keys = list(found)
     if len(keys) < 2:

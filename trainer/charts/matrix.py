@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
-from trainer.analysis.tiles import Progress
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import LABEL, column_values, facet_columns
 from trainer.charts.snapshot_label import Shown, labels, shown
@@ -147,7 +147,7 @@ def open_matrix(
     Raises:
         ChartError: There is none such, or it has one modality only.
     """
-    run = workspace.run(ref)
+    run = workspace.runs.get(ref)
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:

@@ -5,7 +5,7 @@ Everything is computed in the embedding space, so it is true however the map was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
+from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changes import MEASURES, Changes, map_values
 from trainer.charts.matching import matching_of
@@ -48,8 +50,6 @@ CHANGED: Final = (*BETTER_IN_B, "overlap", "residual", "verdict")
 _VERDICTS: Final = ("same verdict", "other verdict")
 _MOST_SHOWN: Final = 0.98
 """Share of the pairs that lie within the ends of a scale with a sign: a few large changes would hide all others."""
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,7 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     cosine = matched_cosines(snapshot.image, snapshot.text)
     if n <= MOST_RANKED:
         return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, texts), len(texts), len(texts))
-    sample = texts.rows
-    if len(sample) > CAPTIONS:
-        sample = np.sort(np.random.default_rng(0).choice(sample, CAPTIONS, replace=False))
+    sample = at_most(texts.rows, CAPTIONS)
     rank = ranks_among(snapshot.image, snapshot.text, sample, texts, progress=progress)
     return PairNumbers(cosine, rank, len(sample), len(texts))
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.prompts import Progress, accuracy_by_class, ensemble, template_accuracy
+from trainer.analysis.progress import Progress
+from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accuracy
 from trainer.analysis.zero_shot import confusion, predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
@@ -130,7 +131,7 @@ def _run(
     split: str | None,
     progress: Progress | None,
 ) -> PromptRun:
-    row = workspace.run(texts.run)
+    row = workspace.runs.get(texts.run)
     chosen = choose_snapshot(workspace, row, step=texts.step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     task = class_task(snapshot, texts.labels, templates=len(texts.templates))

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
-from trainer.analysis.rank_margins import Progress
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.search import best_of, products
 from trainer.charts import ChartError
 from trainer.charts.matching import matching_of
@@ -75,7 +76,7 @@ def search(
         ChartError: There is no such snapshot, it lacks the modality, or the question is of another width.
         StoreError: No such run.
     """
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     vectors = _vectors(snapshot, target, row.name)
@@ -121,7 +122,7 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
     asking = found.texts if target == "image" else found.images
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     if len(asks) > MOST_CSLS:
-        asks = asks[np.sort(np.random.default_rng(0).choice(len(asks), MOST_CSLS, replace=False))]
+        asks = asks[at_most(len(asks), MOST_CSLS)]
     tell = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
     scale = mean_of_nearest(stored, asks, CSLS_K, tell)
     with _LOCK:

@@ -11,9 +11,11 @@ from jaxtyping import Float, Int
 
 from trainer.analysis import separation as counting
 from trainer.analysis.distinct import matching
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
-from trainer.analysis.tiles import Progress, part_of
+from trainer.analysis.tiles import part_of
 from trainer.analysis.unmatched import Hardest
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
@@ -190,7 +192,7 @@ def similarity(
         raise ChartError("Name the column whose value is meant: --facet COLUMN beside --only VALUE.")
     measured, shown_at = [], sides(runs, step, step_b)
     for index, (ref, at) in enumerate(shown_at):
-        row = workspace.run(ref)
+        row = workspace.runs.get(ref)
         chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
         part = part_of(progress, index, len(shown_at))
         question = _Question(k, compared, facet, only)
@@ -231,10 +233,10 @@ def _cosines(snapshot: Snapshot, name: str, question: _Question, progress: Progr
         raise ChartError(f"Run {name} embeds only one modality; matched pairs need images and texts. {BOTH}")
     image, text, texts = snapshot.image, snapshot.text, matching_of(snapshot).texts
     values = None if question.facet is None else column_values(snapshot.items, question.facet)
-    everything = _sample(np.arange(snapshot.n))
+    everything = at_most(np.arange(snapshot.n), MOST_IMAGES)
     rows = np.arange(snapshot.n) if question.only is None else np.flatnonzero(values == question.only)
     # Who asks for all pairs gets all of them, however long it takes.
-    rows = rows if question.compared == "all" else _sample(rows)
+    rows = rows if question.compared == "all" else at_most(rows, MOST_IMAGES)
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {question.facet} = {question.only}. Choose another value.")
     matched = matched_cosines(image[rows], text[rows])
@@ -292,12 +294,6 @@ def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     ends = np.cumsum(weights)
     count = int(min(ends[-1], SAMPLE)) if len(ends) else 0
     return values[np.searchsorted(ends, (np.arange(count) + 0.5) * (ends[-1] / max(count, 1)))] if count else values
-
-
-def _sample(rows: np.ndarray) -> np.ndarray:
-    if len(rows) <= MOST_IMAGES:
-        return rows
-    return np.sort(np.random.default_rng(0).choice(rows, MOST_IMAGES, replace=False))
 
 
 def _run(

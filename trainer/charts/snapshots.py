@@ -39,12 +39,12 @@ def choose_snapshot(
     Raises:
         ChartError: There is none; names those there are.
     """
-    rows = workspace.snapshots(run.id)
+    rows = workspace.results.snapshots(run.id)
     if not rows:
         raise ChartError(f"Run {run.name} has no snapshot yet: wait for its first evaluation, or train it further.")
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
-        there = sorted({f"{row.dataset}-{row.split}" for row in rows})
+        there = sorted({str(row.key) for row in rows})
         raise ChartError(
             f"Run {run.name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
             f"choose one of {', '.join(there)}."
@@ -73,12 +73,14 @@ def step_that_embeds(
     Raises:
         ChartError: There is no such snapshot, or the run has checkpoints, but not that one; names the steps of both.
     """
-    run = workspace.run(ref)
+    run = workspace.runs.get(ref)
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
-    kept = {checkpoint.step for checkpoint in workspace.checkpoints(run.id)}
+    kept = {checkpoint.step for checkpoint in workspace.results.checkpoints(run.id)}
     if chosen.step in kept or not kept:  # whoever opens the model says that there is none
         return chosen.step
-    same = (row for row in workspace.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split))
+    same = (
+        row for row in workspace.results.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split)
+    )
     both = sorted({row.step for row in same} & kept)
     choose = f"Choose step {' or '.join(str(one) for one in both)}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
@@ -100,7 +102,7 @@ class Embedder:
 
 def embedder_of(workspace: Workspace, chosen: SnapshotRow) -> Embedder:
     """The snapshot's own checkpoint if it is kept, else the last one, with a word about it."""
-    kept = [checkpoint.step for checkpoint in workspace.checkpoints(chosen.run)]
+    kept = [checkpoint.step for checkpoint in workspace.results.checkpoints(chosen.run)]
     if chosen.step in kept or not kept:
         return Embedder(chosen.step if kept else None, "")
     return Embedder(

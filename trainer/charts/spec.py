@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
@@ -15,7 +16,6 @@ from trainer.store import Workspace
 S = TypeVar("S")
 D = TypeVar("D")
 
-Progress = Callable[[float, str], None]
 
 Needs = Literal["none", "one_run", "runs", "two_runs"]
 """`none`: settings alone. `one_run`, `runs`: one snapshot, or one or more. `two_runs`: at least two snapshots."""

@@ -13,8 +13,10 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
 from trainer.analysis.procrustes import Turn, procrustes
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import ranks, recall_at
+from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
 from trainer.charts.changes import changes
@@ -42,7 +44,6 @@ MOST_CLASSES: Final = 256
 MOST_PAIRS: Final = 4_000
 """More pairs than this are sampled for the curves: recall, uniformity and Ajne compare everything with everything."""
 
-Progress = Callable[[float, str], None]
 Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
 """Places of the points of each snapshot of each run, in one frame."""
 
@@ -194,8 +195,8 @@ def timeline(
         ChartError: A run has no such snapshots.
         StoreError: No such run.
     """
-    tell, placement = progress or _silent, placement or Placement()
-    rows = [workspace.run(run) for run in runs]
+    tell, placement = progress or silent, placement or Placement()
+    rows = [workspace.runs.get(run) for run in runs]
     chosen = [snapshots_of(workspace, row, dataset=dataset, split=split) for row in rows]
     folders = [[snapshot.folder for snapshot in snapshots] for snapshots in chosen]
     tell(0.0, "placing the points")
@@ -325,7 +326,11 @@ def snapshots_of(
         ChartError: There are none.
     """
     last = choose_snapshot(workspace, row, dataset=dataset, split=split)
-    same = [s for s in workspace.snapshots(row.id) if (s.dataset, s.split, s.n) == (last.dataset, last.split, last.n)]
+    same = [
+        s
+        for s in workspace.results.snapshots(row.id)
+        if (s.dataset, s.split, s.n) == (last.dataset, last.split, last.n)
+    ]
     return sorted({snapshot.step: snapshot for snapshot in same}.values(), key=lambda snapshot: snapshot.step)
 
 
@@ -363,13 +368,13 @@ def frame_of(layouts: Sequence[Float[np.ndarray, "m 2"]]) -> tuple[float, float,
 
 def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
     """The curves of one run: as logged where it logged them, else computed from its snapshots."""
-    tell, found = progress or _silent, {}
+    tell, found = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
-    names = set(workspace.scalar_names(run.run))
+    names = set(workspace.results.scalar_names(run.run))
     for measure in MEASURES:
         logged = next((n.format(prefix) for n in measure.logged if n.format(prefix) in names), None)
         if logged is not None:
-            steps, values, _ = workspace.series(run.run, logged)
+            steps, values, _ = workspace.results.series(run.run, logged)
             y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
             found[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
     if "tau" not in found and (tau := fixed_tau(workspace, run.run)) is not None:
@@ -392,7 +397,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
 
 def fixed_tau(workspace: Workspace, run: int) -> float | None:
     """The temperature that the run's configuration fixes; None where the optimiser moves it or there is none."""
-    objective = workspace.config_of(run).objective
+    objective = workspace.runs.config_of(run).objective
     inv_tau = getattr(objective, "inv_tau", None)
     # `inv_tau_max` is the clamp of a learned one.
     learned = getattr(objective, "learn_inv_tau", hasattr(objective, "inv_tau_max"))
@@ -422,9 +427,7 @@ def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
 
 def sample_of(n: int) -> Int[np.ndarray, " k"]:
     """The pairs that curves are measured on: all, or `MOST_PAIRS` drawn once for all steps and runs."""
-    if n <= MOST_PAIRS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, MOST_PAIRS, replace=False))
+    return at_most(n, MOST_PAIRS)
 
 
 def _run(index: int, row: RunRow, snapshots: list[SnapshotRow], points: Sequence[np.ndarray]) -> TimelineRun:
@@ -463,7 +466,3 @@ def _seen(vectors: np.ndarray, aim: np.ndarray, mean: np.ndarray, axes: np.ndarr
     if vectors is not aim and len(vectors) == len(aim) and not np.array_equal(vectors, aim):
         turn = procrustes(vectors, aim, moved=False)
     return ((turn.apply(vectors) - mean) @ axes).astype(np.float32)
-
-
-def _silent(share: float, note: str) -> None:
-    """Nobody waits."""

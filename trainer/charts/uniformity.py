@@ -11,7 +11,9 @@ from jaxtyping import Float, Int
 
 from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, uniformity
-from trainer.analysis.tiles import Progress, exact, part_of
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
+from trainer.analysis.tiles import exact, part_of
 from trainer.charts import SAME, ChartError
 from trainer.charts.snapshot_label import Shown, shown
 from trainer.charts.snapshots import choose_snapshot, sides
@@ -171,9 +173,9 @@ def spread_chart(
         raise ChartError("At least 2 rows are needed to have an angle.")
     made, shown_at = [], sides(runs, step, step_b)
     for index, (ref, at) in enumerate(shown_at):
-        row = workspace.run(ref)
+        row = workspace.runs.get(ref)
         chosen = choose_snapshot(workspace, row, step=at, dataset=dataset, split=split)
-        snapshots = _same_data(workspace.snapshots(row.id), chosen)
+        snapshots = _same_data(workspace.results.snapshots(row.id), chosen)
         made.append(
             _run(
                 index,
@@ -194,7 +196,7 @@ def _run(
     index: int, facts: dict, snapshot: Snapshot, snapshots: list[SnapshotRow], most: int, progress: Progress | None
 ) -> UniformityRun:
     both = snapshot.image is not None and snapshot.text is not None
-    rows = _sample(snapshot.n, most)
+    rows = at_most(snapshot.n, most)
     course: dict[str, list[StepSpread]] = {"image": [], "text": []}
     for place, row in enumerate(snapshots):
         if progress:
@@ -203,7 +205,7 @@ def _run(
         for name in course:
             vectors = getattr(at, name)
             if vectors is not None:
-                course[name].append(_at_step(row.step, exact(vectors[_sample(at.n, STEP_ROWS)])))
+                course[name].append(_at_step(row.step, exact(vectors[at_most(at.n, STEP_ROWS)])))
     return UniformityRun(
         **facts,
         index=index,
@@ -257,7 +259,3 @@ def _at_step(step: int, vectors: np.ndarray) -> StepSpread:
 def _same_data(rows: Sequence[SnapshotRow], chosen: SnapshotRow) -> list[SnapshotRow]:
     same = {row.step: row for row in rows if (row.dataset, row.split) == (chosen.dataset, chosen.split)}
     return [same[step] for step in sorted(same)]
-
-
-def _sample(n: int, most: int) -> np.ndarray:
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))

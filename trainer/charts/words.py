@@ -216,7 +216,7 @@ def axes(
     for index, (ref, at) in enumerate(sides(runs, step, step_b)):
         chosen = {"step": at, "dataset": dataset, "split": split}
         own = step_that_embeds(workspace, ref, **chosen)
-        vectors = embed(workspace.run(ref).id, own, (*x.texts, *y.texts))
+        vectors = embed(workspace.runs.get(ref).id, own, (*x.texts, *y.texts))
         made.append(axes_run(workspace, ref, index, vectors, x, y, **chosen))
     return AxesChart(x, y, tuple(made))
 
@@ -224,7 +224,7 @@ def axes(
 def _opened(
     workspace: Workspace, ref: int | str, step: int | None, dataset: str | None, split: str | None, pair: int | None
 ) -> tuple[dict, Snapshot]:
-    run = workspace.run(ref)
+    run = workspace.runs.get(ref)
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     if pair is not None and snapshot.image is None:

@@ -40,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
     status = "queued" if args.queue else "starting"
     runs = []
     for each in four_way(template):
-        number = args.workspace.create_run(each, preset=PRESET, status=status)
+        number = args.workspace.runs.create(each, preset=PRESET, status=status)
         runs.append(number)
         if not args.queue:
             # What the training says goes to standard error, so that standard output is the numbers and nothing else.
             with contextlib.redirect_stdout(sys.stderr):
                 _train(args, number)
-    rows = [args.workspace.run(number) for number in runs]
+    rows = [args.workspace.runs.get(number) for number in runs]
     if args.queue:
         answer = {"runs": runs, "names": [row.name for row in rows]}
         print(json_text(answer) if args.json else "Queued: " + ", ".join(row.name for row in rows))
@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, number: int) -> None:
     from trainer.training.fit import fit
 
-    print(f"Training {args.workspace.run(number).name} ...", flush=True)
+    print(f"Training {args.workspace.runs.get(number).name} ...", flush=True)
     fit(args.workspace, number)
-    row = args.workspace.run(number)
+    row = args.workspace.runs.get(number)
     if row.status != "finished":
         raise AblationError(
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"

@@ -102,7 +102,7 @@ def write_bundle(
         BundleError: The folder is there already, or the place cannot be written.
         StoreError: No such run.
     """
-    rows = [workspace.run(run) for run in runs]
+    rows = [workspace.runs.get(run) for run in runs]
     if out.suffix.lower() != ".zip" and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
@@ -214,7 +214,7 @@ def _copy_run(workspace: Workspace, row: RunRow, into: Path) -> int:
             row.folder.parents[1], PurePath(*row.folder.parts[-2:], name)
         ):
             shutil.copyfile(row.folder / name, folder / name)
-    return workspace.config_of(row.id).seed
+    return workspace.runs.config_of(row.id).seed
 
 
 def _interrupt(*_: object) -> None:

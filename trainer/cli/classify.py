@@ -93,7 +93,7 @@ def collect(
     models, said, answer = OpenModels(workspace, keep=1), [], {}
     paths = [str(Path(image).absolute()) for image in images]
     for index, (run, at) in enumerate(sides(runs, step, step_b)):
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=at)
         facts = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
         said.append(RunPredictions(**facts, **_numbers(answer, row.id)))

@@ -78,11 +78,11 @@ def _configured(run: config.Run, args: argparse.Namespace) -> config.Run:
 def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
     from trainer.training.fit import fit
 
-    number = workspace.create_run(run, preset=preset)
-    row = workspace.run(number)
+    number = workspace.runs.create(run, preset=preset)
+    row = workspace.runs.get(number)
     print(f"Training {row.name} ...", flush=True)
     fit(workspace, number)
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     if row.status != "finished":
         raise DemoError(
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"

@@ -211,14 +211,14 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     for words in told if isinstance(told, list) else ():
         hint = "The database as it was lies in backups, explorer-v0003 or older."
         yield Finding(group, "upgrade", str(words), "note", hint)
-    rows = workspace.runs()
+    rows = workspace.runs.all()
     active = sum(row.active for row in rows)
-    yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.deleted_runs())} deleted")
-    for row in [row for row in [*rows, *workspace.deleted_runs()] if row.status == DAMAGED]:
+    yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.runs.deleted())} deleted")
+    for row in [row for row in [*rows, *workspace.runs.deleted()] if row.status == DAMAGED]:
         yield Finding(group, f"run {row.id}", f"{row.name}: damaged row", "broken", row.reason)
     for row in [row for row in rows if row.status != DAMAGED and not row.folder.is_dir()]:
         yield Finding(group, f"run {row.id}", f"{row.folder} is gone", "broken", f"trainer runs purge {row.id}")
-    known = {row.folder.name for row in [*rows, *workspace.deleted_runs()]}
+    known = {row.folder.name for row in [*rows, *workspace.runs.deleted()]}
     unknown = [f.name for f in workspace.runs_folder.glob("[0-9]*-*") if f.name not in known]
     if unknown:
         hint = "Put them into the database: trainer doctor --rebuild."

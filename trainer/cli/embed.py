@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from trainer.cli.export import tell
 from trainer.errors import Problem
 
 GROUP = "Look"
@@ -37,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     model = OpenModels(args.workspace).get(args.run, args.step).opened
     unreadable: dict[str, str] = {}
     if args.texts:
-        vectors, column, items = embed_sentences(model, args.texts, _tell), "text", list(args.texts)
+        vectors, column, items = embed_sentences(model, args.texts, tell), "text", list(args.texts)
     else:
-        embedded = embed_files(model, paths, _tell)
+        embedded = embed_files(model, paths, tell)
         vectors, column, items, unreadable = embedded.vectors, "path", list(embedded.images), embedded.unreadable
     if not items:
         raise EmbedError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")
@@ -84,8 +85,3 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
     except OSError as error:
         raise EmbedError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return [str(folder / "embeddings.npy"), str(folder / "items.parquet")]
-
-
-def _tell(share: float, note: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.cli.export import tell
+
 if TYPE_CHECKING:
     from trainer import config
     from trainer.data import DataSplits
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
     models, printed = OpenModels(args.workspace), []
     for name in args.runs:
-        row = args.workspace.run(name)
+        row = args.workspace.runs.get(name)
         results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
         printed.append(results if args.json else as_text(row, results))
     if args.json:
@@ -170,7 +172,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
     from trainer.evaluation import HeldOut, Reference, measure
     from trainer.evaluation.task_data import names_data_of
 
-    run = workspace.config_of(row.id)
+    run = workspace.runs.config_of(row.id)
     choice = run.data
     if folder is not None and not names_data_of(str(folder), run.data):
         # The same folder twice: nothing of it is trained on, so all of it may be held out.
@@ -209,8 +211,8 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
     from trainer.data.dataset_index import listing
     from trainer.evaluation.task_data import place_of, trained_places
 
-    trained = trained_places(run.data, workspace.folder, _tell) if run.optimiser.epochs else frozenset()
-    found = listing(choice, workspace.folder, _tell).splits["train"] if trained else ()
+    trained = trained_places(run.data, workspace.folder, tell) if run.optimiser.epochs else frozenset()
+    found = listing(choice, workspace.folder, tell).splits["train"] if trained else ()
     if seen := sum(place_of(str(source.path)) in trained for source in found):
         raise DataError(
             f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}. "
@@ -226,7 +228,7 @@ def _loaded(workspace: Workspace, choice: config.Data, opened: OpenModel) -> Dat
         image_size=opened.image_size,
         preprocessing=opened.preprocessing,
         workspace_folder=workspace.folder,
-        progress=_tell,
+        progress=tell,
     )
 
 
@@ -254,12 +256,7 @@ class Telling:
     def __call__(self, share: float, note: str) -> None:
         """Tells it where it is time to."""
         if sys.stderr.isatty():
-            _tell(share, note)
+            tell(share, note)
         elif time.monotonic() - self._told >= SILENT_S:
             self._told = time.monotonic()
             print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
-
-
-def _tell(share: float, note: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")
     if args.run:
         workspace.check_there()
-    number = workspace.run(args.run).id if args.run else _create(workspace, args)
+    number = workspace.runs.get(args.run).id if args.run else _create(workspace, args)
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
         pid = start_detached(workspace, number)
-        row = workspace.run(number)
+        row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         # With --json, what the training says goes to standard error: standard output is one JSON object.
         with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
             fit(workspace, number)
-        row = workspace.run(number)
+        row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
     print(json.dumps(answer) if args.json else text)
@@ -84,8 +84,8 @@ def configured(args: argparse.Namespace) -> config.Run:
     from dataclasses import replace
 
     from trainer import catalog, config
+    from trainer.analysis.progress import silent
     from trainer.data.fitting_run import PRESET, fitting_run, named_after
-    from trainer.data.folder import silent
     from trainer.format_detection import answered
 
     run = config.read(args.config) if args.config else catalog.preset(args.preset or PRESET)
@@ -125,4 +125,4 @@ def _create(workspace: Workspace, args: argparse.Namespace) -> int:
     from trainer.data.fitting_run import PRESET
 
     preset = args.preset or ("" if args.config else PRESET)
-    return workspace.create_run(configured(args), preset=preset)
+    return workspace.runs.create(configured(args), preset=preset)

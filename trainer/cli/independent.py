@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from trainer.cli.export import tell
 
 GROUP = "Look"
 HELP = "embed Scenes with independent attributes, to compare runs trained with and without co-occurrence"
@@ -21,16 +22,11 @@ def run(args: argparse.Namespace) -> int:
     from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
-    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), _tell)
+    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), tell)
     if args.json:
         print(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
         return 0
     for row in rows:
-        print(f"{args.workspace.run(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
+        print(f"{args.workspace.runs.get(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
     print("Probe them with: trainer export diagnosis --panel attributes --independent --runs ... --out probes.pdf")
     return 0
-
-
-def _tell(share: float, note: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -38,12 +38,12 @@ def run(args: argparse.Namespace) -> int:
     """Makes the run, opens it here or in the background, and says how it went."""
     workspace = args.workspace
     made = _configured(args)
-    number = workspace.create_run(made)
+    number = workspace.runs.create(made)
     if args.detach:
         from trainer.scheduling.launch import start_detached
 
         pid = start_detached(workspace, number)
-        row = workspace.run(number)
+        row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
         with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
             fit(workspace, number)
-        row = workspace.run(number)
-        shown = [f"{one.dataset} {one.split}" for one in workspace.snapshots(number)]
+        row = workspace.runs.get(number)
+        shown = [f"{one.dataset} {one.split}" for one in workspace.results.snapshots(number)]
         answer = {"id": number, "name": row.name, "status": row.status, "snapshots": shown}
         text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(shown) or 'nothing'}."
     print(json.dumps(answer) if args.json else text)
@@ -75,7 +75,7 @@ def _configured(args: argparse.Namespace) -> config.Run:
     if args.data:
         data = answered(args.data, args.set)
     elif args.like:
-        data = args.workspace.config_of(args.workspace.run(args.like).id).data
+        data = args.workspace.runs.config_of(args.workspace.runs.get(args.like).id).data
     elif args.preset and args.preset != "scenes":
         data = catalog.preset(args.preset).data
     model = model_of(args.model)

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.projection import layout_file
 
     def chosen(run: str) -> SnapshotRow:
-        row = args.workspace.run(run)
+        row = args.workspace.runs.get(run)
         return choose_snapshot(args.workspace, row, step=args.step, dataset=args.dataset, split=args.split)
 
     snapshot, placement = chosen(args.run), placement_of(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,18 +92,18 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
     # Before anything is queued, for a window may start it at once.
     after = _other(args)
     if args.again:
-        row = workspace.run(args.again)
+        row = workspace.runs.get(args.again)
         queue.check_wait(workspace, row.id, after)
-        if row.status == "finished" or not workspace.enqueue(row.id, after=after):
+        if row.status == "finished" or not workspace.runs.enqueue(row.id, after=after):
             raise queue.QueueError(f"Run {row.id} ({row.name}) is {row.status}: it cannot be queued again.")
         if args.priority is not None:
             queue.prefer(workspace, row.id, args.priority)
         return {"added": [row.id]}
     template, preset = _template(args)
     made = grid.repeated(template, seeds=args.seeds, grid=_grid(args.grid))
-    parent = workspace.run(args.run).id if args.run else None
-    about = {"preset": preset, "parent": parent, "priority": args.priority or 0, "after": after}
-    return {"added": [workspace.create_run(each, status="queued", **about) for each in made]}
+    parent = workspace.runs.get(args.run).id if args.run else None
+    create = partial(workspace.runs.create, status="queued", preset=preset, parent=parent, after=after)
+    return {"added": [create(each, priority=args.priority or 0) for each in made]}
 
 
 def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -125,8 +126,8 @@ def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
         if not (args.preset or args.config):
             raise config.ConfigError("Say what to train: --preset NAME, --config FILE, --run RUN, or --again RUN.")
         return configured(argparse.Namespace(**vars(args) | {"folder": None, "table": None})), args.preset or ""
-    row = args.workspace.run(args.run)
-    template = args.workspace.config_of(row.id)
+    row = args.workspace.runs.get(args.run)
+    template = args.workspace.runs.config_of(row.id)
     for change in args.set:
         field, _, value = change.partition("=")
         template = config.replace(template, field.strip(), value.strip())
@@ -135,13 +136,13 @@ def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
 
 def _other(args: argparse.Namespace) -> int | None:
     """The run that is to be waited for."""
-    return None if args.after in (None, "0") else args.workspace.run(args.after).id
+    return None if args.after in (None, "0") else args.workspace.runs.get(args.after).id
 
 
 def _queued(args: argparse.Namespace) -> list[RunRow]:
     from trainer.scheduling import queue
 
-    rows = [args.workspace.run(ref) for ref in args.runs]
+    rows = [args.workspace.runs.get(ref) for ref in args.runs]
     if not rows:
         raise queue.QueueError(f"Say which run: trainer queue {args.action} RUN.")
     for row in rows:
@@ -174,7 +175,7 @@ def _set(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _remove(args: argparse.Namespace) -> dict[str, Any]:
-    return {"removed": [row.id for row in _queued(args) if args.workspace.unqueue(row.id)]}
+    return {"removed": [row.id for row in _queued(args) if args.workspace.runs.unqueue(row.id)]}
 
 
 def _slots(args: argparse.Namespace) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 def _tell(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any]) -> None:
     from trainer.scheduling import queue
 
-    rows, room = workspace.runs(), queue.slots(workspace)
+    rows, room = workspace.runs.all(), queue.slots(workspace)
     expected = queue.forecast(rows, room)
     waiting = queue.in_order(rows)
     ends = [span.end_s for span in expected.values()]

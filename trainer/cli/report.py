@@ -94,7 +94,7 @@ def _write_folder(workspace: Workspace, runs: Sequence[int | str], folder: Path,
     from trainer.render_mpl.report import Report, page
 
     folder = folder.absolute()
-    rows = [workspace.run(ref) for ref in runs]
+    rows = [workspace.runs.get(ref) for ref in runs]
     table = comparison(workspace, runs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     from trainer.render_mpl.report import ReportFigure
 
     refs = [row.id for row in rows]
-    logged = {name for row in rows for name in workspace.scalar_names(row.id)}
+    logged = {name for row in rows for name in workspace.results.scalar_names(row.id)}
     metrics = [name for name in _CURVES if name in logged]
     figures = []
     if metrics:
@@ -208,7 +208,7 @@ def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
 
 def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
     """The runs that embed both images and texts, which alone have matched pairs."""
-    return [row.id for row in rows if workspace.config_of(row.id).objective.towers == "both"]
+    return [row.id for row in rows if workspace.runs.config_of(row.id).objective.towers == "both"]
 
 
 def _files(folder: Path, stem: str) -> list[Path]:
@@ -241,11 +241,11 @@ def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
         "step": row.step,
         "duration_s": row.duration_s,
         "facts": row.facts,
-        "config": config.flatten(workspace.config_of(row.id)),
+        "config": config.flatten(workspace.runs.config_of(row.id)),
         "evaluations": [
             {"dataset": e.dataset, "split": e.split, "step": e.step, "metrics": e.metrics}
             | {"question": dataclasses.asdict(e.question) if e.question else None}
-            for e in workspace.answers(row.id)
+            for e in workspace.results.answers(row.id)
         ],
     }
 
@@ -267,7 +267,7 @@ def _facts(row: RunRow) -> dict[str, str]:
 def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ...]]:
     from trainer import config
 
-    flat = [config.flatten(workspace.config_of(row.id)) for row in rows]
+    flat = [config.flatten(workspace.runs.config_of(row.id)) for row in rows]
     fields = dict.fromkeys(field for values in flat for field in values)
     shown = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
     return [row for row in shown if len(set(row[1:])) > 1]

@@ -24,11 +24,11 @@ def run(args: argparse.Namespace) -> int:
     workspace = args.workspace
     workspace.check_there()
     workspace.reconcile()
-    row = workspace.run(args.run)
+    row = workspace.runs.get(args.run)
     if args.step is not None:
         from trainer.store.branch import branch
 
-        row = workspace.run(branch(workspace, row.id, args.step, args.name or f"{row.name} from step {args.step}"))
+        row = workspace.runs.get(branch(workspace, row.id, args.step, args.name or f"{row.name} from step {args.step}"))
     elif args.name is not None:
         raise launch.LaunchError("--as names a branch: say from which checkpoint with --step N.")
     if row.deleted_at is not None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         from trainer.training.fit import fit
 
         fit(workspace, row.id)
-        now = workspace.run(row.id)
+        now = workspace.runs.get(row.id)
         answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
         text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."
     else:

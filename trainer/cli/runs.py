@@ -62,14 +62,14 @@ def run(args: argparse.Namespace) -> int:
     workspace.reconcile()
     document: Any
     if args.action == "list":
-        rows = workspace.deleted_runs() if args.deleted else workspace.runs()
+        rows = workspace.runs.deleted() if args.deleted else workspace.runs.all()
         silent = _silent(workspace, rows)
         text, document = _table(rows, silent), [_plain(row, silent) for row in rows]
     elif args.action == "import":
-        row = workspace.run(workspace.import_run(expanded(args.run)))
+        row = workspace.runs.get(workspace.import_run(expanded(args.run)))
         text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
     elif args.action == "show":
-        row = workspace.run(args.run)
+        row = workspace.runs.get(args.run)
         document = _whole(workspace, row)
         text = _description(workspace, row)
     else:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    before = workspace.run(args.run)
+    before = workspace.runs.get(args.run)
     number = before.id
     if args.action in _WISHES:
         return _wish(workspace, before, args.action)
@@ -87,15 +87,15 @@ def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
         workspace.purge(number)
         return f"Run {number} ({before.name}) and its files are gone.", {"id": number, "purged": True}
     if args.action == "rename":
-        workspace.rename(number, args.name)
+        workspace.runs.rename(number, args.name)
         said = f"Run {number} ({before.name}) is now called {args.name}."
     elif args.action == "delete":
         workspace.delete(number)
         said = f"Run {number} ({before.name}) is deleted. To get it back: trainer runs restore {number}."
     else:
-        workspace.restore(number)
+        workspace.runs.restore(number)
         said = f"Run {number} ({before.name}) is back."
-    return said, _plain(workspace.run(number))
+    return said, _plain(workspace.runs.get(number))
 
 
 def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
@@ -106,9 +106,9 @@ def _wish(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str
         if action != "resume":
             raise launch.LaunchError(f"Run {row.id} ({row.name}) is {row.status}: nobody is there to ask.")
         pid = launch.start_detached(workspace, row.id)
-        return f"Run {row.id} ({row.name}) goes on as process {pid}.", _plain(workspace.run(row.id))
-    workspace.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
-    return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.run(row.id))
+        return f"Run {row.id} ({row.name}) goes on as process {pid}.", _plain(workspace.runs.get(row.id))
+    workspace.runs.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
+    return f"Run {row.id} ({row.name}) {_WISHES[action]}.", _plain(workspace.runs.get(row.id))
 
 
 def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
@@ -151,17 +151,20 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name != provenance.SITTINGS]
     lines += _sittings(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
-    best = workspace.best_values(row.id)
+    best = workspace.results.best_values(row.id)
     lines.append("Numbers (last, best)")
-    for name, value in workspace.last_values(row.id).items():
+    for name, value in workspace.results.last_values(row.id).items():
         number = metric(name)
         lines.append(f"  {name:<34} {number.text(value):>16}  {number.text(best.get(name)):>16}")
-    for label, found in (("Checkpoints", workspace.checkpoints(row.id)), ("Snapshots", workspace.snapshots(row.id))):
+    for label, found in (
+        ("Checkpoints", workspace.results.checkpoints(row.id)),
+        ("Snapshots", workspace.results.snapshots(row.id)),
+    ):
         steps = sorted({item.step for item in found})
         lines.append(f"{label}: {', '.join(map(str, steps)) or 'none'}")
     lines += [f"  {name}" for name in _snapshot_sizes(workspace, row)]
     lines.append("Configuration")
-    lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.config_of(row.id)).items()]
+    lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.runs.config_of(row.id)).items()]
     return "\n".join(lines)
 
 
@@ -194,7 +197,7 @@ def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
     """What the snapshots take on the disk, and what of it their features take, where there are any."""
     from trainer.store.snapshot_files import snapshot_bytes
 
-    sizes = [snapshot_bytes(one.folder) for one in workspace.snapshots(row.id)]
+    sizes = [snapshot_bytes(one.folder) for one in workspace.results.snapshots(row.id)]
     if not sizes:
         return []
     whole, features = (
@@ -213,21 +216,21 @@ def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     return {
         **_plain(row, _silent(workspace, [row])),
         "repeat": provenance.repeat_command(workspace, row),
-        "config": config.flatten(workspace.config_of(row.id)),
-        "last_values": _finite(workspace.last_values(row.id)),
-        "best_values": _finite(workspace.best_values(row.id)),
+        "config": config.flatten(workspace.runs.config_of(row.id)),
+        "last_values": _finite(workspace.results.last_values(row.id)),
+        "best_values": _finite(workspace.results.best_values(row.id)),
         "checkpoints": [
-            {"step": c.step, "folder": str(c.folder), "best": c.best} for c in workspace.checkpoints(row.id)
+            {"step": c.step, "folder": str(c.folder), "best": c.best} for c in workspace.results.checkpoints(row.id)
         ],
         "snapshots": [
             {"step": s.step, "dataset": s.dataset, "split": s.split, "folder": str(s.folder), "n": s.n, "d": s.d}
             | {"bytes": snapshot_bytes(s.folder)}
-            for s in workspace.snapshots(row.id)
+            for s in workspace.results.snapshots(row.id)
         ],
         "evaluations": [
             {"step": e.step, "dataset": e.dataset, "split": e.split, "metrics": _finite(e.metrics)}
             | {"question": dataclasses.asdict(e.question) if e.question else None}
-            for e in workspace.answers(row.id)
+            for e in workspace.results.answers(row.id)
         ],
     }
 

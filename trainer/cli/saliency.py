@@ -82,7 +82,7 @@ def collect(
     from trainer.inference.model_cache import OpenModels
     from trainer.inference.saliency import saliency_of
 
-    rows = [workspace.run(run) for run in runs]
+    rows = [workspace.runs.get(run) for run in runs]
     found = saliency_of(
         OpenModels(workspace, keep=1),
         runs=[row.id for row in rows],

@@ -76,7 +76,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         raise SearchProblem("Name the runs to search: --runs 1 2. trainer runs shows them.")
     models, charts = OpenModels(workspace), []
     for ref, step in sides(args.runs, args.step, args.step_b):
-        row, view = workspace.run(ref), vars(view_of(args)) | {"step": step}
+        row, view = workspace.runs.get(ref), vars(view_of(args)) | {"step": step}
         by = embedder_of(workspace, choose_snapshot(workspace, row, **view))
         if by.note:
             print(f"{row.name}: {by.note}", file=sys.stderr)

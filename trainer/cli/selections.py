@@ -59,27 +59,29 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
-    return {"selections": [_facts(s) for s in workspace.selections(args.data)]}
+    return {"selections": [_facts(s) for s in workspace.selections.all(args.data)]}
 
 
 def _keep(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
     from trainer.charts.snapshots import choose_snapshot
-    from trainer.store import read_snapshot
+    from trainer.store import of_split, read_snapshot
 
     if not args.run or not args.rows:
         raise SelectionProblem(f"Say which pairs: trainer selections keep {args.name} --run RUN --rows ROW ...")
-    row = workspace.run(args.run)
-    dataset, split = args.data.rpartition("-")[::2] if args.data else (None, None)
-    chosen = choose_snapshot(workspace, row, dataset=dataset, split=split)
+    row = workspace.runs.get(args.run)
+    keys = {str(each.key): each.key for each in workspace.results.snapshots(row.id)}
+    if args.data and args.data not in keys:
+        raise SelectionProblem(f"Run {row.name} has no snapshot of {args.data}; it has: {', '.join(keys) or 'none'}.")
+    chosen = choose_snapshot(workspace, row, **of_split(keys.get(args.data)))
     if min(args.rows) < 0 or max(args.rows) >= chosen.n:
         raise SelectionProblem(f"The snapshot has rows 0 to {chosen.n - 1}; choose among these.")
     ids = read_snapshot(chosen.folder).items.id
-    return _facts(workspace.keep_selection(args.name, f"{chosen.dataset}-{chosen.split}", list(ids[sorted(args.rows)])))
+    return _facts(workspace.selections.keep(args.name, str(chosen.key), list(ids[sorted(args.rows)])))
 
 
 def _delete(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
-    found = workspace.selection(args.name, args.data)
-    workspace.drop_selection(found)
+    found = workspace.selections.get(args.name, args.data)
+    workspace.selections.drop(found)
     return _facts(found)
 
 
@@ -89,9 +91,9 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
 
     if not args.out:
         raise SelectionProblem("Say where to write: --out pairs.parquet, for example.")
-    found = workspace.selection(args.name, args.data)
-    runs = [workspace.run(args.run)] if args.run else workspace.runs()
-    fitting = [s for r in runs for s in workspace.snapshots(r.id) if f"{s.dataset}-{s.split}" == found.dataset]
+    found = workspace.selections.get(args.name, args.data)
+    runs = [workspace.runs.get(args.run)] if args.run else workspace.runs.all()
+    fitting = [s for r in runs for s in workspace.results.snapshots(r.id) if str(s.key) == found.dataset]
     if not fitting:
         raise SelectionProblem(f"No run has a snapshot of {found.dataset}, which names the files. Train or import one.")
     items = read_snapshot(fitting[-1].folder).items

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
     workspace = args.workspace
     workspace.reconcile()
-    rows = [workspace.run(ref) for ref in args.runs]
+    rows = [workspace.runs.get(ref) for ref in args.runs]
     for row in rows:
         if row.active:
             launch.stop(workspace, row.id, after=args.after)
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         stopped = launch.wait_until_ended(workspace, row.id, timeout_s=max(deadline - time.monotonic(), 0.0))
         if not stopped and args.force:
             stopped = launch.end(workspace, row.id)
-        now = workspace.run(row.id)
+        now = workspace.runs.get(row.id)
         answers.append({"id": now.id, "name": now.name, "status": now.status, "step": now.step, "ended": stopped})
         if not args.json:
             text = f"Run {now.id} ({now.name}): {now.status} at step {now.step}."

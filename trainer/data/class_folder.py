@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.data import videos
 from trainer.data.class_names import class_names
 from trainer.data.folder import NO_NAME, images_below
@@ -14,8 +15,6 @@ from trainer.data.pairs import DataError, Source, captioned
 from trainer.format_detection.paths import NAMED
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
-
-Progress = Callable[[float, str], None]
 
 _NO_CLASS: Final = {
     "folders": "It lies beside the folders of the classes, in none of them.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
@@ -20,8 +21,6 @@ from trainer.data.pairs import DataError, Source, Told
 from trainer.data.split_lists import shared_by_lists
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)

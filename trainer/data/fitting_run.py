@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.data.dataset_index import listing
 from trainer.data.pairs import DataError, Source
 from trainer.data.splits import parts_of
@@ -20,8 +21,6 @@ _LONG_CONTEXT: Final = 77
 """Tokens that CLIP's own text tower reads."""
 _MANY_LONG: Final = 0.05
 _SIZES: Final = (128, 64, 32, 16, 8, 4, 2)
-
-Progress = Callable[[float, str], None]
 
 
 def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> config.Run:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
+from trainer.analysis.progress import Progress, silent
 from trainer.data.pairs import DataError, Source, Told
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
@@ -24,14 +25,9 @@ TOLD_EVERY: Final = 500
 _WORDNET: Final = re.compile(r"^n\d{8}\b\s*")
 _NUMBER: Final = re.compile(r"(?<=\D)\s+\d+$")
 
-Progress = Callable[[float, str], None]
 
 NO_NAME: Final = "Its name is no UTF-8 text; rename it."
 """Of a file whose name could be written neither to the database nor to a table."""
-
-
-def silent(_share: float, _note: str) -> None:
-    """Tells nobody how far it is."""
 
 
 def folder_sources(

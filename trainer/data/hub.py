@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.data.image_tar import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted import files as untrusted_files
@@ -16,7 +17,6 @@ from trainer.untrusted.files import refusal_of_downloads
 _MOST_PICTURE: Final = 256 << 20
 """Bytes of the file of a picture."""
 
-Progress = Callable[[float, str], None]
 Problems = list[tuple[str, str]]
 
 

@@ -6,7 +6,7 @@ import io
 import socket
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -15,12 +15,11 @@ from typing import Any, Final
 from PIL import Image
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.catalog import prompt_suites
 from trainer.data.image_tar import Picture, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted.files import refusal_of_downloads
-
-Progress = Callable[[float, str], None]
 
 _ARRAYS: Final = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST")
 """Held by torchvision as one array; the others are files."""

@@ -14,7 +14,7 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -24,6 +24,7 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import UInt8
 
+from trainer.analysis.progress import Progress
 from trainer.data.atomic_folder import written_once
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, Source
@@ -45,7 +46,6 @@ _UNUSED_DAYS: Final = 30
 
 _DIGESTS: Final = "digests.bin"
 
-Progress = Callable[[float, str], None]
 Loading = Literal["auto", "prepared", "streamed"]
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.data import scenes
 from trainer.data.dataset_index import Listing, listing
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, prepare
 from trainer.images import Preprocessing
-
-Progress = Callable[[float, str], None]
 
 _DRAWING: Final = 0.8
 """Share of the work on Scenes that is drawing, on data sets by name that is downloading; the rest is decoding."""

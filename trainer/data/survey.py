@@ -8,7 +8,7 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.catalog import preset
 from trainer.data import DataError, Pairs, load
 from trainer.data.captions import caption_notes
@@ -37,7 +38,6 @@ PICTURES: Final = 1_000
 _TEXTS: Final = (".txt", ".md", ".json", ".csv", ".cls")
 """What lies beside images and is no image that could not be read."""
 
-Progress = Callable[[float, str], None]
 Lines = list[tuple[str, str]]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainer import config
+from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_reader import Line, read_lines
-from trainer.data.folder import TOLD_EVERY, Progress, silent
+from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, Source, Told
 from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
 from trainer.format_detection import form_of, separator_of

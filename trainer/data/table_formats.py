@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
+from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_reader import numbered
 from trainer.data.documents import document_rows
-from trainer.data.folder import TOLD_EVERY, Progress, silent
+from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, Source, Told
 from trainer.format_detection import encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES

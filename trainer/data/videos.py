@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from trainer.analysis.progress import Progress
 from trainer.data.image_tar import Picture, Unusable, kept
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
@@ -23,8 +24,6 @@ _KINDS: Final = "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm"
 """What ffmpeg may take a film for: a playlist would make it open other files and addresses."""
 _LIMIT_S: Final = 60.0
 _FRAMES: Final = re.compile(rb"frame=\s*(\d+)")
-
-Progress = Callable[[float, str], None]
 
 
 def middle_frames(

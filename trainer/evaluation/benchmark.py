@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, UInt8
 from trainer.analysis import corruptions
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
-from trainer.analysis.tiles import Progress
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.content import pixel_digests

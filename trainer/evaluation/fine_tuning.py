@@ -22,7 +22,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer.analysis.linear_probe import Reading, chosen_decay, fit_reading
-from trainer.analysis.tiles import Progress
+from trainer.analysis.progress import Progress
 from trainer.data.augment import normalised, random_crops
 from trainer.device import autocast, memory_format
 from trainer.models import TwoTowers

@@ -6,15 +6,14 @@ Runs trained with and without co-occurrence are compared fairly on these pairs o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from trainer.analysis.progress import Progress
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, INDEPENDENT_SCENES
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.store import SnapshotRow, snapshot_name, write_snapshot
-
-Progress = Callable[[float, str], None]
 
 
 def embed_independent(
@@ -35,9 +34,9 @@ def embed_independent(
         AnswerError: A run was not trained on Scenes, or has no such checkpoint.
         DataError: The pictures cannot be drawn.
     """
-    rows = [models.workspace.run(run) for run in runs]
+    rows = [models.workspace.runs.get(run) for run in runs]
     for row in rows:
-        if not isinstance(models.workspace.config_of(row.id).data, Scenes):
+        if not isinstance(models.workspace.runs.config_of(row.id).data, Scenes):
             raise AnswerError(
                 "bad_question",
                 f"Run {row.name!r} was not trained on Scenes, so their attributes mean nothing to it.",
@@ -53,7 +52,7 @@ def _embed(
     from trainer import data
     from trainer.evaluation import HeldOut
 
-    workspace, row = models.workspace, models.workspace.run(run)
+    workspace, row = models.workspace, models.workspace.runs.get(run)
 
     def tell(share: float, note: str) -> None:
         if progress:
@@ -89,6 +88,6 @@ def _embed(
         fingerprint=pairs.fingerprint,
     )
     width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
-    workspace.add_snapshot(run, opened.step, pairs.name, INDEPENDENT, folder, n=n, d=width)
+    workspace.results.add_snapshot(run, opened.step, pairs.name, INDEPENDENT, folder, n=n, d=width)
     tell(1.0, f"{row.name} is done")
-    return next(s for s in workspace.snapshots(run) if (s.step, s.split) == (opened.step, INDEPENDENT))
+    return next(s for s in workspace.results.snapshots(run) if (s.step, s.split) == (opened.step, INDEPENDENT))

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from trainer.analysis.neighbors import NEIGHBOURS, accuracy, nearest
+from trainer.analysis.sampling import at_most
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation.heldout import Embedded
@@ -32,10 +33,9 @@ class Reference:
     """
 
     def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int) -> None:
-        rows = np.random.default_rng(0).choice(len(pairs), min(STORED, len(pairs)), replace=False)
-        self._rows = np.sort(rows)
+        self._rows = at_most(len(pairs), STORED)
         self._pairs = pairs
-        self.stored, self.whole = len(rows), len(pairs)
+        self.stored, self.whole = len(self._rows), len(pairs)
         self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
         columns = {"acc1": pairs.labels, **pairs.metadata}
         known = {name: [values[row] for row in self._rows] for name, values in columns.items()}

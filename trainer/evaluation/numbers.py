@@ -10,9 +10,9 @@ from jaxtyping import Float
 
 from trainer.analysis.distinct import Answers
 from trainer.analysis.geometry import modality_gap
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
-from trainer.analysis.tiles import Progress
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive

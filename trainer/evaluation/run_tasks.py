@@ -14,7 +14,7 @@ from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.analysis.tiles import Progress
+    from trainer.analysis.progress import Progress
     from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.task_data import TaskData
@@ -111,7 +111,7 @@ def evaluate_runs(
     Raises:
         Problem: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
-    rows = [models.workspace.run(run) for run in runs]
+    rows = [models.workspace.runs.get(run) for run in runs]
     wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
     loaded: dict[tuple, TaskData] = {}
     found: list[Evaluated] = []
@@ -184,14 +184,14 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     """Writes the answers to every sample, then the numbers; those of another question stay."""
     write_task(evaluation_folder(row.folder, dataset, split, step), record)
     questions = {record.task: record.question} if record.question else {}
-    workspace.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
+    workspace.results.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
 def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) -> config.Data | None:
     """The data as the first of the runs that learned from them has chosen them, so that all are tried on its split."""
     from trainer.evaluation.task_data import names_data_of
 
-    choices = (workspace.config_of(workspace.run(run).id).data for run in runs)
+    choices = (workspace.runs.config_of(workspace.runs.get(run).id).data for run in runs)
     return next((one for one in choices if wanted.data and names_data_of(wanted.data, one)), None)
 
 
@@ -217,7 +217,7 @@ def _of_images(
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
     learn = bool(learned & set(wanted.tasks or CHEAP))
 
-    own = workspace.config_of(row.id)
+    own = workspace.runs.config_of(row.id)
     of_run = not wanted.data or names_data_of(wanted.data, own.data)
     trained: frozenset[str] = frozenset()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
@@ -306,7 +306,7 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     from trainer.data.dataset_index import listing
 
     try:
-        listed = listing(workspace.config_of(row.id).data, workspace.folder, stage)
+        listed = listing(workspace.runs.config_of(row.id).data, workspace.folder, stage)
     except DataError:
         return None
     return listed.suite if listed.name == dataset else None
@@ -329,7 +329,7 @@ def _word_scorer(workspace: Workspace, row: RunRow, kept: KeptModel, stage: _Sta
     from trainer import config, data, methods
     from trainer.checkpoints import checkpoint
 
-    run = workspace.config_of(row.id)
+    run = workspace.runs.config_of(row.id)
     if not isinstance(run.objective, config.OneVsAll | config.Multiclass):
         return None
     opened = kept.opened

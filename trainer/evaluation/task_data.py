@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args, get_type_hints
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.catalog import PromptSuite, prompt_suites
 from trainer.charts.matching import image_numbers
 from trainer.data.dataset_index import folder_name, listing
@@ -27,7 +28,6 @@ from trainer.untrusted import files as untrusted_files
 if TYPE_CHECKING:
     from trainer.store import Snapshot
 
-Progress = Callable[[float, str], None]
 
 TRIED: Final = ("test", "val", "validation", "heldout", "renderings")
 """Splits that are tried where none is named, the first that there is."""

@@ -15,8 +15,9 @@ from trainer.analysis.intervals import wilson
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import average_precision, median_rank, ranks, recall_at
-from trainer.analysis.tiles import Progress, exact
+from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.fine_tuning import SHARES, FineTuned

@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-Progress = Callable[[float, str], None]
+from trainer.analysis.progress import Progress
+
 Score = Callable[[UInt8[np.ndarray, "n s s 3"]], Float[np.ndarray, " n"]]
 """How well each of some images fits what is asked: its cosine with the caption."""
 

@@ -7,9 +7,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
-from trainer.inference.embed import Progress, embed_sentences
+from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -31,7 +32,7 @@ def class_texts(
     """
     _check(labels, templates)
     kept = models.get(run, step)
-    row = models.workspace.run(run)
+    row = models.workspace.runs.get(run)
     inv_tau = kept.inv_tau
     asked = json.dumps([kept.opened.step, inv_tau, list(labels), list(templates)])
     manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"

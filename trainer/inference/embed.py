@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress
+
 if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
 
 IMAGES_AT_ONCE: Final = 64
 TEXTS_AT_ONCE: Final = 256
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)

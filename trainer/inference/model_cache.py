@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress
 from trainer.errors import Problem
-from trainer.inference.embed import Progress, embed_sentences
+from trainer.inference.embed import embed_sentences
 from trainer.store import StoreError, Workspace
 
 if TYPE_CHECKING:
@@ -110,10 +111,10 @@ class OpenModels:
             AnswerError: No such run, no checkpoint yet, or none at that step.
         """
         try:
-            row = self.workspace.run(run)
+            row = self.workspace.runs.get(run)
         except StoreError as error:
             raise AnswerError("unknown_run", str(error)) from error
-        checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.checkpoints(row.id)}
+        checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.results.checkpoints(row.id)}
         if not checkpoints:
             raise AnswerError(
                 "no_checkpoint",
@@ -141,9 +142,9 @@ class OpenModels:
 
         try:
             opened = open_run(self.workspace, run, step=step)
-            row = self.workspace.run(run)
+            row = self.workspace.runs.get(run)
             found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-            objective = self.workspace.config_of(run).objective
+            objective = self.workspace.runs.config_of(run).objective
             method = methods.build(objective) if objective.towers == "both" else None
             checkpoint.load_weights(found, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:

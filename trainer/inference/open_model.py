@@ -66,9 +66,9 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
         ModelError: The run does not tell what its towers are built from.
         StoreError: There is no such run.
     """
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     found = _checkpoint(row.folder / "checkpoints", name=row.name, step=step)
-    run = workspace.config_of(row.id)
+    run = workspace.runs.config_of(row.id)
     sizes = read_architecture(run.model, row.folder)
     tokenizer = read_tokenizer(found.tokenizer)
     model = build(sizes, vocabulary=tokenizer.size, towers=run.objective.towers)

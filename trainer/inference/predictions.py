@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from trainer.inference.embed import Progress, embed_files
+from trainer.analysis.progress import Progress
+from trainer.inference.embed import embed_files
 from trainer.inference.model_cache import AnswerError, OpenModels
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from trainer.inference.embed import Progress
+from trainer.analysis.progress import Progress
 from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
 
 if TYPE_CHECKING:

@@ -10,16 +10,14 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from trainer.analysis.progress import Progress
 from trainer.pretrained.errors import PretrainedError
 from trainer.store.files import make_folders
 from trainer.untrusted import confined
 from trainer.untrusted.files import refusal_of_downloads
-
-Progress = Callable[[float, str], None]
 
 _BLOCK: Final = 1 << 18
 _TIMEOUT_S: Final = 20.0

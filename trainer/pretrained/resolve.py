@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer import config
+from trainer.analysis.progress import Progress
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
 from trainer.pretrained import downloads
@@ -24,8 +24,6 @@ from trainer.pretrained.text_configs import with_text_sizes
 from trainer.pretrained.tokenizers import tokenizer_for
 from trainer.pretrained.weights import read_weights
 from trainer.untrusted import files as untrusted_files
-
-Progress = Callable[[float, str], None]
 
 BLUEPRINT: Final = "model.json"
 """In a run's folder: what its towers are built from."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from tokenizers import Tokenizer as AnyPairs
 
+from trainer.analysis.progress import Progress
 from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
 from trainer.models import Blueprint
@@ -21,8 +21,6 @@ _LONGEST: Final = 64 << 20
 """Bytes of a tokenizer; the largest that are published have 35 MB."""
 
 _OLDER: Final = ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
-
-Progress = Callable[[float, str], None]
 
 
 def tokenizer_for(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.out_of_sample_placement import place
+from trainer.analysis.progress import Progress
 from trainer.analysis.projection import pca
 from trainer.charts.layout_method import METHODS, Placement
 from trainer.errors import Problem
@@ -23,8 +23,6 @@ FEWEST: Final = 4
 PLACED_BY: Final = 15
 """Neighbours that decide where a point that was not fitted stands."""
 _REST_SHARE: Final = 0.3
-
-Progress = Callable[[float, str], None]
 
 
 class ProjectError(Problem):

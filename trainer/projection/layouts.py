@@ -7,7 +7,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress, silent
 from trainer.charts.layout_method import CAUTION, Placement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
@@ -28,8 +29,6 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 VERSION: Final = 2
 """Of how layouts are computed: layouts of another version are not found again."""
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def layout_file(
         MissingExtra: The method's library is not installed.
     """
     placement = Placement(method=method, neighbours=neighbours, min_dist=min_dist, metric=metric, seed=seed, file=file)
-    return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or _silent)
+    return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or silent)
 
 
 def series(
@@ -126,7 +125,7 @@ def series(
     chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
     total = len(snapshot_folders)
     for place, folder in enumerate(reversed(snapshot_folders)):
-        tell = partial(_part, progress or _silent, place, total)
+        tell = partial(_part, progress or silent, place, total)
         made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, tell))
         chain = (Path(folder), *chain)
     return made
@@ -277,7 +276,3 @@ def _keep(points_file: Path, facts_file: Path, points: np.ndarray, facts: dict) 
         with io.BufferedWriter(confined.open_file(half.parent, half.name, "wb")) as stream:  # type: ignore[type-var]
             write(stream)
         confined.replace(file.parent, half.name, file.name)
-
-
-def _silent(share: float, note: str) -> None:
-    """Nobody waits."""

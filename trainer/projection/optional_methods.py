@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress
 from trainer.analysis.projection import pca
 from trainer.errors import Problem
 from trainer.projection.neighbors import nearest
@@ -20,8 +20,6 @@ EXAGGERATED: Final = 250
 """Iterations of t-SNE with early exaggeration; 500 plain ones follow."""
 ITERATIONS: Final = 750
 _EVERY: Final = 10
-
-Progress = Callable[[float, str], None]
 
 
 class MissingExtra(Problem):

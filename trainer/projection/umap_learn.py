@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -17,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import pca
 from trainer.projection.neighbors import nearest
 
@@ -25,8 +25,6 @@ NEIGHBOURS_SHARE: Final = 0.3
 BEGUN_EPOCHS: Final = 200
 BEGUN_RATE: Final = 0.1
 """Epochs and learning rate where the points begin at another layout, which is to be changed and not found anew."""
-
-Progress = Callable[[float, str], None]
 
 
 def umap_layout(
@@ -126,7 +124,7 @@ def warm_up() -> None:
     """Compiles, or loads from the cache, everything a first UMAP needs, by projecting a few points."""
     vectors = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    umap_layout(vectors, neighbours=8, min_dist=0.1, seed=0, progress=_silent)
+    umap_layout(vectors, neighbours=8, min_dist=0.1, seed=0, progress=silent)
 
 
 class _EpochReporter:
@@ -151,7 +149,3 @@ def _spread(start: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
     extent = float(np.ptp(start, axis=0).max()) if len(start) else 0.0
     noise = np.random.default_rng(0).normal(scale=max(extent, 1.0) * 1e-4, size=start.shape)
     return (start + noise).astype(np.float32)
-
-
-def _silent(share: float, note: str) -> None:
-    """Nobody waits."""

@@ -46,8 +46,8 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
         LaunchError: The run is being trained already, or the process could not be started.
     """
     workspace.reconcile()
-    row = workspace.run(run)
-    if workspace.is_alive(run) or not workspace.begin_launch(run, slot=slot, queued_only=queued_only):
+    row = workspace.runs.get(run)
+    if workspace.is_alive(run) or not workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
     command = safe_subprocess.python(*_words(workspace, run))
     try:
@@ -56,13 +56,13 @@ def start_detached(workspace: Workspace, run: int, *, slot: str = "", queued_onl
             process = _spawn(command, log, **_sight(slot))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
-        workspace.change_run(run, status="failed", reason=reason)
+        workspace.runs.change(run, status="failed", reason=reason)
         raise LaunchError(reason) from error
     _reap(process)
     started = identity(process.pid)
     # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
     ticks = started.start_ticks if started else -1
-    workspace.change_run(run, launched_pid=process.pid, launched_ticks=ticks)
+    workspace.runs.change(run, launched_pid=process.pid, launched_ticks=ticks)
     return process.pid
 
 
@@ -96,12 +96,12 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     Raises:
         DatabaseBusy: The wish could not be told, for the database is locked.
     """
-    status = workspace.run(run).status
-    if status == "queued" and workspace.unqueue(run):
+    status = workspace.runs.get(run).status
+    if status == "queued" and workspace.runs.unqueue(run):
         return False
     asking = Workspace(workspace.folder, wait_ms=_ASK_MS)
     try:
-        asking.ask(run, "stop" if after == "step" else "stop-epoch")
+        asking.runs.ask(run, "stop" if after == "step" else "stop-epoch")
         if status == "starting" and after == "step":
             _call_back(workspace, run)
     except DatabaseBusy:
@@ -121,7 +121,7 @@ def remind(workspace: Workspace, run: int) -> bool:
     if trainer is None or trainer.pid == os.getpid():
         return False
     try:
-        stop_flag.put(workspace.run(run).folder, trainer)
+        stop_flag.put(workspace.runs.get(run).folder, trainer)
     except OSError:  # the disk is full, or the folder gone
         return False
     return True
@@ -130,7 +130,7 @@ def remind(workspace: Workspace, run: int) -> bool:
 def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
     """Files and sizes of the checkpoint that the run's trainer is writing: two looks tell whether that goes on."""
     found = set()
-    for path in (workspace.run(run).folder / "checkpoints").glob(".tmp-*/*"):
+    for path in (workspace.runs.get(run).folder / "checkpoints").glob(".tmp-*/*"):
         # It may be whole, and in its place, by now.
         with contextlib.suppress(OSError):
             found.add((f"{path.parent.name}/{path.name}", path.stat().st_size))
@@ -150,7 +150,7 @@ def kill(workspace: Workspace, run: int) -> bool:
 def wait_until_ended(workspace: Workspace, run: int, *, timeout_s: float) -> bool:
     """Whether the run's trainer has let go of it within the time."""
     deadline = time.monotonic() + timeout_s
-    while workspace.is_alive(run) or workspace.run(run).active:
+    while workspace.is_alive(run) or workspace.runs.get(run).active:
         _reconcile(workspace)
         if time.monotonic() >= deadline:
             return False
@@ -180,13 +180,13 @@ def trainer_of(workspace: Workspace, run: int) -> Identity | None:
     begun holds nothing yet: it has the number and start in the row, and its command line names the run.
     """
     if workspace.is_alive(run):
-        claimed = workspace.claimant(run)
+        claimed = workspace.runs.claimant(run)
         return claimed if claimed is not None and claimed.is_same(identity(claimed.pid)) else None
     return _starting(workspace, run)
 
 
 def _starting(workspace: Workspace, run: int) -> Identity | None:
-    launched = workspace.launched(run)
+    launched = workspace.runs.launched(run)
     found = identity(launched[0]) if launched is not None else None
     if launched is None or found is None or found.start_ticks != launched[1]:
         return None
@@ -225,8 +225,8 @@ def _reconcile(workspace: Workspace) -> None:
 def _say_why(workspace: Workspace, run: int) -> None:
     """Tells the row of a run that was ended what nobody else can know."""
     with contextlib.suppress(DatabaseBusy):
-        if workspace.run(run).status == "interrupted":
-            workspace.change_run(run, reason=ENDED_WORDS)
+        if workspace.runs.get(run).status == "interrupted":
+            workspace.runs.change(run, reason=ENDED_WORDS)
 
 
 def _state(row: RunRow) -> str:

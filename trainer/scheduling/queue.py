@@ -138,19 +138,19 @@ def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
 
     A run that is put among others of another priority takes theirs.
     """
-    order = in_order(workspace.runs())
+    order = in_order(workspace.runs.all())
     moved = [run for run in order if run.id in set(runs)]
     rest = [run for run in order if run.id not in set(runs)]
     place = max(0, min(place, len(rest)))
     low = rest[place].priority if place < len(rest) else -math.inf
     high = rest[place - 1].priority if place > 0 else math.inf
     priorities = {run.id: int(max(low, min(run.priority, high))) for run in moved}
-    workspace.arrange([run.id for run in [*rest[:place], *moved, *rest[place:]]], priorities)
+    workspace.runs.arrange([run.id for run in [*rest[:place], *moved, *rest[place:]]], priorities)
 
 
 def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
     """Moves queued runs up (-1) or down (+1) by one."""
-    order = [run.id for run in in_order(workspace.runs())]
+    order = [run.id for run in in_order(workspace.runs.all())]
     places = [order.index(run) for run in runs if run in order]
     if places:
         move(workspace, runs, (min(places) if by < 0 else max(places) - len(places) + 1) + by)
@@ -158,7 +158,7 @@ def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
 
 def prefer(workspace: Workspace, run: int, priority: int) -> None:
     """Gives a queued run a priority; higher ones start first."""
-    workspace.change_run(run, priority=priority)
+    workspace.runs.change(run, priority=priority)
 
 
 def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
@@ -168,7 +168,7 @@ def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
         QueueError: They would wait for each other.
     """
     check_wait(workspace, run, other)
-    workspace.change_run(run, after=other)
+    workspace.runs.change(run, after=other)
 
 
 def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
@@ -177,7 +177,7 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
     Raises:
         QueueError: They would wait for each other.
     """
-    known = {row.id: row for row in workspace.runs()}
+    known = {row.id: row for row in workspace.runs.all()}
     seen, at = {run}, other
     while at is not None and at in known:
         if at in seen:
@@ -219,7 +219,7 @@ def start_due(workspace: Workspace) -> list[int]:
         if not mine:
             return []
         started = []
-        for run, slot in due(workspace.runs(), slots(workspace)):
+        for run, slot in due(workspace.runs.all(), slots(workspace)):
             try:
                 launch.start_detached(workspace, run, slot=slot, queued_only=True)
             except launch.LaunchError:
@@ -242,7 +242,7 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     with _lock(workspace, _RUNNING, wait_s=1.0) as mine:
         if not mine:
             raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
-        while waiting := [run for run in workspace.runs() if run.status == "queued"]:
+        while waiting := [run for run in workspace.runs.all() if run.status == "queued"]:
             names = {run.id: run.name for run in waiting}
             try:
                 for run in start_due(workspace):

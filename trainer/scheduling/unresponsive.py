@@ -26,7 +26,7 @@ def why_silent(workspace: Workspace, run: int) -> str:
     if workspace.look_only:
         return ""
     try:
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         trainer = launch.trainer_of(workspace, run) if row.active and row.status != "queued" else None
     except StoreError:
         return ""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from trainer import messages
+from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import part_of
 from trainer.inference.class_embeddings import class_texts
-from trainer.inference.embed import Progress, embed_files, embed_sentences
+from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import AnswerError, OpenModels
 from trainer.inference.predictions import predict
 from trainer.inference.saliency import saliency_of
@@ -148,7 +149,7 @@ class Answers:
         return answer_project(self._workspace.folder, question, progress)
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
-        folder = confined.make_in_run(self._workspace.run(run).folder, "scratch")
+        folder = confined.make_in_run(self._workspace.runs.get(run).folder, "scratch")
         path = folder / f"answer-{os.getpid()}-{uuid.uuid4().hex[:8]}.npy"
         with io.BufferedWriter(confined.open_file(folder, path.name, "wb")) as stream:  # type: ignore[type-var]
             np.save(stream, vectors)

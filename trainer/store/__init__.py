@@ -15,7 +15,9 @@ from trainer.store.rows import (
     RunRow,
     ScalarRow,
     SnapshotRow,
+    SplitKey,
     StoreError,
+    of_split,
 )
 from trainer.store.run_log import RunLog
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot, snapshot_name, write_snapshot
@@ -38,8 +40,10 @@ __all__ = [
     "ScalarRow",
     "Snapshot",
     "SnapshotRow",
+    "SplitKey",
     "StoreError",
     "Workspace",
+    "of_split",
     "read_snapshot",
     "snapshot_name",
     "write_atomically",

@@ -26,15 +26,15 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
         LookOnly: The workspace belongs to somebody else.
     """
     workspace.check_mine()
-    parent = workspace.run(run)
-    kept = {row.step: row for row in workspace.checkpoints(run) if row.folder.is_dir()}
+    parent = workspace.runs.get(run)
+    kept = {row.step: row for row in workspace.results.checkpoints(run) if row.folder.is_dir()}
     if step not in kept:
         there = ", ".join(map(str, sorted(kept))) or "none"
         raise StoreError(f"{parent.name} keeps no checkpoint of step {step}. Kept are those of steps: {there}.")
-    config = dataclasses.replace(workspace.config_of(run), name=name)
+    config = dataclasses.replace(workspace.runs.config_of(run), name=name)
     # What a kill leaves half made must not pass for a run that was stopped: it would begin anew under this name.
-    made = workspace.create_run(config, status="failed", parent=run, preset=parent.preset)
-    workspace.change_run(made, reason=f"Branching from step {step} of {parent.name} was cut short. Delete this run.")
+    made = workspace.runs.create(config, status="failed", parent=run, preset=parent.preset)
+    workspace.runs.change(made, reason=f"Branching from step {step} of {parent.name} was cut short. Delete this run.")
     try:
         entries = _copy_curves(workspace, parent, made, step)
         _copy_files(workspace, parent, made, [row for row in kept.values() if row.step == step or _is_best(row, step)])
@@ -53,37 +53,37 @@ def _is_best(row: CheckpointRow, step: int) -> bool:
 
 def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> list[Entry]:
     entries = [entry for entry in read_journal(parent.folder / "metrics.jsonl") if entry.step <= step]
-    journal = Journal(workspace.run(made).folder / "metrics.jsonl")
+    journal = Journal(workspace.runs.get(made).folder / "metrics.jsonl")
     for entry in entries:
         journal.append(entry)
     journal.sync()
     journal.close()
     workspace.catch_up(made)
-    for row in workspace.answers(parent.id):
+    for row in workspace.results.answers(parent.id):
         if row.step <= step:
             questions = {row.question.task: row.question} if row.question else None
-            workspace.add_evaluation(made, row.step, row.dataset, row.split, row.metrics, questions)
+            workspace.results.add_evaluation(made, row.step, row.dataset, row.split, row.metrics, questions)
     return entries
 
 
 def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[CheckpointRow]) -> None:
-    folder = workspace.run(made).folder
+    folder = workspace.runs.get(made).folder
     # The tokenizer, and what else a sitting needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
         if file.name != "run.json" and confined.is_inside(parent.folder, file.name):
             write_atomically(folder / file.name, lambda draft, file=file: shutil.copy2(file, draft) and None)
     for row in kept:
         _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
-        workspace.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)
+        workspace.results.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)
 
 
 def _copy_snapshots(workspace: Workspace, parent: RunRow, made: int, step: int) -> None:
-    folder = workspace.run(made).folder
-    for row in workspace.snapshots(parent.id):
+    folder = workspace.runs.get(made).folder
+    for row in workspace.results.snapshots(parent.id):
         if row.step <= step and row.folder.is_dir():
             target = folder / "snapshots" / row.folder.name
             _copy_folder(row.folder, target)
-            workspace.add_snapshot(made, row.step, row.dataset, row.split, target, n=row.n, d=row.d)
+            workspace.results.add_snapshot(made, row.step, row.dataset, row.split, target, n=row.n, d=row.d)
 
 
 def _copy_folder(source: Path, target: Path) -> None:
@@ -103,7 +103,7 @@ def _link(source: str, target: str) -> None:
 def _introduce(workspace: Workspace, parent: RunRow, made: int, step: int, entries: list[Entry]) -> None:
     values = [entry.values[parent.metric] for entry in entries if parent.metric in entry.values]
     best = min if metric(parent.metric).better == "down" else max
-    workspace.change_run(
+    workspace.runs.change(
         made,
         status="stopped",
         step=step,
@@ -114,4 +114,4 @@ def _introduce(workspace: Workspace, parent: RunRow, made: int, step: int, entri
         best=best(values) if values else None,
         reason=f"Branched from step {step} of {parent.name}.",
     )
-    workspace.add_facts(made, {**parent.facts, "branched_from": parent.id, "branched_at": step})
+    workspace.runs.add_facts(made, {**parent.facts, "branched_from": parent.id, "branched_at": step})

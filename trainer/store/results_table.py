@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -35,14 +35,25 @@ _NAMES: Final = text(
 
 
 class Facts:
-    """Reads and writes everything that hangs on a run."""
+    """Reads and writes everything that hangs on a run.
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    Args:
+        database: Where.
+        folder: Of all runs.
+        check_mine: Raises `LookOnly` where nothing may be removed.
+        check_kept: Raises it where what is computed would be lost with the copy of a database.
+    """
+
+    def __init__(
+        self, database: Database, folder: Path, check_mine: Callable[[], None], check_kept: Callable[[], None]
+    ) -> None:
         self._database = database
+        self._check_mine = check_mine
+        self._check_kept = check_kept
         self.folder = folder
 
-    def scalars_after(self, last_id: int, *, runs: Sequence[int] | None, limit: int) -> list[ScalarRow]:
-        """Rows newer than `last_id`, oldest first."""
+    def scalars_after(self, last_id: int, *, runs: Sequence[int] | None = None, limit: int = 50_000) -> list[ScalarRow]:
+        """The logged numbers newer than the row `last_id`, oldest first; of `runs` only, if given."""
         columns = (_SCALAR.id, _SCALAR.run, _SCALAR.name, _SCALAR.step, _SCALAR.value, _SCALAR.kind)
         query = select(*columns, _SCALAR.time, _SCALAR.elapsed_s).where(_SCALAR.id > last_id)
         if runs is not None:
@@ -56,12 +67,12 @@ class Facts:
         return list(map(ScalarRow, numbers, of, names, steps, _filled(values, kinds), times, elapsed))
 
     def last_scalar_id(self) -> int:
-        """Id of the newest row; 0 when nothing is logged."""
+        """Id of the newest logged number: where `scalars_after` starts for who wants only what comes; 0 if none."""
         with self._database.read() as connection:
             return _only(connection, select(func.max(_SCALAR.id))) or 0
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps, values and seconds of training of one curve, by step."""
+        """One curve by step: steps (int64), values (float64, NaN where NaN was logged), seconds of training."""
         query = select(_SCALAR.step, _SCALAR.value, _SCALAR.kind, _SCALAR.elapsed_s)
         query = query.where((_SCALAR.run == run) & (_SCALAR.name == name)).order_by(_SCALAR.step)
         with self._database.read() as connection:
@@ -149,13 +160,14 @@ class Facts:
         with self._database.read() as connection:
             return int(_only(connection, select(func.count()).where(_SCALAR.run == run)))
 
-    def add_snapshot(self, run: int, *, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
+    def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
         """Registers a whole snapshot; one of the same step, dataset and split is replaced."""
+        self._check_kept()
         with self._database.write() as connection:
             values = {"step": step, "dataset": dataset, "split": split, "n": n, "d": d}
             self._put(connection, schema.snapshot, run, values | {"folder": self._inside(connection, run, folder)})
 
-    def add_checkpoint(self, run: int, *, step: int, folder: Path, best: bool) -> None:
+    def add_checkpoint(self, run: int, step: int, folder: Path, *, best: bool = False) -> None:
         """Registers a whole checkpoint; when it is the best, no other one is."""
         with self._database.write() as connection:
             if best:
@@ -165,7 +177,8 @@ class Facts:
             self._put(connection, schema.checkpoint, run, {"step": step, "folder": inside, "best": best})
 
     def drop_checkpoint(self, run: int, step: int) -> None:
-        """Forgets a checkpoint, before or after its folder is removed."""
+        """Forgets a checkpoint; its folder is the caller's to remove."""
+        self._check_mine()
         table = schema.checkpoint
         with self._database.write() as connection:
             connection.execute(delete(table).where((table.c.run == run) & (table.c.step == step)))
@@ -174,17 +187,25 @@ class Facts:
     def add_evaluation(
         self,
         run: int,
-        *,
         step: int,
         dataset: str,
         split: str,
         metrics: Mapping[str, float],
         questions: Mapping[str, Question] | None = None,
     ) -> None:
-        """Stores the numbers of one split, a row a question; numbers of the same question, step and split are replaced.
+        """Stores the numbers of a whole split at one step, a row a question; those of the same question are replaced.
 
-        `questions` are by task. What a row says besides stays, except where the question is not known.
+        What a row says besides stays, except where the question is not known.
+
+        Args:
+            run: Whose.
+            step: Of the model that was measured.
+            dataset: Name of the data.
+            split: Name of the split.
+            metrics: Name -> value.
+            questions: Task -> what was asked; numbers of other tasks are stored without a question.
         """
+        self._check_kept()
         with self._database.write() as connection:
             for question, found in by_question(metrics, questions or {}).items():
                 values = {"step": step, "dataset": dataset, "split": split}
@@ -203,7 +224,8 @@ class Facts:
         return metrics_from_json(content) if content else {}
 
     def rewind(self, run: int, step: int) -> list[Path]:
-        """Drops everything past `step`; returns the folders of the snapshots that went."""
+        """Drops the run's rows past `step`; returns the folders of snapshots that no row names any more."""
+        self._check_mine()
         with self._database.write() as connection:
             base = self.folder / _folder_of(connection, run)
             gone = schema.snapshot.c

@@ -137,6 +137,22 @@ class ScalarRow(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SplitKey:
+    """One split of one dataset; as a text `dataset-split`, which is for people: names of both may have dashes."""
+
+    dataset: str
+    split: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset}-{self.split}"
+
+
+def of_split(key: SplitKey | None) -> dict[str, Any]:
+    """Dataset and split as charts take them; both None where any will do."""
+    return {"dataset": key and key.dataset, "split": key and key.split}
+
+
+@dataclass(frozen=True)
 class SnapshotRow:
     """A whole snapshot on disk: the embeddings of one split of one dataset at one step."""
 
@@ -148,6 +164,11 @@ class SnapshotRow:
     folder: Path
     n: int
     d: int
+
+    @property
+    def key(self) -> SplitKey:
+        """Which data it is of."""
+        return SplitKey(self.dataset, self.split)
 
 
 @dataclass(frozen=True)

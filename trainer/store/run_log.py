@@ -84,7 +84,7 @@ class RunLog:
             StoreError: Another process trains the run, it was deleted, or its workspace is look only.
         """
         workspace.check_mine()
-        row = workspace.run(run)
+        row = workspace.runs.get(run)
         if row.deleted_at is not None:
             raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")
         _refuse_links(workspace, row)
@@ -105,7 +105,7 @@ class RunLog:
         workspace.catch_up(row.id)
         # Nor is its end, should this one be killed now.
         pending_rows.forget(row.folder)
-        workspace.change_run(
+        workspace.runs.change(
             row.id,
             status="running",
             # A wish from before the start still holds; one from an earlier sitting does not.
@@ -124,7 +124,7 @@ class RunLog:
         )
         for name in ("", "checkpoints", "snapshots"):
             sweep_drafts(row.folder / name)
-        log = cls(workspace, workspace.run(row.id), lock)
+        log = cls(workspace, workspace.runs.get(row.id), lock)
         log.take_reserve()
         return log
 
@@ -181,10 +181,10 @@ class RunLog:
             return self._asked
         self._asked_at = now
         try:
-            found = self._workspace.asked_of(self.run.id)
+            found = self._workspace.runs.asked(self.run.id)
             if found in _MOMENTARY:
                 # The row has room for one wish: this one stood in the place of that which stays.
-                self._workspace.answered(self.run.id, found, then=self._asked)
+                self._workspace.runs.answered(self.run.id, found, then=self._asked)
                 return found
         except StoreError:
             return self._asked
@@ -219,29 +219,29 @@ class RunLog:
             self._ended = True
             values |= {"ended_at": time.time(), "trained_s": self.elapsed_s, "pid": None, "asked": "", "eta_s": None}
             values["phase"] = ""  # it does nothing any more
-        self._write(lambda: self._workspace.change_run(self.run.id, **values))
+        self._write(lambda: self._workspace.runs.change(self.run.id, **values))
         if self._ended:
             self._keep_waiting(pending_rows.END, values)
             self.flush(patience_s=self._patience_left())
 
     def alert(self, kind: str, words: str, step: int) -> None:
         """Keeps with the run that something is wrong with it."""
-        self._write(lambda: self._workspace.raise_alert(self.run.id, kind, words, step=step))
+        self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, {"words": words, "step": step}))
         self._keep_waiting("alert", {"kind": kind, "words": words, "step": step})
 
     def all_clear(self, kind: str) -> None:
         """Takes an alert back whose cause is gone."""
-        self._write(lambda: self._workspace.take_back_alert(self.run.id, kind))
+        self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, None))
         self._keep_waiting("no alert", {"kind": kind})
 
     def headline(self, last: float, best: float) -> None:
         """Keeps the run's headline metric in its row, so that a table needs no curves."""
-        self._write(lambda: self._workspace.change_run(self.run.id, durable=False, last=last, best=best))
+        self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, last=last, best=best))
         self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)})
 
     def facts(self, **facts: Any) -> None:
         """Adds to what the run says of itself (device, parameters, fingerprints); plain JSON values."""
-        self._write(lambda: self._workspace.add_facts(self.run.id, facts))
+        self._write(lambda: self._workspace.runs.add_facts(self.run.id, facts))
         self._keep_waiting("facts", {"facts": facts})
 
     def sync(self) -> None:
@@ -254,17 +254,17 @@ class RunLog:
 
     def checkpoint(self, step: int, folder: Path, *, best: bool = False) -> None:
         """Registers a checkpoint that is whole on disk."""
-        self._write(lambda: self._workspace.add_checkpoint(self.run.id, step, folder, best=best))
+        self._write(lambda: self._workspace.results.add_checkpoint(self.run.id, step, folder, best=best))
         self._keep_waiting("checkpoint", {"step": step, "folder": self._inside(folder), "best": best})
 
     def drop_checkpoint(self, step: int) -> None:
         """Forgets a checkpoint; its folder is the caller's to remove."""
-        self._write(lambda: self._workspace.drop_checkpoint(self.run.id, step))
+        self._write(lambda: self._workspace.results.drop_checkpoint(self.run.id, step))
         self._keep_waiting("no checkpoint", {"step": step})
 
     def kept_checkpoints(self, folders: Mapping[int, Path], *, best: int | None) -> None:
         """Makes the rows those of the folders that are there: a kill may have come between a folder and its row."""
-        rows = {row.step: row.best for row in self._workspace.checkpoints(self.run.id)}
+        rows = {row.step: row.best for row in self._workspace.results.checkpoints(self.run.id)}
         for step in rows.keys() - folders.keys():
             self.drop_checkpoint(step)
         for step, folder in sorted(folders.items()):
@@ -274,7 +274,7 @@ class RunLog:
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Registers a snapshot that is whole on disk."""
         row = {"step": step, "dataset": dataset, "split": split, "folder": self._inside(folder), "n": n, "d": d}
-        self._write(lambda: self._workspace.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
+        self._write(lambda: self._workspace.results.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
         self._keep_waiting("snapshot", row)
 
     def evaluation(
@@ -287,7 +287,9 @@ class RunLog:
     ) -> None:
         """Stores the numbers of a whole split; `questions` are by task."""
         plain = {name: number_to_json(float(value)) for name, value in metrics.items()}
-        self._write(lambda: self._workspace.add_evaluation(self.run.id, step, dataset, split, metrics, questions))
+        self._write(
+            lambda: self._workspace.results.add_evaluation(self.run.id, step, dataset, split, metrics, questions)
+        )
         row = {"step": step, "dataset": dataset, "split": split, "metrics": plain}
         asked = {task: one.key for task, one in (questions or {}).items()}
         self._keep_waiting("evaluation", row | {"questions": asked})
@@ -298,7 +300,7 @@ class RunLog:
         self._journal.rewind(step)
         crash_points.point("journal.rewound")
         workspace = Workspace(self._workspace.folder)
-        for folder in workspace.rewind(self.run.id, step):
+        for folder in workspace.results.rewind(self.run.id, step):
             if folder.parent == self.folder / "snapshots":
                 confined.remove_tree(workspace.folder, confined.relative(workspace.folder, folder))
         workspace.catch_up(self.run.id)
@@ -411,15 +413,16 @@ class RunLog:
 
     def _store_entries(self) -> None:
         try:
-            self._workspace.add_entries(self.run.id, self._buffer)
+            self._workspace.results.add_entries(self.run.id, self._buffer)
         except ValueRefused as error:
             for entry in self._buffer:  # all but those that do not fit, which the journal has
                 with contextlib.suppress(ValueRefused):
-                    self._workspace.add_entries(self.run.id, [entry])
+                    self._workspace.results.add_entries(self.run.id, [entry])
             self._tell_refused(error)
 
     def _tell_refused(self, error: ValueRefused) -> None:
-        self._workspace.raise_alert(self.run.id, "refused", str(error), step=int(self.said("step", 0)))
+        alert = {"words": str(error), "step": int(self.said("step", 0))}
+        self._workspace.runs.raise_alert(self.run.id, "refused", alert)
 
     def _beat(self) -> None:
         now = time.monotonic()
@@ -427,7 +430,7 @@ class RunLog:
             return
         self._beat_at = now
         try:
-            self._workspace.beat(self.run.id, self._progress | self.memory())
+            self._workspace.runs.beat(self.run.id, self._progress | self.memory())
         except StoreError as error:
             self._later(error)
 

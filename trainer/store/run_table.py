@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -32,22 +32,46 @@ _PLACE: Final = {name: place for place, name in enumerate(_READ)}
 _sound: Final = cells.checker("run", _READ)
 _AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
-
 _NEXT: Final = "Make it anew from its folder: trainer doctor --rebuild. Or delete it."
 
 
 class RunTable:
-    """Reads and changes rows of `run`; every change also refreshes the folder's `run.json`."""
+    """Reads and changes rows of `run`; every change also refreshes the folder's `run.json`.
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    What a person or the queue asks of a run raises `LookOnly` where `check_mine` does.
+    """
+
+    def __init__(self, database: Database, folder: Path, check_mine: Callable[[], None]) -> None:
         self._database = database
+        self._check_mine = check_mine
         self.folder = folder
         self._known: dict[int, tuple[tuple[Any, ...], RunRow]] = {}
 
     def create(
-        self, run: config.Run, *, status: str, parent: int | None, preset: str, priority: int, after: int | None
+        self,
+        run: config.Run,
+        *,
+        status: str = "starting",
+        parent: int | None = None,
+        preset: str = "",
+        priority: int = 0,
+        after: int | None = None,
     ) -> int:
-        """The number of a new run with its folder; a name in use gets the next free number behind it."""
+        """The number of a new run: its row and folder are on disk. A name in use gets " 2", " 3", ... behind it.
+
+        Args:
+            run: What to compute.
+            status: `queued` for one that waits for its turn.
+            parent: The run it was duplicated from.
+            preset: Name of the preset it comes from.
+            priority: In the queue. A queued run may be started as soon as it is there, so what holds it back comes too.
+            after: The run it waits for there.
+
+        Raises:
+            ConfigError: The run cannot be trained as configured.
+        """
+        self._check_mine()
+        config.check(run)
         make_folders(self.folder)
         with self._database.write() as connection:
             number = next_number(connection, self.folder)
@@ -86,7 +110,7 @@ class RunTable:
         return self._rows(_RUN.deleted_at.is_not(None))
 
     def get(self, ref: int | str | Path) -> RunRow:
-        """The run with this number (`#1`, which is never a name; or `1`), name or folder.
+        """The run with this number (`#1`, which is never a name; or `1`), name or folder, deleted ones included.
 
         Raises:
             StoreError: There is none; the message names those there are.
@@ -105,6 +129,10 @@ class RunTable:
         shown = ", ".join(known[-12:])
         raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
 
+    def config_of(self, run: int) -> config.Run:
+        """What the run was told to compute."""
+        return config.from_toml(self.config_text(run), source=f"run {run}")
+
     def config_text(self, run: int) -> str:
         """The run's configuration as TOML."""
         with self._database.read() as connection:
@@ -121,6 +149,7 @@ class RunTable:
         Raises:
             StoreError: The name is taken, or cannot be a name.
         """
+        self._check_mine()
         row = self.get(run)
         try:
             changed = config.from_toml(self.config_text(run))
@@ -144,11 +173,16 @@ class RunTable:
             write_run_file(connection, self.folder, run)
 
     def change(self, run: int, *, durable: bool = True, **values: Any) -> None:
-        """Sets columns of one run, durably and with its `run.json`."""
+        """Sets columns of the run's row and refreshes its `run.json`."""
+        self._check_mine()
         with self._database.write(durable=durable) as connection:
             if connection.execute(update(schema.run).where(_RUN.id == run).values(**values)).rowcount == 0:
                 raise StoreError(f"There is no run {run} any more.")
             write_run_file(connection, self.folder, run)
+
+    def restore(self, run: int) -> None:
+        """Shows a deleted run again."""
+        self.change(run, deleted_at=None)
 
     def mark_deleted(self, run: int) -> None:
         """Hides the run."""
@@ -162,13 +196,14 @@ class RunTable:
             write_run_file(connection, self.folder, run)
 
     def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
-        """Marks the run as starting; False when somebody else starts or trains it already.
+        """Marks the run as starting for the one who starts it; False when it starts or trains already.
 
         Args:
             run: Its number.
-            slot: Where the queue puts it.
-            queued_only: Not when it has left the queue in the meantime.
+            slot: Where the queue puts it: `cpu`, `gpu:0`; empty when it is started by hand.
+            queued_only: Also False when it has left the queue by now.
         """
+        self._check_mine()
         idle = _RUN.status.in_([*ENDED, "queued"]) | ((_RUN.status == "starting") & _RUN.launched_at.is_(None))
         if queued_only:
             idle = _RUN.status == "queued"
@@ -181,6 +216,7 @@ class RunTable:
 
     def unqueue(self, run: int) -> bool:
         """Marks a run that waits for its turn as stopped; False when it does not wait."""
+        self._check_mine()
         reason = "Taken out of the queue before its turn."
         values = {"status": "stopped", "asked": "", "reason": reason, "ended_at": time.time()}
         return self._change_if(run, _RUN.status == "queued", values)
@@ -192,15 +228,17 @@ class RunTable:
             run: Its number.
             after: The run it waits for; what it waited for the time before is no reason any more.
         """
+        self._check_mine()
         values = {"status": "queued", "asked": "", "reason": "", "place": None, "slot": "", "after": after}
         return self._change_if(run, _RUN.status.in_(ENDED) & _RUN.deleted_at.is_(None), values)
 
-    def arrange(self, order: Sequence[int], priorities: Mapping[int, int]) -> None:
+    def arrange(self, order: Sequence[int], priorities: Mapping[int, int] | None = None) -> None:
         """Gives queued runs their places, first to last, and some of them another priority; others stay as they are."""
+        self._check_mine()
         with self._database.write() as connection:
             for place, run in enumerate(order):
                 values: dict[str, Any] = {"place": float(place)}
-                if run in priorities:
+                if priorities and run in priorities:
                     values["priority"] = priorities[run]
                 statement = update(schema.run).where((_RUN.id == run) & (_RUN.status == "queued"))
                 connection.execute(statement.values(**values))
@@ -228,7 +266,8 @@ class RunTable:
             connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
 
     def ask(self, run: int, what: str) -> None:
-        """Sets the flag that the trainer reads each step."""
+        """Asks the trainer to `stop`, `stop-epoch`, `pause`, `save` or `evaluate` at its next step; empty: nothing."""
+        self._check_mine()
         with self._database.write() as connection:
             connection.execute(update(schema.run).where(_RUN.id == run).values(asked=what))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,69 +49,77 @@ class NamedSelection:
         return len(self.items)
 
 
-def all_selections(database: Database, *, dataset: str | None = None) -> list[NamedSelection]:
-    """Those of one dataset, or all, by name; what cannot be read is left out."""
-    query = select(table).order_by(table.c.name, table.c.id)
-    if dataset is not None:
-        query = query.where(table.c.dataset == dataset)
-    with database.read() as connection:
-        rows = fetch(connection, query)
-    return [found for row in rows if (found := _read(row._mapping)) is not None]
+class Selections:
+    """The table of named selections. Changes raise `LookOnly` where `check_kept` does."""
 
+    def __init__(self, database: Database, check_kept: Callable[[], None]) -> None:
+        self._database = database
+        self._check_kept = check_kept
 
-def get_selection(database: Database, ref: int | str, *, dataset: str | None = None) -> NamedSelection:
-    """The selection with this number or name.
+    def all(self, dataset: str | None = None) -> list[NamedSelection]:
+        """Those of one dataset (`scenes-renderings`), or all, by name; what cannot be read is left out."""
+        query = select(table).order_by(table.c.name, table.c.id)
+        if dataset is not None:
+            query = query.where(table.c.dataset == dataset)
+        with self._database.read() as connection:
+            rows = fetch(connection, query)
+        return [found for row in rows if (found := _read(row._mapping)) is not None]
 
-    Raises:
-        StoreError: There is none, or the name is used with several datasets and none is given.
-    """
-    everything = all_selections(database, dataset=dataset)
-    found = [s for s in everything if s.name == str(ref)] or [s for s in everything if str(s.id) == str(ref)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        data = ", ".join(s.dataset for s in found)
-        raise StoreError(f"Selections named {ref!r} exist for {data}. Name the data, or use the selection's number.")
-    names = ", ".join(repr(s.name) for s in everything) or "none are kept yet"
-    raise StoreError(f"There is no selection {ref!r}; there are: {names}.")
+    def get(self, ref: int | str, dataset: str | None = None) -> NamedSelection:
+        """The selection with this number or name.
 
+        Raises:
+            StoreError: There is none, or the name is used with several datasets and none is given.
+        """
+        everything = self.all(dataset)
+        found = [s for s in everything if s.name == str(ref)] or [s for s in everything if str(s.id) == str(ref)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            data = ", ".join(s.dataset for s in found)
+            raise StoreError(
+                f"Selections named {ref!r} exist for {data}. Name the data, or use the selection's number."
+            )
+        names = ", ".join(repr(s.name) for s in everything) or "none are kept yet"
+        raise StoreError(f"There is no selection {ref!r}; there are: {names}.")
 
-def keep_selection(
-    database: Database, name: str, dataset: str, items: Sequence[int | str], *, again: NamedSelection | None = None
-) -> NamedSelection:
-    """Keeps these items under a name; one of the same name and dataset is replaced.
+    def keep(self, name: str, dataset: str, items: Sequence[int | str]) -> NamedSelection:
+        """Keeps these item ids under a name; one of the same name and dataset is replaced.
 
-    Args:
-        database: Where.
-        name: Not empty; spaces around it do not count.
-        dataset: `dataset-split` of the items.
-        items: Item ids, at least one.
-        again: A deleted selection that comes back under its number.
+        Args:
+            name: Not empty; spaces around it do not count.
+            dataset: `dataset-split` of the items.
+            items: Item ids, at least one.
 
-    Raises:
-        StoreError: There is no name or no item.
-    """
-    name = " ".join(name.split())
-    if not name:
-        raise StoreError("A selection needs a name.")
-    if not len(items):
-        raise StoreError("Nothing is selected. Select pairs first, then keep them under a name.")
-    plain = [item.item() if isinstance(item, np.generic) else item for item in items]
-    values: dict[str, Any] = {"name": name, "dataset": dataset, "items": json.dumps(plain, ensure_ascii=False)}
-    values["created_at"] = again.created_at if again else time.time()
-    with database.write() as connection:
-        connection.execute(delete(table).where((table.c.name == name) & (table.c.dataset == dataset)))
-        if again is not None:
-            values["id"] = again.id
-            connection.execute(delete(table).where(table.c.id == again.id))
-        number = connection.execute(insert(table).values(**values)).inserted_primary_key[0]
-    return NamedSelection(int(number), name, dataset, tuple(plain), values["created_at"])
+        Raises:
+            StoreError: There is no name or no item.
+        """
+        return self._put(name, dataset, items, {"created_at": time.time()})
 
+    def restore(self, dropped: NamedSelection) -> None:
+        """Keeps a dropped selection again, under its old number."""
+        self._put(dropped.name, dropped.dataset, dropped.items, {"created_at": dropped.created_at, "id": dropped.id})
 
-def drop_selection(database: Database, number: int) -> None:
-    """Forgets a selection; one that is not there is no error."""
-    with database.write() as connection:
-        connection.execute(delete(table).where(table.c.id == number))
+    def drop(self, selection: NamedSelection) -> None:
+        """Forgets a selection; one that is not there is no error."""
+        self._check_kept()
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(table.c.id == selection.id))
+
+    def _put(self, name: str, dataset: str, items: Sequence[int | str], values: dict[str, Any]) -> NamedSelection:
+        self._check_kept()
+        name = " ".join(name.split())
+        if not name:
+            raise StoreError("A selection needs a name.")
+        if not len(items):
+            raise StoreError("Nothing is selected. Select pairs first, then keep them under a name.")
+        plain = [item.item() if isinstance(item, np.generic) else item for item in items]
+        values = values | {"name": name, "dataset": dataset, "items": json.dumps(plain, ensure_ascii=False)}
+        replaced = (table.c.name == name) & (table.c.dataset == dataset) | (table.c.id == values.get("id"))
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(replaced))
+            number = connection.execute(insert(table).values(**values)).inserted_primary_key[0]
+        return NamedSelection(int(number), name, dataset, tuple(plain), values["created_at"])
 
 
 def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:

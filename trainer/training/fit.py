@@ -58,7 +58,7 @@ def fit(workspace: Workspace, run: int) -> None:
                 # Told through what is open of the database, or by the log alone; `reconcile` reads that.
                 log.status("interrupted", words)
                 raise FitError(words) from error
-            problem = _as_problem(error, workspace.config_of(log.run.id))
+            problem = _as_problem(error, workspace.runs.config_of(log.run.id))
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
             log.status("failed", str(problem))
@@ -75,7 +75,7 @@ def fit(workspace: Workspace, run: int) -> None:
 
 def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, room: Room) -> tuple[str, str]:
     """The status and its reason at the end of this sitting."""
-    run = workspace.config_of(log.run.id)
+    run = workspace.runs.config_of(log.run.id)
     config.check(run)
     where = device.choose(run.device)
     device.be_polite(where)

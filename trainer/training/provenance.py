@@ -122,6 +122,6 @@ def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
         return ["trainer", "resume", str(parent), "--step", str(step), "--as", f"{row.name} again", *here]
     words = ["trainer", "fit", "--config", str(row.folder / "config.toml")]
     device = str(row.facts.get("device", ""))
-    if device and workspace.config_of(row.id).device == "auto":
+    if device and workspace.runs.config_of(row.id).device == "auto":
         words += ["--set", f"device={device.partition(':')[0]}"]
     return [*words, *here]

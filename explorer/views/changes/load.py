@@ -10,7 +10,7 @@ from explorer.widgets.progress_row import Ticket
 from trainer.charts.changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
 from trainer.charts.likeness import Likeness, likeness
 from trainer.charts.mispairs import Mispairs, mispairs
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace
 
 SHOWN = (
     "image_rank_a",
@@ -111,16 +111,6 @@ def columns_of(found: Changes) -> list[Numbers]:
     return made
 
 
-def split_of(workspace: Workspace, run: int, data: str | None) -> tuple[str | None, str | None]:
-    """Dataset and split of `scenes-renderings`; names may have dashes, so the run's own snapshots decide."""
-    for row in workspace.snapshots(run) if data else ():
-        if data == f"{row.dataset}-{row.split}":
-            return row.dataset, row.split
-    return (None, None) if not data else tuple(data.rpartition("-")[::2])  # type: ignore[return-value]
-
-
-def steps_of(workspace: Workspace, run: int, data: str | None) -> tuple[int, ...]:
+def steps_of(workspace: Workspace, run: int, data: SplitKey | None) -> tuple[int, ...]:
     """Steps of the run's snapshots of this data, ascending."""
-    dataset, split = split_of(workspace, run, data)
-    rows = [s for s in workspace.snapshots(run) if dataset in (None, s.dataset) and split in (None, s.split)]
-    return tuple(sorted({s.step for s in rows}))
+    return tuple(sorted({s.step for s in workspace.results.snapshots(run) if data in (None, s.key)}))

@@ -19,7 +19,6 @@ from explorer.views.changes.load import (
     read,
     read_likeness,
     read_verdicts,
-    split_of,
     steps_of,
 )
 from explorer.views.changes.method import METHOD, NO_RUN, ONE_STEP
@@ -37,6 +36,7 @@ from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.likeness import Likeness
 from trainer.errors import Problem
 from trainer.messages import Failure
+from trainer.store import of_split
 
 K: Final = 10
 AXES: Final = {
@@ -144,8 +144,7 @@ class ChangesView(View):
             if not others:
                 return None
             chosen[0] = others[0]
-        dataset, split = split_of(workspace, run_a, selection.dataset)
-        return Question((run_a, chosen[0]), (run_b, chosen[1]), dataset, split, K)
+        return Question((run_a, chosen[0]), (run_b, chosen[1]), **of_split(selection.dataset), k=K)
 
     def _read(self, question: Question) -> None:
         ticket = self.working.start()

@@ -23,10 +23,10 @@ def suite_of(workspace: Workspace, run: int | None) -> PromptSuite | None:
     suites = catalog.prompt_suites()
     if run is None:
         return next(iter(suites.values()), None)
-    kind = workspace.config_of(run).data.kind
+    kind = workspace.runs.config_of(run).data.kind
     if kind in suites:
         return suites[kind]
-    snapshots = workspace.snapshots(run)
+    snapshots = workspace.results.snapshots(run)
     if not snapshots:
         return None
     from trainer.store.snapshot_files import read_snapshot

@@ -122,12 +122,12 @@ def seeded(workspace: Workspace, runs: tuple[int, ...], seeds: int) -> list[conf
 
     There already is what differs in name and seed only, whatever it is called.
     """
-    rows = [row for row in workspace.runs() if row.deleted_at is None]
+    rows = [row for row in workspace.runs.all() if row.deleted_at is None]
     taken = {row.name for row in rows}
-    known = [workspace.config_of(row.id) for row in rows]
+    known = [workspace.runs.config_of(row.id) for row in rows]
     made: list[config.Run] = []
     for run in runs:
-        choice, name = workspace.config_of(run), workspace.run(run).name
+        choice, name = workspace.runs.config_of(run), workspace.runs.get(run).name
         there = {one.seed for one in known if replace(one, name=choice.name, seed=choice.seed) == choice}
         stem = name.removesuffix(f"-{choice.seed}")
         join = "-" if stem != name else " seed "

@@ -24,7 +24,7 @@ from trainer.charts.marks import Panel
 from trainer.charts.settings import Setting
 from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure
-from trainer.store import Workspace
+from trainer.store import Workspace, of_split
 
 SIZE: Final = Setting("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
 NUMBER: Final = Setting("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
@@ -111,13 +111,12 @@ class ExplainingView(BoardView):
     def asked(self) -> Asked:
         """What the controls say now."""
         selection = self.context.selection
-        dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
-        batch = {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
+        asked = of_split(selection.dataset)
+        asked |= {"size": int(self.size.value), "number": int(self.number.value), "anchor": self._anchor}
         independent = bool(self.probed.key) and self.panel == "attributes"
-        which = {"independent": independent, "heldout": bool(self.batches.key)}
+        asked |= {"independent": independent, "heldout": bool(self.batches.key)}
         steps = [side.step for side in selection.sides] or [selection.step]
-        at = {"step": steps[0], "step_b": steps[1] if len(steps) > 1 else SAME}
-        return Asked(**at, dataset=dataset, split=split, **which, **batch)
+        return Asked(**asked, step=steps[0], step_b=steps[1] if len(steps) > 1 else SAME)
 
     def question_now(self) -> object:
         done = tuple(row.id for row in self._ablation() if not row.active) if self.panel == "attributes" else ()

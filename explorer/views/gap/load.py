@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.analysis.gap import Way
-from trainer.analysis.tiles import Progress, part_of
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiles import part_of
 from trainer.charts.gap import LIVE, MOST_PAIRS, GapPoint, GapRun, GapSample, Objective, objective_of, read_gap
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 
 
 @dataclass(frozen=True)
@@ -43,23 +44,22 @@ def read(
     workspace: Workspace,
     runs: Sequence[int | None],
     steps: Sequence[int | None],
-    data: str | None,
+    data: SplitKey | None,
     most: int = LIVE,
     ticket: Progress | None = None,
 ) -> Reading:
     """Reads both runs, each at its own step, at most `most` pairs of each."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
     sides, problems = {}, {}
     for index, run in enumerate(runs):
         if run is None:
             continue
-        chosen = {"step": steps[index], "dataset": dataset, "split": split, "most": most}
+        chosen = {"step": steps[index], **of_split(data), "most": most}
         try:
             gap, sample = read_gap(workspace, run, index, **chosen, progress=part_of(ticket, index, len(runs)))
         except Problem as error:
             problems[index] = str(error)
             continue
-        sides[index] = Side(gap, sample, objective_of(workspace, workspace.run(run), gap.step))
+        sides[index] = Side(gap, sample, objective_of(workspace, workspace.runs.get(run), gap.step))
     return Reading(sides, problems)
 
 
@@ -80,7 +80,7 @@ def read_exactly(
     workspace: Workspace,
     runs: Sequence[int | None],
     steps: Sequence[int | None],
-    data: str | None,
+    data: SplitKey | None,
     share: float,
     way: Way,
     most: int,

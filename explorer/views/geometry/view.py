@@ -20,7 +20,7 @@ from explorer.widgets.plot import Plot
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.uniformity import UniformityChart, UniformityRun, sphere_density, spread_chart, with_own_course
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 
 METHOD = """\
 Uniform directions in d dimensions stand nearly at right angles: the angle of two of them has a density of \
@@ -287,11 +287,10 @@ def read(
     workspace: Workspace,
     runs: Sequence[int | None],
     steps: Sequence[int | None],
-    data: str | None,
+    data: SplitKey | None,
     ticket: Ticket,
 ) -> Reading:
     """Measures both runs, each at its own step. Pure, for a thread."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
     found, problems, notes = {}, {}, []
     for index, run in enumerate(runs):
         if run is None:
@@ -301,8 +300,7 @@ def read(
                 workspace,
                 [run],
                 step=steps[index],
-                dataset=dataset,
-                split=split,
+                **of_split(data),
                 progress=lambda share, note, i=index: ticket((i + share) / len(runs), note),
             )
         except Problem as error:

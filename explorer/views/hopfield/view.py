@@ -24,6 +24,7 @@ from trainer.charts import SAME
 from trainer.charts.hopfield import Asked
 from trainer.charts.settings import Setting
 from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.store import of_split
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -99,13 +100,11 @@ class HopfieldView(BoardView):
     def asked(self) -> Asked:
         """What the controls say now."""
         selection = self.context.selection
-        dataset, split = selection.dataset.rpartition("-")[::2] if selection.dataset else (None, None)
         which = self.which.key or ALL
         return Asked(
             step=selection.step,
             step_b=selection.step_of(1) if selection.step_of(1) != selection.step else SAME,
-            dataset=dataset,
-            split=split,
+            **of_split(selection.dataset),
             stored=self.stored.key or "images",
             only=which.removeprefix("class ") if which.startswith("class ") else "",
             pairs=tuple(selection.pairs.tolist()) if which == SELECTED else (),

@@ -36,7 +36,7 @@ from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import Problem
 from trainer.messages import Saliency
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
@@ -390,7 +390,7 @@ class InspectView(View):
 def images_of(
     workspace: Workspace,
     sides: Sequence[Side],
-    data: str | None,
+    data: SplitKey | None,
     pairs: Sequence[int],
     queries: Sequence[str],
 ) -> list[Image]:
@@ -398,10 +398,9 @@ def images_of(
 
     Pure, for a thread.
     """
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
     for side in sides:
         try:
-            chosen = choose_snapshot(workspace, workspace.run(side.run), step=side.step, dataset=dataset, split=split)
+            chosen = choose_snapshot(workspace, workspace.runs.get(side.run), step=side.step, **of_split(data))
             items = read_snapshot(chosen.folder).items
         except Problem:
             continue

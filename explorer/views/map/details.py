@@ -149,7 +149,7 @@ class MapDetails(QWidget):
             Numbers(f"rank-{letter}", f"Rank {letter}", _RANK_HINT.format(letter, known.among), known.rank[rows], 0)
             for letter, known in numbers
         ]
-        dataset = f"{side.row.dataset}-{side.row.split}" if side is not None else ""
+        dataset = str(side.row.key) if side is not None else ""
         self.selected.show_items(side.items if side else None, rows, dataset=dataset, columns=columns, of=of)
 
     def _lay_out(self) -> None:

@@ -17,13 +17,15 @@ from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.distinct import answers
 from trainer.analysis.neighbors import nearest
 from trainer.analysis.pair_ranks import ranks_among
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changes import changes
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import Column, column
-from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, Progress, changed_columns, pair_numbers
+from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import SnapshotRow, Workspace
+from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 
@@ -83,7 +85,7 @@ class Side:
         return (*image, self.images + pair) if 0 <= pair < self.texts else image
 
 
-def read_side(workspace: Workspace, run: int, step: int | None, data: str | None) -> Side:
+def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> Side:
     """The run's snapshot of `data` at `step`, placed by PCA; None is the first data and the last step.
 
     Raises:
@@ -105,7 +107,7 @@ _SIDES: Final[weakref.WeakValueDictionary[tuple[str, int], Side]] = weakref.Weak
 
 
 def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
-    run_row = workspace.run(run)
+    run_row = workspace.runs.get(run)
     snapshot = read_snapshot(row.folder)
     columns = tuple(choices(snapshot.items))
     # The third costs nothing beside the first two: later the map enters space without reading anything again.
@@ -127,22 +129,13 @@ def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
     )
 
 
-def chosen_row(workspace: Workspace, run: int, step: int | None, data: str | None) -> SnapshotRow:
+def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> SnapshotRow:
     """The snapshot that charts and exports of these choices are about.
 
     Raises:
         ChartError: There is none.
     """
-    dataset, split = split_key(workspace, run, data)
-    return choose_snapshot(workspace, workspace.run(run), step=step, dataset=dataset, split=split)
-
-
-def split_key(workspace: Workspace, run: int, data: str | None) -> tuple[str | None, str | None]:
-    """Dataset and split of `scenes-renderings`; names of data may have dashes, so the run's own snapshots decide."""
-    for row in workspace.snapshots(run) if data else ():
-        if data == f"{row.dataset}-{row.split}":
-            return row.dataset, row.split
-    return (None, None) if not data else tuple(data.rpartition("-")[::2])  # type: ignore[return-value]
+    return choose_snapshot(workspace, workspace.runs.get(run), step=step, **of_split(data))
 
 
 def read_numbers(side: Side, progress: Progress | None = None) -> PairNumbers | None:
@@ -167,9 +160,7 @@ def read_one(side: Side, row: int) -> PairNumbers | None:
     if snapshot.image is None or snapshot.text is None:
         return None
     texts = matching_of(snapshot).texts
-    sample = texts.rows
-    if len(sample) > CAPTIONS:
-        sample = np.sort(np.random.default_rng(0).choice(sample, CAPTIONS, replace=False))
+    sample = at_most(texts.rows, CAPTIONS)
     # The one image's question alone: its own captions, and the sampled ones that are not.
     own = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
     others = np.setdiff1d(sample, own)
@@ -200,8 +191,7 @@ def read_neighbours(side: Side, rows: Int[np.ndarray, " k"], k: int) -> Int[np.n
     """
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
-    if len(rows) > MOST_ASKING:
-        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ASKING, replace=False))
+    rows = at_most(rows, MOST_ASKING)
     found, _ = nearest(vectors[rows], vectors, k + 1)  # type: ignore[index,arg-type]
     return np.unique(found)
 

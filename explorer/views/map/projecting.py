@@ -15,7 +15,7 @@ from trainer.analysis.procrustes import procrustes
 from trainer.charts.layout_method import Placement
 from trainer.errors import Problem
 from trainer.messages import Failure, Project
-from trainer.store import SnapshotRow, Workspace
+from trainer.store import SnapshotRow, SplitKey, Workspace
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Projecting(QObject):
 
 
 def read_facing(
-    workspace: Workspace, run: int, step: int | None, data: str | None, other: int | None, other_step: int | None
+    workspace: Workspace, run: int, step: int | None, data: SplitKey | None, other: int | None, other_step: int | None
 ) -> Side:
     """As `read_side`, its PCA turned to face that of the run `other`, where they show the same pairs.
 

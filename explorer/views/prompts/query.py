@@ -16,7 +16,7 @@ from trainer.charts.prompts import PromptChart, PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import Problem
 from trainer.messages import EmbedClasses, Failure
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Wish:
     """What the view is to show: A and B, each at its own step."""
 
     sides: tuple[Side, ...]
-    data: str | None
+    data: SplitKey | None
     labels: tuple[str, ...]
     templates: tuple[str, ...]
 
@@ -36,8 +36,7 @@ class Wish:
     @property
     def split(self) -> dict[str, str | None]:
         """Dataset and split, as charts take them."""
-        dataset, split = self.data.rpartition("-")[::2] if self.data else (None, None)
-        return {"dataset": dataset, "split": split}
+        return of_split(self.data)
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,9 @@ def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], di
     steps, problems = {}, {}
     for side in wish.sides:
         try:
-            steps[side.place] = choose_snapshot(workspace, workspace.run(side.run), step=side.step, **wish.split).step
+            steps[side.place] = choose_snapshot(
+                workspace, workspace.runs.get(side.run), step=side.step, **wish.split
+            ).step
         except Problem as problem:
             problems[side.place] = str(problem)
     return wish, steps, problems

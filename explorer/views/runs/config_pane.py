@@ -129,7 +129,7 @@ _MISSING = "\u2013"
 
 def read_configs(workspace: Workspace, runs: Sequence[int]) -> tuple[config.Run, ...]:
     """The configurations of `runs`; for `Background`."""
-    return tuple(workspace.config_of(run) for run in runs)
+    return tuple(workspace.runs.config_of(run) for run in runs)
 
 
 def _words(value: Any) -> str:

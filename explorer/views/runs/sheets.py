@@ -56,7 +56,8 @@ class Sheets(QObject):
         for run in self._chosen()[:1]:
             self._context.background.run(
                 self,
-                self._context.workspace.checkpoints,
+                lambda workspace, number: workspace.results.checkpoints(number),
+                self._context.workspace,
                 run.id,
                 done=partial(self._show_branch, run),
                 key="checkpoints",

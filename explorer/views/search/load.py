@@ -31,7 +31,7 @@ def embedder(workspace: Workspace, where: Where) -> Embedder:
     Raises:
         ChartError: There is no such snapshot.
     """
-    row = workspace.run(where.run)
+    row = workspace.runs.get(where.run)
     return embedder_of(
         workspace, choose_snapshot(workspace, row, step=where.step, dataset=where.dataset, split=where.split)
     )

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton,
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.changes.load import split_of
 from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
@@ -30,6 +29,7 @@ from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
 from trainer.errors import Problem
 from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.store import of_split
 
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160
@@ -136,8 +136,8 @@ class SearchView(View):
         self.details_changed.emit()
         self.context.asker.warm_up(selection.runs)
         self.hubs.show_hubs(request_of(selection))
-        state = (self._asked, selection.now.run_a, selection.now.run_b, selection.step_of(0), selection.step_of(1))
-        state = (*state, selection.dataset, self.target, self.hubs.csls.isChecked())
+        now, steps = selection.now, (selection.step_of(0), selection.step_of(1))
+        state = (self._asked, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
         if state != self._shown:
             self._shown = state
             self._search()
@@ -200,9 +200,9 @@ class SearchView(View):
 
     def _where(self, index: int, run: int) -> Where:
         selection = self.context.selection
-        dataset, split = split_of(self.context.workspace, run, selection.dataset)
         step = selection.step_of(index)
-        return Where(run, step, dataset, split, self.target, self.hubs.csls.isChecked(), K)  # type: ignore[arg-type]
+        data = of_split(selection.dataset)
+        return Where(run, step, **data, target=self.target, csls=self.hubs.csls.isChecked(), k=K)  # type: ignore[arg-type]
 
     def _embed(self, index: int, where: Where, asked: Asked, by: Embedder) -> None:
         self.panels[index].note.setToolTip(by.note)

@@ -138,7 +138,7 @@ class SelectedPanel(QWidget):
         ids = np.asarray(self._items.id)[self._rows].tolist()
         self.context.background.run(
             self,
-            self.context.workspace.keep_selection,
+            lambda *words: self.context.workspace.selections.keep(*words),
             name,
             self._dataset,
             ids,
@@ -166,12 +166,12 @@ class SelectedPanel(QWidget):
     def drop(self, kept: NamedSelection) -> None:
         """Forgets a kept selection; undone by `put_back`."""
         self._deleted = kept
-        self._run_store(self.context.workspace.drop_selection, kept)
+        self._run_store(lambda one: self.context.workspace.selections.drop(one), kept)
         self._tell(f"Deleted “{kept.name}”", undo=True)
 
     def put_back(self, kept: NamedSelection) -> None:
         """Keeps a deleted selection again."""
-        self._run_store(self.context.workspace.restore_selection, kept)
+        self._run_store(lambda one: self.context.workspace.selections.restore(one), kept)
         self._tell(f"“{kept.name}” is back")
 
     def _choose_file(self) -> None:
@@ -293,4 +293,4 @@ class _Deletion(QUndoCommand):
 
 
 def _read(workspace: Workspace, dataset: str) -> tuple[NamedSelection, ...]:
-    return tuple(workspace.selections(dataset)) if dataset else ()
+    return tuple(workspace.selections.all(dataset)) if dataset else ()

@@ -23,7 +23,7 @@ from explorer.widgets.point_map import PointMap
 from trainer.charts import ChartError
 from trainer.charts.color_words import own_colours
 from trainer.charts.words import AxesRun, AxisText, axes_run
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 
 TYPING_MS = 600
 MOST_CLASSES = 12
@@ -278,9 +278,8 @@ class _Upright(QWidget):
 
 
 def read_axes(
-    file: str, axes: tuple[AxisText, AxisText], workspace: Workspace, side: Side, data: str | None
+    file: str, axes: tuple[AxisText, AxisText], workspace: Workspace, side: Side, data: SplitKey | None
 ) -> AxesRun:
     """One side's pairs along the axes, from the vectors in `file`. Pure, for a thread."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    chosen = {"step": side.step, "dataset": dataset, "split": split}
+    chosen = {"step": side.step, **of_split(data)}
     return axes_run(workspace, side.run, side.place, take_vectors(file), *axes, **chosen)

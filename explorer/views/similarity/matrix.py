@@ -23,7 +23,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.analysis.tiles import part_of
 from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Snapshot
 
 TILE_MS = 30
@@ -295,7 +295,7 @@ def read_matrices(
     workspace: Workspace,
     runs: Sequence[int | None],
     steps: Sequence[int | None],
-    data: str | None,
+    data: SplitKey | None,
     by: str,
     ticket: Ticket,
 ) -> Opened:
@@ -304,13 +304,12 @@ def read_matrices(
     Raises:
         Problem: The order cannot be made.
     """
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
     names, snapshots, problems = {}, {}, {}
     for index, run in enumerate(runs):
         if run is None:
             continue
         try:
-            facts, snapshot = open_matrix(workspace, run, step=steps[index], dataset=dataset, split=split)
+            facts, snapshot = open_matrix(workspace, run, step=steps[index], **of_split(data))
         except Problem as error:
             problems[index] = str(error)
             continue

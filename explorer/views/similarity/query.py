@@ -16,7 +16,7 @@ from explorer.views.view import Context
 from trainer.charts.snapshots import step_that_embeds
 from trainer.errors import Problem
 from trainer.messages import EmbedTexts, Failure
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -87,14 +87,13 @@ class Sentences(QObject):
             self._context.asker.cancel(number)
 
 
-def at_its_step(workspace: Workspace, side: Side, data: str | None) -> Side:
+def at_its_step(workspace: Workspace, side: Side, data: SplitKey | None) -> Side:
     """The side at the step of its snapshot, whose checkpoint is kept. Pure, for a thread.
 
     Raises:
         ChartError: There is no such snapshot, or its checkpoint is gone.
     """
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    return replace(side, step=step_that_embeds(workspace, side.run, step=side.step, dataset=dataset, split=split))
+    return replace(side, step=step_that_embeds(workspace, side.run, step=side.step, **of_split(data)))
 
 
 def take_vectors(file: str) -> np.ndarray:

@@ -43,7 +43,7 @@ from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import NOTE, SimilarityChart, SimilarityRun, similarity
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, read_snapshot
 
 NO_RUN = "Choose run A, and run B beside it, in the bar above. The cosines of their pairs then appear here."
@@ -433,7 +433,7 @@ class _Count(QSpinBox):
 def read(
     workspace: Workspace,
     sides: Sequence[Side],
-    data: str | None,
+    data: SplitKey | None,
     k: int,
     compared: str = "hardest",
     facet: str | None = None,
@@ -441,13 +441,12 @@ def read(
     ticket: Ticket | None = None,
 ) -> Reading:
     """The chart of those sides that have such a snapshot; the others' reasons beside it. Pure, for a thread."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    chosen = {"dataset": dataset, "split": split}
+    chosen = of_split(data)
     asked = {**chosen, "k": k, "bins": BINS, "compared": compared, "facet": facet, "only": only, "progress": ticket}
     steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
     try:
         chart = similarity(workspace, [side.run for side in sides], **steps, **asked)
-        row = choose_snapshot(workspace, workspace.run(sides[0].run), step=sides[0].step, **chosen)
+        row = choose_snapshot(workspace, workspace.runs.get(sides[0].run), step=sides[0].step, **chosen)
         items = read_snapshot(row.folder).items
         runs = {side.place: run for side, run in zip(sides, chart.runs, strict=True)}
         return Reading(chart, runs, {}, items, facet_columns(items))

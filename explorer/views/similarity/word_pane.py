@@ -21,7 +21,7 @@ from trainer.analysis.leave_one_word_out import without_each_word
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.words import WordsChart, WordsRun, words_run
 from trainer.errors import Problem
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, read_snapshot
 
 TYPING_MS = 500
@@ -289,16 +289,14 @@ class WordBars(QWidget):
             painter.drawText(QRectF(right + 72, y - 2, 60, height + 4), middle, f"{int(run.ranks[place]):,}")
 
 
-def read_items(workspace: Workspace, side: Side, data: str | None) -> tuple[str, str, Items]:
+def read_items(workspace: Workspace, side: Side, data: SplitKey | None) -> tuple[str, str, Items]:
     """Dataset, split and items of a side's snapshot. Pure, for a thread."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
-    row = choose_snapshot(workspace, workspace.run(side.run), step=side.step, dataset=dataset, split=split)
+    row = choose_snapshot(workspace, workspace.runs.get(side.run), step=side.step, **of_split(data))
     return row.dataset, row.split, read_snapshot(row.folder).items
 
 
-def read_words(file: str, pair: int, workspace: Workspace, side: Side, data: str | None) -> WordsRun:
+def read_words(file: str, pair: int, workspace: Workspace, side: Side, data: SplitKey | None) -> WordsRun:
     """What the words are worth to one side, from the vectors in `file`. Pure, for a thread."""
-    dataset, split = data.rpartition("-")[::2] if data else (None, None)
     vectors = take_vectors(file)
-    chosen = {"step": side.step, "dataset": dataset, "split": split}
+    chosen = {"step": side.step, **of_split(data)}
     return words_run(workspace, side.run, side.place, vectors, pair=pair, **chosen)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, Row
+from trainer.analysis.sampling import at_most
 from trainer.charts.matching import matching_of
 from trainer.charts.timeline import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
@@ -81,9 +82,7 @@ def one_pair(folder: Path, row: int) -> OnePair | None:
         return None
     texts = matching_of(snapshot).texts
     own = texts.cells(texts.question[row : row + 1])[1]
-    places = np.arange(len(texts))
-    if len(places) > MOST_CAPTIONS:
-        places = np.union1d(np.random.default_rng(0).choice(places, MOST_CAPTIONS, replace=False), own)
+    places = np.union1d(at_most(len(texts), MOST_CAPTIONS), own)
     cosines = np.asarray(snapshot.text[texts.rows[places]], np.float32) @ np.asarray(snapshot.image[row], np.float32)
     right = np.isin(places, own)
     best = cosines[right].max()

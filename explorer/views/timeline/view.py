@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
-from explorer.views.map.load import split_key
 from explorer.views.timeline.coloring import Colours, choices_of, colours_of, numbers_at_the_end
 from explorer.views.timeline.hover import Pointing
 from explorer.views.timeline.load import Reading, measure, placed_by, placed_by_pca, read
@@ -32,6 +31,7 @@ from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
 from trainer.errors import Problem
 from trainer.messages import Failure
+from trainer.store import of_split
 
 METHOD = """\
 Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.
@@ -130,10 +130,9 @@ class TimelineView(View):
         for index, panel in enumerate(self.panels):
             if runs[index] is not None and panel.run is None:
                 panel.show_nothing("loader", "Reading the snapshots", "The points appear in a moment.")
-        named = next(run for run in runs if run is not None)
-        dataset, split = split_key(self.context.workspace, named, selection.dataset)
+        data = of_split(selection.dataset)
         self.context.background.run(
-            self, read, self.context.workspace, runs, dataset, split, done=self._show, failed=self._refuse, key="read"
+            self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"
         )
 
     def showEvent(self, event: QShowEvent) -> None:

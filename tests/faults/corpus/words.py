@@ -68,7 +68,7 @@ def fill(workspace: Workspace, pictures: Path, names: tuple[str, str] = ("=1+1|a
 
 
 def _run(workspace: Workspace, name: str, items: Items, noise: float) -> int:
-    number = workspace.create_run(config.Run(name=name))
+    number = workspace.runs.create(config.Run(name=name))
     with RunLog.claim(workspace, number) as log:
         for step in (10, 20):
             rng = np.random.default_rng(step)

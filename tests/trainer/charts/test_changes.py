@@ -30,7 +30,7 @@ N = 240
 
 
 def snapshot(workspace: Workspace, run: int, step: int | None = None):
-    return read_snapshot(choose_snapshot(workspace, workspace.run(run), step=step).folder)
+    return read_snapshot(choose_snapshot(workspace, workspace.runs.get(run), step=step).folder)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_only_items_of_both_are_compared_by_their_ids(charted: Workspace, tmp_pa
     )
     about = {"step": 240, "dataset": "scenes", "split": "renderings", "model": "b"}
     write_snapshot(tmp_path / "part", image=whole.image[rows], text=whole.text[rows], items=kept, **about)
-    chosen = choose_snapshot(workspace, workspace.run(2))
+    chosen = choose_snapshot(workspace, workspace.runs.get(2))
     shutil.rmtree(chosen.folder)
     (tmp_path / "part").rename(chosen.folder)
     found = changes(workspace, (2, 160), (2, None))

@@ -21,7 +21,7 @@ def test_newest_evaluations_side_by_side(charted):
     assert [run.step for run in table.runs] == [240, 240]
     assert {row.split for row in table.rows} == {"renderings", "combinations"}
     row = next(r for r in table.rows if (r.name, r.split) == ("image_to_text_R@1", "renderings"))
-    assert list(row.values) == [charted.last_values(i)["val/image_to_text_R@1"] for i in (1, 2)]
+    assert list(row.values) == [charted.results.last_values(i)["val/image_to_text_R@1"] for i in (1, 2)]
     assert row.n == (240, 240)
     assert row.intervals[0] == wilson(row.values[0], 240)
     assert row.best == (max((0, 1), key=lambda i: row.values[i]),)
@@ -33,7 +33,7 @@ def test_newest_evaluations_side_by_side(charted):
 def test_ties_missing_values_and_nothing(tmp_path):
     workspace = Workspace(tmp_path)
     for name in ("a", "b", "c"):
-        number = workspace.create_run(dataclasses.replace(config.Run(), name=name))
+        number = workspace.runs.create(dataclasses.replace(config.Run(), name=name))
         with RunLog.claim(workspace, number) as log:
             if name != "c":
                 found = {"val/image_to_text_R@1": 0.5, "val/auc": float("nan")}

@@ -25,7 +25,7 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
 
 def test_values_are_those_of_the_store(charted):
     (panel,) = curves(charted, ["cloob-scenes"], ["train/loss"], smoothing=0.9).panels
-    steps, values, seconds = charted.series(2, "train/loss")
+    steps, values, seconds = charted.results.series(2, "train/loss")
     (series,) = panel.series
     assert series.x.tolist() == steps.tolist()
     assert series.raw.tolist() == values.tolist()

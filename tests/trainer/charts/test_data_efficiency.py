@@ -33,11 +33,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         for seed, curve in enumerate(scores.tolist()):
             choice = replace(config.Run().optimiser, batch_size=batch)
             run = config.Run(name=f"{name} seed {seed}", seed=seed, objective=objective, optimiser=choice)
-            number = workspace.create_run(run)
+            number = workspace.runs.create(run)
             for step, value in zip(STEPS, curve, strict=True):
-                workspace.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
-    lone = workspace.create_run(config.Run(name="other"))
-    workspace.add_evaluation(lone, 5, "elsewhere", "test", {"zero_shot_acc1": 0.5})
+                workspace.results.add_evaluation(number, step, "toys", "val", {"zero_shot_acc1": value}, ASKED)
+    lone = workspace.runs.create(config.Run(name="other"))
+    workspace.results.add_evaluation(lone, 5, "elsewhere", "test", {"zero_shot_acc1": 0.5})
     return workspace
 
 

@@ -23,7 +23,7 @@ from trainer.store import read_snapshot
 
 
 def snapshot(charted, run: int, step: int | None = None):
-    rows = [s for s in charted.snapshots(run) if s.split == "renderings" and step in (None, s.step)]
+    rows = [s for s in charted.results.snapshots(run) if s.split == "renderings" and step in (None, s.step)]
     return read_snapshot(max(rows, key=lambda s: s.step).folder)
 
 
@@ -51,10 +51,10 @@ def test_saturation_is_that_of_the_runs_own_batches(charted):
     table = board.piece("saturation")
     means = line(table, "Mean of 1 − p")
     shot = snapshot(charted, 1)
-    warm = temperatures(charted, charted.run(1), shot.step)
+    warm = temperatures(charted, charted.runs.get(1), shot.step)
     assert warm.inv_tau == pytest.approx(1 / 0.07)
     assert warm.beta is None
-    assert temperatures(charted, charted.run(2), 0).beta == 8.0
+    assert temperatures(charted, charted.runs.get(2), 0).beta == 8.0
     order = np.sort(np.random.default_rng(0).permutation(240)[:128])
     image, text = shot.image[order], shot.text[order]
     both = [batch(x, y, warm.inv_tau).unsaturated for x, y in ((image, text), (text, image))]
@@ -116,10 +116,11 @@ def test_no_such_panel(charted):
 
 
 def test_batches_are_training_pairs_where_they_were_kept(charted):
-    held = [row for row in charted.snapshots(1) if row.split == "renderings"]
+    held = [row for row in charted.results.snapshots(1) if row.split == "renderings"]
     kept = [dataclasses.replace(row, split=BATCH) for row in held if row.step > 0]
-    workspace = types.SimpleNamespace(snapshots=lambda _run: [*held, *kept])
-    run = charted.run(1)
+    results = types.SimpleNamespace(snapshots=lambda _run: [*held, *kept])
+    workspace = types.SimpleNamespace(results=results)
+    run = charted.runs.get(1)
     assert choose_batch(workspace, run, Asked(step=80)) in kept
     assert choose_batch(workspace, run, Asked(step=80)).step == 80
     assert choose_batch(workspace, run, Asked(step=80, heldout=True)) in held

@@ -32,7 +32,7 @@ def _few_draws(monkeypatch):
 
 
 def _snapshot(workspace, run: int):
-    return read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    return read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
 
 
 def test_the_gap_is_that_of_the_snapshot(charted):
@@ -40,14 +40,14 @@ def test_the_gap_is_that_of_the_snapshot(charted):
     for run, loss in zip(chart.runs, (info_nce, cloob), strict=True):
         snapshot = _snapshot(charted, run.run)
         assert run.sizes[-1] == pytest.approx(modality_gap(snapshot.image, snapshot.text)[1])
-        assert run.sizes[-1] == pytest.approx(charted.last_values(run.run)["val/modality_gap"], abs=1e-5)
+        assert run.sizes[-1] == pytest.approx(charted.results.last_values(run.run)["val/modality_gap"], abs=1e-5)
         image, text = close_gap(snapshot.image, snapshot.text, 0.5)
-        objective = objective_of(charted, charted.run(run.run), run.step)
+        objective = objective_of(charted, charted.runs.get(run.run), run.step)
         beta = (objective.beta,) if objective.kind == "cloob" else ()
         assert run.points[1].loss == pytest.approx(loss(image, text, objective.inv_tau, *beta))
         right = ranks(image, text, matching_of(snapshot).texts) == 1
         assert run.points[1].image_to_text == pytest.approx(right.mean())
-    assert objective_of(charted, charted.run(2), 240).inv_tau == 30
+    assert objective_of(charted, charted.runs.get(2), 240).inv_tau == 30
     assert "share no axis" in chart.note or "compare recall" in chart.note
 
 

@@ -16,7 +16,7 @@ from trainer.store import read_snapshot
 
 
 def snapshot(charted, run: int):
-    rows = [s for s in charted.snapshots(run) if s.split == "renderings"]
+    rows = [s for s in charted.results.snapshots(run) if s.split == "renderings"]
     return read_snapshot(max(rows, key=lambda s: s.step).folder)
 
 

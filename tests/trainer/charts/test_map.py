@@ -25,7 +25,7 @@ from trainer.store import read_snapshot
 
 @pytest.fixture
 def folder(charted):
-    return choose_snapshot(charted, charted.run(1)).folder
+    return choose_snapshot(charted, charted.runs.get(1)).folder
 
 
 def test_images_come_first_then_texts(charted, folder):
@@ -84,7 +84,7 @@ def naive_numbers(snapshot):
 
 
 def both_maps(charted, colour):
-    folders = [choose_snapshot(charted, charted.run(run)).folder for run in (1, 2)]
+    folders = [choose_snapshot(charted, charted.runs.get(run)).folder for run in (1, 2)]
     placed = [Placed(folder, np.zeros((480, 2), np.float32)) for folder in folders]
     return embedding_maps(charted, placed, colour=colour), [read_snapshot(folder) for folder in folders]
 
@@ -165,7 +165,7 @@ def test_isolated_classes_and_selected_pairs_stay_in_colour(charted, folder):
 
 def test_what_changed_is_a_colour_and_is_refused_without_a_second_run(charted, folder):
     layout = np.zeros((480, 2), np.float32)
-    other = choose_snapshot(charted, charted.run(2)).folder
+    other = choose_snapshot(charted, charted.runs.get(2)).folder
     a, b = embedding_maps(charted, [Placed(folder, layout), Placed(other, layout)], colour="image_rank_change")
     steps = [read_snapshot(one) for one in (folder, other)]
     found = map_values(changes(charted, (1, steps[0].step), (2, steps[1].step)))["image_rank_change"]

@@ -30,17 +30,17 @@ PATHS = {OWN: "/data/val/0.tar::{}", VAL: "/data/val/0.tar::{}", STYLE: "/data/t
 
 def trained(workspace: Workspace, name: str, values: list[float], *, paths: str = PATHS[VAL], content: str = "") -> int:
     """A run measured while it trained on its own held-out split, whose pairs lie at `paths`."""
-    run = workspace.create_run(config.Run(name=name))
-    folder = workspace.run(run).folder
+    run = workspace.runs.create(config.Run(name=name))
+    folder = workspace.runs.get(run).folder
     for step, value in enumerate(values):
-        workspace.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc_hard10": 0.9}, ASKED)
+        workspace.results.add_evaluation(run, 10 * step, *OWN, {"image_to_text_R@1": value, "auc_hard10": 0.9}, ASKED)
     where = folder / "snapshots" / snapshot_name(dataset=OWN[0], split=OWN[1], step=0)
     rows = np.eye(N, dtype=np.float32)
     captions = [f"caption {row}" for row in range(N)]
     items = Items(np.arange(N), [paths.format(row) for row in range(N)], captions, [""] * N, ["heldout"] * N)
     about = {"step": 0, "dataset": OWN[0], "split": OWN[1], "model": name, "fingerprint": content or paths}
     write_snapshot(where, image=rows, text=rows, items=items, **about)
-    workspace.add_snapshot(run, 0, *OWN, where, n=N, d=N)
+    workspace.results.add_snapshot(run, 0, *OWN, where, n=N, d=N)
     return run
 
 
@@ -52,8 +52,8 @@ def evaluated(
     found = {"image_to_text_R@1": value}
     details = {"captions": captions, **details}
     record = TaskRecord("retrieval", found, N, N, details, {"path": paths}, ASKED["retrieval"])
-    write_task(evaluation_folder(workspace.run(run).folder, *key, step), record)
-    workspace.add_evaluation(run, step, *key, found, ASKED)
+    write_task(evaluation_folder(workspace.runs.get(run).folder, *key, step), record)
+    workspace.results.add_evaluation(run, step, *key, found, ASKED)
 
 
 @pytest.fixture
@@ -87,14 +87,14 @@ def test_the_curve_goes_on_under_one_name_and_either_may_be_asked_for(workspace:
         chart = efficiency(workspace, ["clip-*", "cloob-*"], measure="image_to_text_R@1", **named)
         assert (chart.dataset, chart.split, chart.n) == (*VAL, N)
         assert chart.groups[0].band.mean == pytest.approx([0.1, 0.2, 0.51])
-    runs = [row.id for row in workspace.runs()]
+    runs = [row.id for row in workspace.runs.all()]
     assert set(evaluated_data(workspace, runs)) == {VAL, STYLE}
     found = evaluation(workspace, [1, 4], dataset="train", split="heldout")
     assert ((found.dataset, found.split), [run.step for run in found.runs]) == (VAL, [20, 20])
     assert all("retrieval" in run.tasks for run in found.runs)
     with pytest.raises(ChartError, match="was evaluated on elsewhere"):
         evaluation(workspace, [1, 4], dataset="elsewhere")
-    same = same_splits(workspace, workspace.runs())
+    same = same_splits(workspace, workspace.runs.all())
     assert (same.also(VAL), same.also(STYLE)) == ((OWN,), ())
 
 
@@ -102,10 +102,10 @@ def test_other_captions_of_the_same_images_are_other_pairs(tmp_path: Path):
     made = Workspace(tmp_path)
     run = trained(made, "clip", [0.1, 0.2])
     evaluated(made, run, VAL, 10, 0.2, captions=N - 1)
-    assert same_splits(made, made.runs()).also(VAL) == ()
+    assert same_splits(made, made.runs.all()).also(VAL) == ()
     # The hash of the content knows them again wherever they lie.
     evaluated(made, run, STYLE, 10, 0.2, fingerprint=PATHS[VAL])
-    assert same_splits(made, made.runs()).also(STYLE) == (OWN,)
+    assert same_splits(made, made.runs.all()).also(STYLE) == (OWN,)
 
 
 def test_a_name_that_means_two_data_sets_joins_nothing(tmp_path: Path):
@@ -113,7 +113,7 @@ def test_a_name_that_means_two_data_sets_joins_nothing(tmp_path: Path):
     for key in (VAL, STYLE):
         run = trained(made, key[1], [0.1, 0.2], paths=PATHS[key])
         evaluated(made, run, key, 10, 0.2)
-    names = same_splits(made, made.runs()).names
+    names = same_splits(made, made.runs.all()).names
     assert names == {key: key for key in (VAL, STYLE, OWN)}
 
 

@@ -32,7 +32,7 @@ class Settings:
 
 
 def compute(workspace, request, settings, progress):
-    return settings.factor * len(workspace.runs())
+    return settings.factor * len(workspace.runs.all())
 
 
 def draw(data, settings):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 def test_numbers_equal_naive_loops(charted):
     chart = similarity(charted, [1, 2], k=3, bins=20)
-    snapshot = read_snapshot(choose_snapshot(charted, charted.run(2)).folder)
+    snapshot = read_snapshot(choose_snapshot(charted, charted.runs.get(2)).folder)
     image, text, captions = snapshot.image, snapshot.text, snapshot.items.caption
     cosine = [[float(image[i] @ text[j]) for j in range(snapshot.n)] for i in range(snapshot.n)]
     first = {caption: place for place, caption in reversed(list(enumerate(captions)))}
@@ -39,7 +39,7 @@ def test_numbers_equal_naive_loops(charted):
     assert run.unmatched_counts.sum() == 720
     assert len(chart.edges) == 21
     assert 0.5 < run.auc <= 1
-    recall = charted.last_values(2)["val/image_to_text_R@1"]
+    recall = charted.results.last_values(2)["val/image_to_text_R@1"]
     assert run.recall1 == pytest.approx(recall), "the chart and the training log tell the same recall"
 
 

@@ -11,20 +11,20 @@ from trainer.store import Workspace
 
 
 def test_the_last_of_the_preferred_split_is_taken(charted):
-    chosen = choose_snapshot(charted, charted.run(1))
+    chosen = choose_snapshot(charted, charted.runs.get(1))
     assert (chosen.split, chosen.step) == ("renderings", 240)
-    assert choose_snapshot(charted, charted.run(1), step=80, split="combinations").step == 80
+    assert choose_snapshot(charted, charted.runs.get(1), step=80, split="combinations").step == 80
 
 
 def test_what_is_there_is_named(charted):
     with pytest.raises(ChartError, match="no snapshot at step 7; choose one of 0, 80, 160, 240, or last"):
-        choose_snapshot(charted, charted.run(1), step=7)
+        choose_snapshot(charted, charted.runs.get(1), step=7)
     with pytest.raises(ChartError, match="choose one of scenes-combinations, scenes-renderings"):
-        choose_snapshot(charted, charted.run(1), split="train")
+        choose_snapshot(charted, charted.runs.get(1), split="train")
 
 
 def test_a_run_without_snapshots(tmp_path):
     workspace = Workspace(tmp_path)
-    run = workspace.run(workspace.create_run(config.Run()))
+    run = workspace.runs.get(workspace.runs.create(config.Run()))
     with pytest.raises(ChartError, match="no snapshot yet"):
         choose_snapshot(workspace, run)

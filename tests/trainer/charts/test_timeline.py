@@ -69,14 +69,14 @@ def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: W
     chart = timeline(charted, [1, 2])
     assert chart.steps == STEPS
     for run in chart.runs:
-        steps, logged, _ = charted.series(run.run, "val/image_to_text_R@1")
+        steps, logged, _ = charted.results.series(run.run, "val/image_to_text_R@1")
         assert run.curves["recall"].logged
         assert np.allclose(run.curves["recall"].y, 100 * np.asarray(logged))
         assert run.curves["recall"].x.tolist() == list(steps)
         if run.index == 0:
             assert "tau" not in run.curves, "it was learned, and not logged"
         else:
-            inv_tau = charted.config_of(run.run).objective.inv_tau
+            inv_tau = charted.runs.config_of(run.run).objective.inv_tau
             assert run.curves["tau"].y.tolist() == [1 / inv_tau] * 2, "it is fixed"
             assert run.curves["tau"].x.tolist() == [0, STEPS[-1]]
         for place, folder in enumerate(run.folders):

@@ -26,7 +26,7 @@ LABELS = ("circle", "square", "star", "a photo of a ring")
 
 
 def snapshot_of(workspace: Workspace, run: int) -> Snapshot:
-    return read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    return read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
 
 
 def class_texts(workspace: Workspace, run: int) -> ClassTexts:

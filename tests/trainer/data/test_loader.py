@@ -162,7 +162,7 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
 
     def trained(loading: str, *, stop_at: int = 0) -> tuple[bytes, list[float]]:
         run = dataclasses.replace(base, name=loading, loading=loading, watching=watching)
-        number = workspace.create_run(run, preset="")
+        number = workspace.runs.create(run, preset="")
         if stop_at:
             with monkeypatch.context() as patch:
                 update = Training.update
@@ -170,19 +170,19 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
                 def stopping(training: Training) -> Update:
                     made = update(training)
                     if training.step == stop_at:
-                        workspace.ask(number, "stop")
+                        workspace.runs.ask(number, "stop")
                     return made
 
                 patch.setattr(Training, "update", stopping)
                 fit(workspace, number)
-            assert workspace.run(number).status == "stopped"
+            assert workspace.runs.get(number).status == "stopped"
         fit(workspace, number)
-        row = workspace.run(number)
+        row = workspace.runs.get(number)
         assert row.status == "finished"
         said = (row.folder / "log.txt").read_text(encoding="utf-8")
         assert ("decoded anew each epoch, because that was chosen" in said) == (loading == "streamed")
         weights = sorted((row.folder / "checkpoints").iterdir())[-1].glob("*.safetensors")
-        return b"".join(map(Path.read_bytes, weights)), workspace.series(number, "train/loss")[1].tolist()
+        return b"".join(map(Path.read_bytes, weights)), workspace.results.series(number, "train/loss")[1].tolist()
 
     # In the middle of the second epoch.
     assert trained("streamed", stop_at=6) == trained("prepared")

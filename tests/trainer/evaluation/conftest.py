@@ -14,7 +14,7 @@ def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Runs 1 (CLIP, with features beside its snapshots) and 2 (bag of words), both measured twice."""
     workspace = Workspace(tmp_path_factory.mktemp("keeping") / "workspace")
     for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3))):
-        fit(workspace, workspace.create_run(short(name, objective)))
+        fit(workspace, workspace.runs.create(short(name, objective)))
     return workspace
 
 

@@ -41,7 +41,7 @@ def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspa
 
 
 def last_snapshot(workspace: Workspace, run: int) -> Path:
-    return next(one.folder for one in workspace.snapshots(run)[::-1] if one.split == "renderings")
+    return next(one.folder for one in workspace.results.snapshots(run)[::-1] if one.split == "renderings")
 
 
 def test_features_are_those_of_the_model_and_go_with_their_snapshot(own: Workspace, tmp_path: Path, capsys):
@@ -108,9 +108,9 @@ def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Wo
 
 
 def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own: Workspace):
-    logged = {one.step: one.metrics for one in own.evaluations(2) if one.split == "renderings"}
+    logged = {one.step: one.metrics for one in own.results.evaluations(2) if one.split == "renderings"}
     assert list(logged) == [0, 4, 8]
-    steps, values, _ = own.series(2, "val/zero_shot_acc1")
+    steps, values, _ = own.results.series(2, "val/zero_shot_acc1")
     assert values.tolist() == [logged[step]["zero_shot_acc1"] for step in steps.tolist()]
     done, _ = evaluate_runs(OpenModels(own), [2], Wanted(split="renderings", tasks=("zero_shot",)), silent)
     record = done[0].record

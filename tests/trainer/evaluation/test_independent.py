@@ -52,7 +52,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     opened = models.get(1, 4).opened
     assert np.allclose(opened.embed_texts(first.items.caption), first.text, atol=1e-5)
 
-    assert choose_snapshot(workspace, workspace.run(1)).split == "renderings", "other views go on as before"
+    assert choose_snapshot(workspace, workspace.runs.get(1)).split == "renderings", "other views go on as before"
     assert lacking_independent(workspace, [(1, None), (2, None)]) == ((1, None),)
     assert lacking_independent(workspace, [(1, 4), (2, 4)]) == ((2, 4),)
     board = diagnosis(workspace, [1, 2], Asked(independent=True), "attributes")
@@ -61,7 +61,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
 
 
 def test_runs_on_other_data_are_refused(workspace: Workspace) -> None:
-    other = workspace.create_run(config.Run(name="other", data=config.Folder(path="/somewhere")))
+    other = workspace.runs.create(config.Run(name="other", data=config.Folder(path="/somewhere")))
     with pytest.raises(AnswerError, match="not trained on Scenes"):
         independent.embed_independent(OpenModels(workspace), [1, other])
     assert lacking_independent(workspace, [(other, None)]) == ()

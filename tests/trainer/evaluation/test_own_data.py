@@ -63,7 +63,7 @@ def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         watching=config.Watching(evaluate_every=100, snapshots=2, checkpoint_every=100),
         device="cpu",
     )
-    fit(workspace, workspace.create_run(run))
+    fit(workspace, workspace.runs.create(run))
     return workspace
 
 
@@ -78,7 +78,7 @@ def bare(trained: Workspace, tmp_path: Path) -> Workspace:
 
 def parts(workspace: Workspace) -> tuple[set[str], set[str]]:
     """Places of the pictures that the run learned from, and of those it held out, as training loads them."""
-    found = load(workspace.config_of(1).data, image_size=32, workspace_folder=workspace.folder, progress=quiet)
+    found = load(workspace.runs.config_of(1).data, image_size=32, workspace_folder=workspace.folder, progress=quiet)
     return set(found.train.paths), set(found.heldout["heldout"].paths)
 
 
@@ -87,7 +87,7 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
     learned, held = parts(bare)
     assert len(held) > 20
     assert not learned & held
-    logged = bare.evaluations(1)[-1].metrics
+    logged = bare.results.evaluations(1)[-1].metrics
     # The link names the same folder.
     (bare.folder / "link").symlink_to(birds)
     wanted = Wanted(data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn"))
@@ -102,9 +102,9 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
 
 
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
-    logged = bare.evaluations(1)[-1].metrics
+    logged = bare.results.evaluations(1)[-1].metrics
     done, _ = evaluate_runs(OpenModels(bare), [1], Wanted(snapshot=True, tasks=("zero_shot",)), quiet)
-    held = read_snapshot(bare.snapshots(1)[-1].folder).items.label
+    held = read_snapshot(bare.results.snapshots(1)[-1].folder).items.label
     assert "lonely owl" not in set(held)
     assert done[0].record.details["classes"] == sorted(CLASSES)
     assert done[0].record.metrics["zero_shot_acc1"] == pytest.approx(logged["zero_shot_acc1"], abs=1e-6)
@@ -157,7 +157,7 @@ def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
 
 def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspace, capsys):
     """One question, one row, one value, whichever way it is asked."""
-    answers = bare.answers(1)
+    answers = bare.results.answers(1)
     logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
     for wanted in (Wanted(tasks=("zero_shot",)), Wanted(tasks=("zero_shot",), snapshot=True)):
         (done,), _ = evaluate_runs(OpenModels(bare), [1], wanted, quiet)

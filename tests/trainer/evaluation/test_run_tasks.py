@@ -48,13 +48,13 @@ def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace
 
 
 def test_what_is_measured_is_what_was_logged(own: Workspace):
-    logged = next(e.metrics for e in own.evaluations(1) if (e.split, e.step) == ("renderings", 8))
+    logged = next(e.metrics for e in own.results.evaluations(1) if (e.split, e.step) == ("renderings", 8))
     chart = evaluation(own, [1, 2], dataset="scenes")
     lines = {line.name: line for line in chart.lines}
     assert {"zero_shot_acc1", "image_to_text_R@5", "linear_probe_acc1"} <= set(lines)
     # The row keeps what training wrote there and gains the rest.
     assert {"matched_cosine", "linear_probe_acc1"} <= set(logged)
-    assert {row.question.n for row in own.answers(1)} == {24}
+    assert {row.question.n for row in own.results.answers(1)} == {24}
     for name in ("zero_shot_acc1", "text_to_image_R@1"):
         again = main(["evaluate", "1", "--workspace", str(own.folder)])
         assert again == 0
@@ -89,7 +89,9 @@ def test_the_command_prints_the_shape_of_clip_benchmark(own: Workspace, capsys: 
     assert {"image_retrieval_recall@5", "text_retrieval_recall@5"} <= set(results[1]["metrics"])
     assert "lp_acc1" in results[2]["metrics"]
     # A snapshot holds the same embeddings as the images give, in half precision at most.
-    assert results[0]["metrics"]["acc1"] == pytest.approx(own.evaluations(1)[-1].metrics["zero_shot_acc1"], abs=0.05)
+    assert results[0]["metrics"]["acc1"] == pytest.approx(
+        own.results.evaluations(1)[-1].metrics["zero_shot_acc1"], abs=0.05
+    )
 
 
 THEIRS = {
@@ -172,7 +174,7 @@ def test_rows_come_as_they_are_measured(own: Workspace):
     told: list[str] = []
 
     def measured(one: Evaluated) -> None:
-        folder = evaluation_folder(own.run(one.run).folder, one.dataset, one.split, one.step)
+        folder = evaluation_folder(own.runs.get(one.run).folder, one.dataset, one.split, one.step)
         assert one.record.task in read_tasks(folder)
         told.append(one.record.task)
 
@@ -201,11 +203,11 @@ def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
     done, _ = evaluate_runs(OpenModels(own), [1], whole, lambda _share, _note: None)
 
     def kept() -> list[str]:
-        rows = (e for e in own.evaluations(1) if e.split != "renderings-10-of-24")
+        rows = (e for e in own.results.evaluations(1) if e.split != "renderings-10-of-24")
         return [repr((e.step, e.split, e.metrics)) for e in rows]  # as text: NaN is not itself
 
     before = kept()
-    folder = evaluation_folder(own.run(1).folder, "scenes", "renderings", 8)
+    folder = evaluation_folder(own.runs.get(1).folder, "scenes", "renderings", 8)
     sample = replace(whole, most=10)
     again, _ = evaluate_runs(OpenModels(own), [1], sample, lambda _share, _note: None)
     assert [(one.split, one.record.n) for one in again] == [("renderings-10-of-24", 10)] * 2
@@ -214,7 +216,7 @@ def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
     # What may be all of them is the split itself; its hash is that of the snapshot of the same pairs.
     every, _ = evaluate_runs(OpenModels(own), [1], replace(whole, most=24), lambda _share, _note: None)
     assert {one.split for one in every} == {"renderings"}
-    snapshot = read_snapshot(next(s for s in own.snapshots(1) if (s.split, s.step) == ("renderings", 8)).folder)
+    snapshot = read_snapshot(next(s for s in own.results.snapshots(1) if (s.split, s.step) == ("renderings", 8)).folder)
     assert {one.record.details["fingerprint"] for one in [*done, *every]} == {snapshot.fingerprint}
 
 

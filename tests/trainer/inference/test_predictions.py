@@ -48,7 +48,7 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
 
 def test_the_learned_temperature_is_that_of_the_step(asked: Workspace) -> None:
     models = OpenModels(asked)
-    logged = dict(zip(*asked.series(1, "train/inv_tau")[:2], strict=True))
+    logged = dict(zip(*asked.results.series(1, "train/inv_tau")[:2], strict=True))
     early, late = models.get(1, 4).inv_tau, models.get(1).inv_tau
     assert early != late
     assert late == pytest.approx(logged.get(8, late), rel=1e-6)
@@ -173,7 +173,7 @@ def test_evaluate_gives_what_the_run_logged_itself(asked: Workspace, capsys: pyt
     assert main(["evaluate", "clip", "--json", "--workspace", str(asked.folder)]) == 0
     results = {result["split"]: result for result in json.loads(capsys.readouterr().out)}
     assert set(results) == {"renderings", "combinations"}
-    logged = {e.split: e.metrics for e in asked.evaluations(1) if e.step == 8}
+    logged = {e.split: e.metrics for e in asked.results.evaluations(1) if e.step == 8}
     for split, result in results.items():
         assert result["n"] == 24
         for name in ("image_to_text_R@1", "matched_cosine", "zero_shot_acc1", "loss"):

@@ -79,7 +79,7 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
     data = more or ("--set", "data.train_pairs=64", "--set", "data.heldout_pairs=24")
     assert main(["open", str(path), "--name", "it", "--set", "device=cpu", *data, "--workspace", str(folder)]) == 0
     workspace = Workspace(folder)
-    return open_run(workspace, workspace.run("it").id, on="cpu")
+    return open_run(workspace, workspace.runs.get("it").id, on="cpu")
 
 
 @pytest.mark.slow
@@ -120,12 +120,12 @@ def test_snapshots_and_streamed_images_are_those_of_open_clip(tmp_path: Path) ->
         (data / f"{place}.txt").write_text(f"a picture of {place}")
     run = opened(folder, tmp_path / "workspace", "--data", str(data))
     workspace = Workspace(tmp_path / "workspace")
-    snapshot = read_snapshot(workspace.snapshots(workspace.run("it").id)[0].folder)
+    snapshot = read_snapshot(workspace.results.snapshots(workspace.runs.get("it").id)[0].folder)
     model, transform = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
     pictures = torch.stack([transform(open_image(path)) for path in snapshot.items.path])
     wanted = model.eval().encode_image(pictures, normalize=True).numpy()
     assert np.abs(np.asarray(snapshot.image, np.float32) - wanted).max() < 2e-3  # kept in half precision
-    choice = workspace.config_of(workspace.run("it").id).data
+    choice = workspace.runs.config_of(workspace.runs.get("it").id).data
     for loading in ("prepared", "streamed"):
         splits = load(
             choice,

@@ -37,15 +37,15 @@ def workspace(tmp_path_factory) -> Workspace:
 def opened(workspace, hub_folder) -> int:
     arguments = ["open", str(hub_folder), "--name", "hub", *FEW, "--workspace", str(workspace.folder)]
     assert main(arguments) == 0
-    return workspace.run("hub").id
+    return workspace.runs.get("hub").id
 
 
 @torch.inference_mode()
 def test_an_opened_model_is_a_finished_run_with_snapshots_of_its_embeddings(workspace, opened, clip):
-    row = workspace.run(opened)
+    row = workspace.runs.get(opened)
     assert (row.status, row.step) == ("finished", 0)
-    assert [one.step for one in workspace.checkpoints(opened)] == [0]
-    snapshot = read_snapshot(workspace.snapshots(opened)[0].folder)
+    assert [one.step for one in workspace.results.checkpoints(opened)] == [0]
+    snapshot = read_snapshot(workspace.results.snapshots(opened)[0].folder)
     assert (snapshot.image.shape, snapshot.text.shape) == ((24, 16), (24, 16))
     image = torch.from_numpy(read_image(snapshot.items.path[3], 32)).permute(2, 0, 1)[None] / 255
     own = clip.encode_image((image - 0.5) / 0.25, normalize=True)[0].numpy()
@@ -56,7 +56,7 @@ def test_an_opened_model_is_a_finished_run_with_snapshots_of_its_embeddings(work
 
 
 def test_labels_are_answered(workspace, opened):
-    picture = read_snapshot(workspace.snapshots(opened)[0].folder).items.path[0]
+    picture = read_snapshot(workspace.results.snapshots(opened)[0].folder).items.path[0]
     asked = {"labels": ["a ring", "a star"], "templates": ["a photo of {}."]}
     answer = predict(OpenModels(workspace), runs=[opened], images=[picture], **asked)
     assert sum(answer["runs"][str(opened)]["probabilities"][0]) == pytest.approx(1)
@@ -74,23 +74,23 @@ def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monke
         optimiser=config.Optimiser(batch_size=32, epochs=2, learning_rate=1e-3, warmup_steps=1, layer_decay=0.5),
         watching=config.Watching(log_every=1, evaluate_every=3, snapshots=2, checkpoint_every=3),
     )
-    whole, halved = (workspace.create_run(replace(made, name=name)) for name in ("whole", "halved"))
+    whole, halved = (workspace.runs.create(replace(made, name=name)) for name in ("whole", "halved"))
     fit(workspace, whole)
     update = Training.update
 
     def stopping(self: Training) -> object:
         if self.step == 2:
-            workspace.ask(halved, "stop")
+            workspace.runs.ask(halved, "stop")
         return update(self)
 
     monkeypatch.setattr(Training, "update", stopping)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, halved)
-    assert (workspace.run(halved).status, workspace.run(halved).step) == ("stopped", 3)
+    assert (workspace.runs.get(halved).status, workspace.runs.get(halved).step) == ("stopped", 3)
     shutil.rmtree(moved)
     monkeypatch.setattr(Training, "update", update)
     fit(workspace, halved)
-    assert (workspace.run(halved).status, workspace.run(halved).step) == ("finished", 6)
+    assert (workspace.runs.get(halved).status, workspace.runs.get(halved).step) == ("finished", 6)
     first, second = (OpenModels(workspace).get(run).opened.model.state_dict() for run in (whole, halved))
     assert all(first[name].equal(second[name]) for name in first)
 
@@ -105,10 +105,10 @@ def test_frozen_towers_stay_as_they_are(workspace, hub_folder, clip):
         optimiser=config.Optimiser(batch_size=48, epochs=1, learning_rate=1e-2, warmup_steps=1),
         watching=config.Watching(snapshots=2),
     )
-    run = workspace.create_run(made)
+    run = workspace.runs.create(made)
     fit(workspace, run)
     towers = OpenModels(workspace).get(run).opened.model
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"
     assert towers.visual.conv1.weight.equal(clip.visual.conv1.weight)
     assert not towers.text.token_embedding.weight.equal(clip.token_embedding.weight)
 
@@ -205,7 +205,7 @@ def test_an_open_clip_run_is_opened_at_its_newest_epoch(tmp_path, quiet):
 def test_a_mistake_is_a_sentence_and_leaves_no_finished_run(tmp_path, capsys, model, sentence):
     assert main(["open", model, *FEW, "--workspace", str(tmp_path / "w")]) == 2
     assert sentence in capsys.readouterr().err
-    assert [row for row in Workspace(tmp_path / "w").runs() if row.status == "finished"] == []
+    assert [row for row in Workspace(tmp_path / "w").runs.all() if row.status == "finished"] == []
 
 
 def test_without_a_network_the_cause_and_the_next_step_are_told(tmp_path, capsys):
@@ -213,27 +213,27 @@ def test_without_a_network_the_cause_and_the_next_step_are_told(tmp_path, capsys
     said = capsys.readouterr().err
     assert "127.0.0.1:9 cannot be reached" in said
     assert "local-dir:FOLDER" in said
-    assert Workspace(tmp_path).run(1).status == "failed"
+    assert Workspace(tmp_path).runs.get(1).status == "failed"
 
 
 def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monkeypatch):
     workspace = Workspace(tmp_path)
     made = config.Run(name="slow", device="cpu", model=config.OpenClip(name="hf-hub:a/b"))
-    run = workspace.create_run(made)
+    run = workspace.runs.create(made)
     phases: list[str] = []
 
     def slow(repository, names, *, cache, progress):
         for share in (0.1, 0.2, 0.9):
             progress(share, "Downloading b.safetensors: 1 of 9 MB")
-            phases.append(workspace.run(run).phase)
-            workspace.ask(run, "stop")
+            phases.append(workspace.runs.get(run).phase)
+            workspace.runs.ask(run, "stop")
         raise AssertionError("the wish to stop was not heard")
 
     monkeypatch.setattr("trainer.pretrained.downloads.hub_file", slow)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, run)
     assert phases == ["Downloading b.safetensors: 1 of 9 MB 10%"]
-    assert (workspace.run(run).status, workspace.run(run).reason.split()[0]) == ("stopped", "Stopped")
+    assert (workspace.runs.get(run).status, workspace.runs.get(run).reason.split()[0]) == ("stopped", "Stopped")
 
 
 def test_cloob_comes_as_cloob_at_its_own_temperature(tmp_path, quiet):
@@ -260,7 +260,7 @@ def test_tiny_towers_take_other_tokenizers(workspace, tmp_path):
             ),
             optimiser=config.Optimiser(batch_size=32, epochs=0),
         )
-        run = workspace.create_run(made)
+        run = workspace.runs.create(made)
         fit(workspace, run)
         tokenizer = OpenModels(workspace).get(run).opened.tokenizer
         rows = tokenizer.encode(["ring " * 40, "star " * 40], 8)

@@ -97,7 +97,7 @@ def test_euclidean_neighbours_and_those_among_others(monkeypatch: pytest.MonkeyP
 
 
 def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = next(row for row in asked.snapshots(1) if row.split == "renderings")
+    snapshot = next(row for row in asked.results.snapshots(1) if row.split == "renderings")
     found = layout_file(asked.folder, snapshot.folder, method="pca")
     assert (found.images, found.texts, found.fitted) == (24, 24, 48)
     points = np.load(found.file)
@@ -115,7 +115,7 @@ def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch
 
 
 def test_other_vectors_have_another_layout(asked: Workspace) -> None:
-    one, two = (layout_file(asked.folder, asked.snapshots(run)[-1].folder) for run in (1, 2))
+    one, two = (layout_file(asked.folder, asked.results.snapshots(run)[-1].folder) for run in (1, 2))
     assert one.file != two.file
 
 
@@ -217,7 +217,7 @@ def test_the_extras_keep_clusters_apart(tmp_path: Path, module: str, method: str
 def test_an_extra_that_is_not_installed_says_how_to_get_it(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openTSNE", None)
     with pytest.raises(MissingExtra, match=r"t-SNE needs openTSNE.*--extra projections.*choose UMAP"):
-        layout(asked.folder, asked.snapshots(1)[0].folder, method="tsne", seed=5)
+        layout(asked.folder, asked.results.snapshots(1)[0].folder, method="tsne", seed=5)
 
 
 def test_coordinates_of_a_file_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_coordinates_that_do_not_fit_are_refused(tmp_path: Path, name: str, cont
 
 def test_what_cannot_be_projected_is_refused(asked: Workspace, tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="pca, umap"):
-        layout(asked.folder, asked.snapshots(1)[0].folder, method="magic")
+        layout(asked.folder, asked.results.snapshots(1)[0].folder, method="magic")
     few = snapshot_folder(tmp_path / "few", unit_rows(1, 4), unit_rows(1, 4))
     with pytest.raises(ProjectError, match="at least 4"):
         layout(tmp_path, few)

@@ -65,7 +65,7 @@ def test_queueing_the_ablation(tmp_path, capsys):
     words = ["ablation", "--queue", "--set", "data.cooccurrence=0.5", "--workspace", str(tmp_path), "--json"]
     assert main(words) == 0
     answer = json.loads(capsys.readouterr().out)
-    runs = Workspace(tmp_path).runs()
+    runs = Workspace(tmp_path).runs.all()
     assert [run.id for run in runs] == answer["runs"]
     assert {(run.status, run.preset) for run in runs} == {("queued", "ablation")}
     assert main(["ablation", "--set", "nonsense", "--workspace", str(tmp_path)]) == 2

@@ -25,7 +25,7 @@ def test_the_demo_trains_both_and_reports(tmp_path, capsys):
     for split in ("renderings", "combinations"):
         assert all(0 <= value <= 1 for value in rows[split, "image_to_text_R@1"])
     workspace = Workspace(tmp_path / "w")
-    assert [row.status for row in workspace.runs()] == ["finished", "finished"]
+    assert [row.status for row in workspace.runs.all()] == ["finished", "finished"]
     report = tmp_path / "w" / "reports" / "demo-1-2"
     assert values["report"] == str(report / "index.html")
     for name in ("curves.svg", "similarity.png", "map-umap-modality.svg", "map-pca-label.png", "metrics.json"):

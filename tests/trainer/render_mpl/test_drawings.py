@@ -87,7 +87,7 @@ def maps(charted):
         for run in (1, 2):
             layout = np.random.default_rng(run).standard_normal((480, 2)).astype(np.float32)
             charts.append(
-                embedding_map(charted, choose_snapshot(charted, charted.run(run)).folder, layout, colour=colour)
+                embedding_map(charted, choose_snapshot(charted, charted.runs.get(run)).folder, layout, colour=colour)
             )
         return charts
 

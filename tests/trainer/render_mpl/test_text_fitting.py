@@ -86,7 +86,7 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
     workspace = Workspace(tmp_path / "evaluated")
     paths = np.array([f"{n}.png" for n in range(40)])
     for place, name in enumerate(NAMES[:runs]):
-        run = workspace.create_run(config.Run(name=name, seed=place))
+        run = workspace.runs.create(config.Run(name=name, seed=place))
         right = np.arange(40) % (place + 2) > 0
         for task, n in (("zero_shot", 40), ("zero_shot", 39), ("knn", 40)):
             # The newest of B was asked of other images: a diagram of its own.
@@ -94,9 +94,9 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
             metrics = {f"{task}_acc1": float(right.mean())}
             details = {"classes": list(LABELS), "reliability": {"own": RELIABLE} if curved else {}}
             arrays = {"path": paths, "right": right}
-            folder = evaluation_folder(workspace.run(run).folder, "clothing-catalogue", "heldout", 10)
+            folder = evaluation_folder(workspace.runs.get(run).folder, "clothing-catalogue", "heldout", 10)
             write_task(folder, TaskRecord(task, metrics, asked.n, 40, details, arrays, asked))
-            workspace.add_evaluation(run, 10, "clothing-catalogue", "heldout", metrics, {task: asked})
+            workspace.results.add_evaluation(run, 10, "clothing-catalogue", "heldout", metrics, {task: asked})
     assert _export(workspace, tmp_path, "evaluation", runs) == 0
     assert complaints(drawn[0]) == []
     if not curved:
@@ -109,9 +109,9 @@ def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     workspace = Workspace(tmp_path / "groups")
     for place, name in enumerate(NAMES[:groups]):
         for seed in range(3):
-            run = workspace.create_run(config.Run(name=f"{name} ({seed})", seed=seed))
+            run = workspace.runs.create(config.Run(name=f"{name} ({seed})", seed=seed))
             values = {"image_to_text_R@1": 0.4 + 0.02 * place + 0.01 * seed, "modality_gap": 0.3}
-            workspace.add_evaluation(run, 10, "clothing-catalogue", "heldout", values)
+            workspace.results.add_evaluation(run, 10, "clothing-catalogue", "heldout", values)
     patterns = itertools.chain.from_iterable(("--group", f"{name}*") for name in NAMES[:groups])
     words = ["export", "groups", *patterns, "--out", str(tmp_path / "g.png"), "--workspace", str(workspace.folder)]
     assert main(words) == 0
@@ -224,7 +224,7 @@ def _export(workspace: Workspace, folder: Path, kind: str, runs: int, *more: str
 
 
 def _class_texts(workspace: Workspace, run: int) -> ClassTexts:
-    snapshot = read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder)
+    snapshot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
     task = class_task(snapshot, LABELS)
     means = np.stack([snapshot.text[task.rows[task.truth == c]].mean(axis=0) for c in range(len(LABELS))])
     vectors = np.repeat((means / np.linalg.norm(means, axis=1, keepdims=True))[None], 2, axis=0)

@@ -21,6 +21,7 @@ from trainer.scheduling import launch, queue, system_usage
 from trainer.scheduling.queue import Slots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
 from trainer.store.process_lock import AliveLock, identity
+from trainer.store.run_table import RunTable
 
 pytestmark = pytest.mark.slow
 
@@ -36,9 +37,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def queued(workspace):
     def make(name: str, **values: object) -> int:
-        run = workspace.create_run(config.Run(name=name), status="queued")
+        run = workspace.runs.create(config.Run(name=name), status="queued")
         if values:
-            workspace.change_run(run, **values)
+            workspace.runs.change(run, **values)
         return run
 
     return make
@@ -55,7 +56,7 @@ def call(workspace, capsys):
 
 
 def names(workspace) -> list[str]:
-    return [run.name for run in queue.in_order(workspace.runs())]
+    return [run.name for run in queue.in_order(workspace.runs.all())]
 
 
 def test_runs_wait_by_priority_then_as_arranged_then_by_age(workspace, queued):
@@ -71,7 +72,7 @@ def test_runs_wait_by_priority_then_as_arranged_then_by_age(workspace, queued):
     assert names(workspace) == ["three", "one", "two", "four"]
     queue.move(workspace, [four], 0)
     assert names(workspace)[0] == "four"
-    assert workspace.run(four).priority == 5, "put above a run of priority 5, it must have it too"
+    assert workspace.runs.get(four).priority == 5, "put above a run of priority 5, it must have it too"
     queued("five")
     assert names(workspace)[-1] == "five"
 
@@ -172,7 +173,7 @@ def test_racing_starters_start_each_run_once_and_never_too_many(workspace, queue
         assert racer.returncode == 0, complaint
         started += [int(line.split()[1]) for line in said.splitlines()]
     assert sorted(started) == runs[:4], "each once, and not more than there is room for"
-    assert [workspace.run(n).status for n in runs] == ["starting"] * 4 + ["queued"] * 2
+    assert [workspace.runs.get(n).status for n in runs] == ["starting"] * 4 + ["queued"] * 2
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def test_settings_that_make_no_sense_hold_the_queue(workspace, queued, monkeypat
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "NaN}"])
 def test_settings_that_are_no_json_hold_the_queue(workspace, text):
-    workspace._runs.set_setting("queue", text)
+    workspace.runs.set_setting("queue", text)
     assert queue.slots(workspace).held
     queue.choose_slots(workspace, held=False)
     assert not queue.slots(workspace).held
@@ -218,10 +219,10 @@ def test_settings_that_are_no_json_hold_the_queue(workspace, text):
 
 def test_a_run_that_left_the_queue_is_not_started(workspace, queued, monkeypatch):
     run = queued("gone")
-    monkeypatch.setattr(queue, "due", lambda runs, room: workspace.unqueue(run) and [(run, "cpu")])
+    monkeypatch.setattr(queue, "due", lambda runs, room: workspace.runs.unqueue(run) and [(run, "cpu")])
     monkeypatch.setattr(launch, "_spawn", lambda *_: pytest.fail("started"))
     assert queue.start_due(workspace) == []
-    assert workspace.run(run).status == "stopped"
+    assert workspace.runs.get(run).status == "stopped"
 
 
 def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
@@ -229,7 +230,7 @@ def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
     order = []
 
     def trains(workspace: Workspace, run: int, **_: object) -> int:
-        assert workspace.begin_launch(run, queued_only=True)
+        assert workspace.runs.begin_launch(run, queued_only=True)
         with RunLog.claim(workspace, run) as log:
             order.append(run)
             log.status("finished")
@@ -251,10 +252,10 @@ def test_a_real_runner_starts_a_real_process_without_a_window(workspace, queued)
     run = queued("waits")
     assert queue.keep_going_detached(workspace) > 0
     deadline = time.monotonic() + 90
-    while workspace.run(run).status == "queued" or queue.is_kept_going(workspace):
+    while workspace.runs.get(run).status == "queued" or queue.is_kept_going(workspace):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    trainer = workspace._runs.active()[0]["launched_pid"]
+    trainer = workspace.runs.active()[0]["launched_pid"]
     assert identity(trainer) is not None
     os.kill(trainer, signal.SIGKILL)
 
@@ -307,7 +308,7 @@ def test_the_command_adds_a_grid_arranges_it_and_says_how_it_stands(call, worksp
     assert said["queued"][-1]["id"] == last
     _, said, _ = call("queue", "remove", str(last))
     assert len(said["queued"]) == 3
-    assert workspace.run(last).status == "stopped"
+    assert workspace.runs.get(last).status == "stopped"
     _, said, _ = call("queue", "add", "--again", str(last))
     assert len(said["queued"]) == 4
     _, said, _ = call("queue", "slots", "--cpu", "3")
@@ -330,14 +331,14 @@ def test_a_slot_decides_what_a_trainer_sees(monkeypatch):
 
 def test_what_holds_a_run_back_comes_with_it(call, workspace, queued, monkeypatch):
     first = queued("first")
-    create, startable = Workspace.create_run, []
+    create, startable = RunTable.create, []
 
     def looked_at(self, *arguments, **options):
         number = create(self, *arguments, **options)
-        startable.append([run for run, _ in queue.due(self.runs(), Slots(cpu=9))])
+        startable.append([run for run, _ in queue.due(self.all(), Slots(cpu=9))])
         return number
 
-    monkeypatch.setattr(Workspace, "create_run", looked_at)
+    monkeypatch.setattr(RunTable, "create", looked_at)
     add = ("queue", "add", "--preset", "cloob-scenes", "--seeds", "0", "1")
     status, said, _ = call(*add, "--after", str(first), "--priority", "3")
     assert status == 0
@@ -352,11 +353,11 @@ def test_a_run_that_is_queued_again_waits_for_nothing_of_the_time_before(call, w
     one, two = queued("one"), queued("two")
     queue.wait_for(workspace, one, two)
     for run in (one, two):
-        workspace.unqueue(run)
+        workspace.runs.unqueue(run)
     call("queue", "add", "--again", str(two), "--after", str(one))
-    assert workspace.run(two).after == one
+    assert workspace.runs.get(two).after == one
     call("queue", "add", "--again", str(one))
-    assert queue.due(workspace.runs(), Slots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
+    assert queue.due(workspace.runs.all(), Slots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
     status, _, complaint = call("queue", "set", str(one), "--after", str(two))
     assert (status, "waits for it" in complaint) == (2, True)
 
@@ -369,7 +370,7 @@ def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, qu
         tried.append(run)
         if len(tried) == 1:
             raise DatabaseBusy("It is in use.")
-        space.unqueue(run)
+        space.runs.unqueue(run)
         return [run]
 
     monkeypatch.setattr(queue, "start_due", start)

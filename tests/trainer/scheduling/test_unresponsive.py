@@ -42,7 +42,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 @pytest.fixture
 def trainer(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
     """The process that trains run 1, at step 7 of 100, with a second to go for each step."""
-    workspace.create_run(config.Run(name="hangs"))
+    workspace.runs.create(config.Run(name="hangs"))
     words = [sys.executable, "-c", TRAINER, str(workspace.folder), "1", "93"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -109,10 +109,10 @@ def test_a_suspended_trainer_is_told_until_it_goes_on(
 def test_a_living_trainer_without_a_sign_of_life(
     workspace: Workspace, age_s: float, eta_s: float | None, step: int, status: str, silent: bool
 ):
-    run = workspace.create_run(config.Run(name="hangs"))
+    run = workspace.runs.create(config.Run(name="hangs"))
     with RunLog.claim(workspace, run) as log:
         age = {"heartbeat_at": time.time() - age_s, "eta_s": eta_s, "step": step, "total_steps": 100}
-        workspace.change_run(run, status=status, **age)
+        workspace.runs.change(run, status=status, **age)
         told = why_silent(workspace, run)
         assert bool(told) is silent, told
         if silent:
@@ -125,7 +125,7 @@ def test_a_living_trainer_without_a_sign_of_life(
 def test_nothing_is_told_of_who_is_gone(workspace: Workspace, trainer: subprocess.Popen[str]):
     trainer.kill()
     trainer.wait()
-    workspace.change_run(1, heartbeat_at=1.0)
+    workspace.runs.change(1, heartbeat_at=1.0)
     assert why_silent(workspace, 1) == ""
     assert why_silent(workspace, 99) == ""
     me = identity()

@@ -95,7 +95,7 @@ def test_bad_questions_and_unknown_runs_end_nothing(process: Process, images: li
 
 
 def test_it_projects_a_snapshot(process: Process, asked: Workspace) -> None:
-    snapshot = str(asked.snapshots(1)[0].folder)
+    snapshot = str(asked.results.snapshots(1)[0].folder)
     answer = process.ask(10, Project(snapshot=snapshot, method="pca"))["answer"]
     assert np.load(answer["layout"]).shape == (answer["images"] + answer["texts"], 2)
 

@@ -15,12 +15,13 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace, read_snapshot
+from trainer.store.results_table import Facts
 
 pytestmark = pytest.mark.slow
 
 
 def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -> list[int]:
-    stored = getattr(read_snapshot(choose_snapshot(workspace, workspace.run(run)).folder), modality)
+    stored = getattr(read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder), modality)
     return np.argsort(-(np.asarray(stored, np.float32) @ vector), kind="stable")[:4].tolist()
 
 
@@ -56,10 +57,10 @@ def test_a_question_that_another_checkpoint_embeds_says_so(
     question = ["search", "--text", "a star", "--runs", "1", "--workspace", str(asked.folder)]
     assert main(question) == 0
     assert "checkpoint" not in capsys.readouterr().err
-    kept = Workspace.checkpoints
+    kept = Facts.checkpoints
     # As if the snapshot were of an earlier step, whose checkpoint is gone.
     monkeypatch.setattr(
-        Workspace, "checkpoints", lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)]
+        Facts, "checkpoints", lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)]
     )
     assert main(question) == 0
     assert "No checkpoint of step" in capsys.readouterr().err

@@ -38,12 +38,12 @@ def test_seven_days_and_four_weeks_stay():
 
 
 def test_a_day_has_one_copy_made_while_others_write(workspace, tiny):
-    run = workspace.create_run(tiny)
+    run = workspace.runs.create(tiny)
     stop = threading.Event()
 
     def write() -> None:
         while not stop.is_set():
-            workspace.beat(run, {"step": 1})
+            workspace.runs.beat(run, {"step": 1})
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -66,7 +66,7 @@ def test_a_day_has_one_copy_made_while_others_write(workspace, tiny):
 
 
 def test_a_damaged_database_is_not_copied_and_a_look_only_one_neither(workspace, tiny, monkeypatch):
-    workspace.create_run(tiny)
+    workspace.runs.create(tiny)
     assert workspace.back_up_daily() is not None
     (first,) = workspace.backups()
     workspace.close()
@@ -83,10 +83,10 @@ def test_a_damaged_database_is_not_copied_and_a_look_only_one_neither(workspace,
 
 def test_a_backup_comes_back_with_what_the_runs_did_since(workspace, tiny, capsys):
     space = ["--workspace", str(workspace.folder)]
-    with RunLog.claim(workspace, workspace.create_run(tiny)) as log:
+    with RunLog.claim(workspace, workspace.runs.create(tiny)) as log:
         log.scalars(1, {"train/loss": 3.0})
         log.status("stopped")
-    quiet = workspace.create_run(tiny, status="queued")
+    quiet = workspace.runs.create(tiny, status="queued")
     workspace.set_setting("kept", "before")
     made = workspace.back_up_daily()
     os.utime(made, (made.stat().st_mtime + 0.01,) * 2)
@@ -95,8 +95,8 @@ def test_a_backup_comes_back_with_what_the_runs_did_since(workspace, tiny, capsy
     with RunLog.claim(workspace, 1) as log:
         log.scalars(2, {"train/loss": 2.0})
         log.status("finished")
-    later = workspace.create_run(tiny)
-    workspace.change_run(later, status="failed")
+    later = workspace.runs.create(tiny)
+    workspace.runs.change(later, status="failed")
     workspace.close()
     workspace.database_file.write_bytes(b"no database any more" * 400)
     assert main(["doctor", *space]) == 1
@@ -112,14 +112,18 @@ def test_a_backup_comes_back_with_what_the_runs_did_since(workspace, tiny, capsy
     assert main(["doctor", "--restore", day, *space]) == 0
     assert f"the backup of {day}" in capsys.readouterr().out
     assert workspace.setting("kept") == "before"
-    assert [(run.id, run.status) for run in workspace.runs()] == [(1, "finished"), (quiet, "queued"), (later, "failed")]
-    assert workspace.series(1, "train/loss")[1].tolist() == [3.0, 2.0]
+    assert [(run.id, run.status) for run in workspace.runs.all()] == [
+        (1, "finished"),
+        (quiet, "queued"),
+        (later, "failed"),
+    ]
+    assert workspace.results.series(1, "train/loss")[1].tolist() == [3.0, 2.0]
     (aside,) = (workspace.folder / "backups").glob("explorer-replaced-*.db")
     assert aside.read_bytes().startswith(b"no database any more")
 
 
 def test_a_damaged_backup_changes_nothing(workspace, tiny):
-    workspace.create_run(tiny)
+    workspace.runs.create(tiny)
     made = workspace.back_up_daily()
     made.write_bytes(made.read_bytes()[:5000])
     workspace.close()
@@ -131,7 +135,7 @@ def test_a_damaged_backup_changes_nothing(workspace, tiny):
 
 
 def test_no_backup_is_restored_under_a_trainer(workspace, tiny):
-    run = workspace.create_run(tiny)
+    run = workspace.runs.create(tiny)
     workspace.back_up_daily()
     with RunLog.claim(workspace, run) as log:
         with pytest.raises(StoreError, match="is being trained"):

@@ -25,7 +25,7 @@ def call(workspace: Workspace, capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def finished(workspace: Workspace, tiny) -> int:
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.scalars(1, {"val/image_to_text_R@1": 0.5, "train/loss": float("nan")})
         log.headline(0.5, 0.75)
@@ -55,9 +55,9 @@ def test_runs_renames_deletes_restores_and_purges(call, finished, workspace):
     assert "No runs here" in call("runs")[1]
     assert "better" in call("runs", "--deleted")[1]
     assert call("runs", "restore", "better")[0] == 0
-    assert workspace.run("better").id == finished
+    assert workspace.runs.get("better").id == finished
     assert json.loads(call("runs", "purge", "better", "--json")[1]) == {"id": 1, "purged": True}
-    assert workspace.runs() == []
+    assert workspace.runs.all() == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_cannot_be_done_is_a_sentence_and_status_2(call, finished, argument
 
 
 def test_stop_waits_until_the_trainer_has_stopped(call, workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     hold(
         number,
         "print('held', flush=True)\nwhile log.asked() != 'stop': time.sleep(0.02)\n"
@@ -89,7 +89,7 @@ def test_stop_waits_until_the_trainer_has_stopped(call, workspace, tiny, hold):
 
 
 def test_stop_says_when_a_trainer_does_not_listen_and_can_force_it(call, workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     hold(number)
     status, _, complaint = call("stop", "tiny", "--timeout", "0.2")
     assert status == 1
@@ -130,7 +130,7 @@ def test_doctor_names_a_damaged_database(call, finished, workspace):
     assert status == 1
     assert found["database"]["state"] == "broken"
     assert _doctor(call, "--rebuild")[0] == 0
-    assert workspace.run(finished).best == 0.75
+    assert workspace.runs.get(finished).best == 0.75
 
 
 def test_the_range_of_the_wal_bug_is_a_note_not_a_failure():

@@ -47,17 +47,17 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_asked(workspace, tiny, stand_in):
     stand_in()
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
-    _wait(lambda: workspace.run(number).status == "running")
+    _wait(lambda: workspace.runs.get(number).status == "running")
     assert workspace.is_alive(number)
-    assert workspace.run(number).pid == pid
+    assert workspace.runs.get(number).pid == pid
     assert launch.trainer_of(workspace, number) == identity(pid)
     with pytest.raises(launch.LaunchError, match="it is being trained"):
         launch.start_detached(workspace, number)
     launch.stop(workspace, number)
     assert launch.wait_until_ended(workspace, number, timeout_s=90)
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.pid) == ("stopped", None)
     log = (row.folder / "log.txt").read_text().splitlines()
     assert log[0] == f"arguments -P -m trainer fit {number} --workspace {workspace.folder}"
@@ -66,51 +66,51 @@ def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_
 
 def test_a_trainer_that_dies_before_it_begins_is_interrupted_with_its_last_words(workspace, tiny, stand_in):
     stand_in("#!{python}\nraise SystemExit('no such luck')\n")
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     launch.start_detached(workspace, number)
-    _wait(lambda: workspace.reconcile() or workspace.run(number).status == "interrupted")
-    assert "no such luck" in workspace.run(number).reason
+    _wait(lambda: workspace.reconcile() or workspace.runs.get(number).status == "interrupted")
+    assert "no such luck" in workspace.runs.get(number).reason
 
 
 def test_a_program_that_cannot_be_started_fails_the_run(workspace, tiny, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with pytest.raises(launch.LaunchError, match="could not be started"):
         launch.start_detached(workspace, number)
-    assert workspace.run(number).status == "failed"
+    assert workspace.runs.get(number).status == "failed"
 
 
 def test_of_two_windows_that_start_a_queued_run_one_does(workspace, tiny):
-    number = workspace.create_run(tiny, status="queued")
-    assert [workspace.begin_launch(number), workspace.begin_launch(number)] == [True, False]
+    number = workspace.runs.create(tiny, status="queued")
+    assert [workspace.runs.begin_launch(number), workspace.runs.begin_launch(number)] == [True, False]
     with pytest.raises(launch.LaunchError, match="it is starting"):
         launch.start_detached(workspace, number)
 
 
 def test_stopping_a_queued_run_takes_it_out_of_the_queue(workspace, tiny):
-    number = workspace.create_run(tiny, status="queued")
+    number = workspace.runs.create(tiny, status="queued")
     launch.stop(workspace, number)
-    assert workspace.run(number).status == "stopped"
-    assert workspace.run(number).asked == ""
+    assert workspace.runs.get(number).status == "stopped"
+    assert workspace.runs.get(number).asked == ""
 
 
 def test_a_deleted_run_is_not_started(workspace, tiny):
-    number = workspace.create_run(tiny, status="queued")
+    number = workspace.runs.create(tiny, status="queued")
     workspace.delete(number)
     with pytest.raises(launch.LaunchError, match="it is deleted"):
         launch.start_detached(workspace, number)
 
 
 def test_ending_terminates_the_trainer(workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     process = hold(number)
     assert launch.end(workspace, number, grace_s=5)
     assert process.wait() == -signal.SIGTERM
-    assert workspace.run(number).status == "interrupted"
+    assert workspace.runs.get(number).status == "interrupted"
 
 
 def test_ending_kills_a_trainer_that_does_not_listen(workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     process = hold(number, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     assert launch.end(workspace, number, grace_s=0.2)
     assert process.wait() == -signal.SIGKILL
@@ -118,7 +118,7 @@ def test_ending_kills_a_trainer_that_does_not_listen(workspace, tiny, hold):
 
 @pytest.mark.parametrize("forged", ["ticks", "boot", "pid"])
 def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, hold, forged):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     holder = hold(number)
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
     try:
@@ -128,7 +128,7 @@ def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, h
             "ticks": {"pid": bystander.pid, "start_ticks": now.start_ticks + 1},
             "boot": {"pid": bystander.pid, "start_ticks": now.start_ticks, "boot_id": "another"},
         }[forged]
-        workspace.change_run(number, **values)
+        workspace.runs.change(number, **values)
         assert launch.trainer_of(workspace, number) is None
         assert not launch._signal(workspace, number, hard=True)
         time.sleep(0.05)
@@ -155,12 +155,12 @@ SLEEPER = "#!{python}\nimport time\ntime.sleep(60)\n"
 
 def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny, stand_in):
     stand_in(SLEEPER)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     assert launch.trainer_of(workspace, number) == identity(pid)
     launch.stop(workspace, number)
     assert launch.wait_until_ended(workspace, number, timeout_s=90)
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.reason, row.asked) == ("stopped", "Stopped before it began.", "")
     assert identity(pid) is None
 
@@ -168,20 +168,20 @@ def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny
 @pytest.mark.parametrize("end", [launch.kill, launch.end])
 def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, stand_in, end):
     stand_in(SLEEPER)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     assert end(workspace, number)
     assert identity(pid) is None
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.reason) == ("interrupted", "The trainer ended before it began. It left no words.")
 
 
 def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, tiny, stand_in):
     stand_in(SLEEPER)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     launch.stop(workspace, number, after="epoch")
-    assert workspace.run(number).status == "starting"
+    assert workspace.runs.get(number).status == "starting"
     assert launch.trainer_of(workspace, number) == identity(pid)
     assert launch.kill(workspace, number)
 
@@ -189,19 +189,19 @@ def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, tiny, stand_i
 @pytest.mark.parametrize("forged", ["number", "ticks", "run"])
 def test_no_signal_reaches_a_process_that_was_not_started_for_the_run(workspace, tiny, stand_in, forged):
     stand_in(SLEEPER)
-    number, other = workspace.create_run(tiny), workspace.create_run(tiny)
+    number, other = workspace.runs.create(tiny), workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     now = identity(pid)
     bystander = subprocess.Popen([sys.executable, "-m", "trainer", "fit"])
     try:
         if forged == "run":
-            assert workspace.begin_launch(other)
-            workspace.change_run(other, launched_pid=pid, launched_ticks=now.start_ticks)
+            assert workspace.runs.begin_launch(other)
+            workspace.runs.change(other, launched_pid=pid, launched_ticks=now.start_ticks)
             asked = other
         else:
             seen = identity(bystander.pid)
             ticks = seen.start_ticks + (forged == "ticks")
-            workspace.change_run(number, launched_pid=bystander.pid, launched_ticks=ticks)
+            workspace.runs.change(number, launched_pid=bystander.pid, launched_ticks=ticks)
             asked = number
         assert launch.trainer_of(workspace, asked) is None
         launch.stop(workspace, asked)

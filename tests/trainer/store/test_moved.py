@@ -40,8 +40,8 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
 
     run = preset("clip-scenes")
     run = replace(run, data=replace(run.data, train_pairs=64, heldout_pairs=16))
-    number = workspace.create_run(run)
-    log = workspace.run(number).folder / "log.txt"
+    number = workspace.runs.create(run)
+    log = workspace.runs.get(number).folder / "log.txt"
     workspace.close()
     moved = tmp_path / "moved"
     command = [sys.executable, "-c", MOVED_WHILE_IT_STARTS.replace("{where!r}", repr(where))]
@@ -55,7 +55,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     said = (moved / log.relative_to(workspace.folder)).read_text()
     assert "Traceback" not in said
     there.reconcile()
-    row = there.run(number)
+    row = there.runs.get(number)
     assert row.status == "interrupted"
     assert "was moved, renamed or removed" in row.reason
     assert "Resume goes on" in row.reason
@@ -63,7 +63,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
 
 
 def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tiny, tmp_path, monkeypatch):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     moved = tmp_path / "moved"
     spawn = launch._spawn
 
@@ -77,7 +77,7 @@ def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tin
     launch.start_detached(workspace, number)
     workspace.close()
     there = Workspace(moved)
-    log = there.run(number).folder / "log.txt"
+    log = there.runs.get(number).folder / "log.txt"
     deadline = launch.time.monotonic() + 90
     while "trainer fit" not in log.read_text() and launch.time.monotonic() < deadline:
         launch.time.sleep(0.1)
@@ -87,15 +87,15 @@ def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tin
 
 
 def test_who_has_it_open_makes_none_at_the_old_place(workspace, tiny, tmp_path):
-    workspace.create_run(tiny, status="queued")
+    workspace.runs.create(tiny, status="queued")
     workspace.folder.rename(tmp_path / "moved")
     with pytest.raises(StoreError, match="moved, renamed or removed"):
         queue.start_due(workspace)
     with pytest.raises((StoreError, FileNotFoundError)):
-        workspace.create_run(tiny)
+        workspace.runs.create(tiny)
     workspace.close()
     with pytest.raises(StoreError, match="moved, renamed or removed"):
-        workspace.runs()
+        workspace.runs.all()
     assert not workspace.folder.exists()
 
 

@@ -178,9 +178,9 @@ sys.exit(0)
 def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tiny, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)
     monkeypatch.setattr(launch, "_ASK_MS", 50)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     trainer = hold(number, LISTENER)
-    folder = workspace.run(number).folder
+    folder = workspace.runs.get(number).folder
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
     try:
         blocker.execute("BEGIN EXCLUSIVE")
@@ -190,7 +190,7 @@ def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tin
         blocker.close()
     assert not (folder / stop_flag.NAME).exists()
     workspace.reconcile()
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.reason) == ("stopped", "It heard.")
 
 
@@ -198,11 +198,11 @@ def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tin
 @pytest.mark.parametrize("obeys", [True, False])
 def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, workspace, tiny, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     trainer = hold(number, LISTENER if obeys else "")
     assert launch.end(workspace, number, grace_s=60 if obeys else 0.2)
     assert trainer.wait(timeout=60) == (0 if obeys else -signal.SIGKILL)
-    assert workspace.run(number).status == ("stopped" if obeys else "interrupted")
+    assert workspace.runs.get(number).status == ("stopped" if obeys else "interrupted")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 900, b'{"pid": "x"}', b"x" * 5_000, None], ids=str)

@@ -35,17 +35,17 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def filled(workspace, tiny) -> Workspace:
     """A run that stopped, with a checkpoint's row, and one that waits."""
-    with RunLog.claim(workspace, workspace.create_run(tiny)) as log:
+    with RunLog.claim(workspace, workspace.runs.create(tiny)) as log:
         log.scalars(1, {"train/loss": 1.0})
         log.status("stopped")
-    workspace.create_run(tiny, status="queued")
+    workspace.runs.create(tiny, status="queued")
     return workspace
 
 
 def test_a_new_workspace_is_its_makers_before_it_has_a_database(tmp_path: Path):
     workspace = Workspace(tmp_path / "space")
     assert (workspace.look_only, workspace.folder.exists()) == ("", False)
-    assert workspace.runs() == []
+    assert workspace.runs.all() == []
     assert state(workspace) == "mine"
     words = (workspace.folder / NAME).read_text()
     assert str(tmp_path) not in words
@@ -58,7 +58,7 @@ def test_a_renamed_workspace_stays_mine_and_a_copy_does_not(filled, tmp_path):
     assert state(copy) == "copy"
     moved = Workspace(filled.folder.rename(tmp_path / "moved"))
     assert (state(moved), moved.look_only) == ("moved", "")
-    assert len(moved.runs()) == 2
+    assert len(moved.runs.all()) == 2
     assert state(moved) == "mine"
     # The old place is free again: what is copied there is no original.
     again = copied(moved, filled.folder)
@@ -95,12 +95,12 @@ def test_without_a_word_a_workspace_with_a_run_is_look_only_and_one_without_is_m
     (filled.folder / NAME).unlink()
     assert "does not say" in Workspace(filled.folder).look_only
     empty = Workspace(tmp_path / "empty")
-    assert empty.runs() == []
+    assert empty.runs.all() == []
     empty.close()
     (empty.folder / NAME).unlink()
     again = Workspace(empty.folder)
     assert again.look_only == ""
-    assert again.runs() == []
+    assert again.runs.all() == []
     assert (empty.folder / NAME).is_file()
     again.close()
     # A lost database, and a link that leads nowhere, are no way round it.
@@ -115,25 +115,25 @@ def test_without_a_word_a_workspace_with_a_run_is_look_only_and_one_without_is_m
 def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path, tiny):
     copy = copied(filled, tmp_path / "copy")
     before = content(copy.folder)
-    assert [run.status for run in copy.runs()] == ["stopped", "queued"]
-    assert copy.last_values(1) == {"train/loss": 1.0}
+    assert [run.status for run in copy.runs.all()] == ["stopped", "queued"]
+    assert copy.results.last_values(1) == {"train/loss": 1.0}
     refused = [
-        lambda: copy.create_run(tiny),
-        lambda: copy.begin_launch(2),
-        lambda: copy.enqueue(1),
-        lambda: copy.unqueue(2),
+        lambda: copy.runs.create(tiny),
+        lambda: copy.runs.begin_launch(2),
+        lambda: copy.runs.enqueue(1),
+        lambda: copy.runs.unqueue(2),
         lambda: branch(copy, 1, 1, "b"),
-        lambda: copy.arrange([2]),
-        lambda: copy.rename(1, "other"),
-        lambda: copy.set_note(1, "words"),
+        lambda: copy.runs.arrange([2]),
+        lambda: copy.runs.rename(1, "other"),
+        lambda: copy.runs.change(1, note="words"),
         lambda: copy.delete(1),
-        lambda: copy.restore(1),
+        lambda: copy.runs.restore(1),
         lambda: copy.purge(1),
-        lambda: copy.ask(1, "stop"),
-        lambda: copy.change_run(1, status="queued"),
+        lambda: copy.runs.ask(1, "stop"),
+        lambda: copy.runs.change(1, status="queued"),
         lambda: copy.set_setting("queue", {}),
-        lambda: copy.drop_checkpoint(1, 1),
-        lambda: copy.rewind(1, 0),
+        lambda: copy.results.drop_checkpoint(1, 1),
+        lambda: copy.results.rewind(1, 0),
         lambda: RunLog.claim(copy, 1),
         lambda: launch.start_detached(copy, 1),
         lambda: queue.choose_slots(copy, held=False),
@@ -148,16 +148,16 @@ def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path
     copy.close()
     assert content(copy.folder) == before
     # What is computed from it may be kept.
-    copy.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
-    assert [one.metrics for one in copy.evaluations(1)] == [{"acc1": 0.5}]
+    copy.results.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
+    assert [one.metrics for one in copy.results.evaluations(1)] == [{"acc1": 0.5}]
     copy.close()
 
 
 def test_a_row_that_trains_elsewhere_is_not_marked_as_interrupted(filled, tmp_path):
-    filled.change_run(1, status="running", pid=1, start_ticks=1, boot_id="another")
+    filled.runs.change(1, status="running", pid=1, start_ticks=1, boot_id="another")
     copy = copied(filled, tmp_path / "copy")
     assert copy.reconcile() == []
-    assert copy.run(1).status == "running"
+    assert copy.runs.get(1).status == "running"
     copy.adopt()
     assert [run.id for run in copy.reconcile()] == [1]
 
@@ -168,8 +168,8 @@ def test_adopting_holds_a_queue_in_which_runs_wait(filled, tmp_path, tiny):
     assert copy.adopt() == 1
     assert copy.look_only == ""
     assert (queue.slots(copy).held, queue.slots(copy).cpu) == (True, 3)
-    assert queue.due(copy.runs(), queue.slots(copy)) == []
-    assert copy.create_run(tiny) == 3
+    assert queue.due(copy.runs.all(), queue.slots(copy)) == []
+    assert copy.runs.create(tiny) == 3
     assert Workspace(copy.folder).look_only == ""
     copy.close()
     # What is mine already is not held anew.
@@ -216,7 +216,7 @@ def test_a_damaged_workspace_of_somebody_else_is_mended_and_adopted_at_once(fill
     assert main(["doctor", "--rebuild", "--adopt", "--workspace", str(copy.folder)]) == 0
     assert "2 runs put into the database" in capsys.readouterr().out
     assert copy.look_only == ""
-    assert [run.status for run in copy.runs()] == ["stopped", "interrupted"]
+    assert [run.status for run in copy.runs.all()] == ["stopped", "interrupted"]
     copy.close()
 
 

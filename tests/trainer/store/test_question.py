@@ -29,7 +29,7 @@ FEW = Question("zero_shot", 960, 101, 2, names="b")
 def workspace(tmp_path: Path) -> Workspace:
     made = Workspace(tmp_path / "space")
     for name in ("one", "two"):
-        made.create_run(config.Run(name=name))
+        made.runs.create(config.Run(name=name))
     return made
 
 
@@ -48,19 +48,19 @@ def test_every_metric_of_a_task_belongs_to_it():
 
 
 def test_numbers_of_two_questions_stand_beside_each_other(workspace: Workspace):
-    workspace.add_evaluation(
+    workspace.results.add_evaluation(
         1, 8, "cal", "heldout", {"zero_shot_acc1": 0.3, "zero_shot_acc5": 0.5}, {"zero_shot": MANY}
     )
-    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
-    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.4}, {"zero_shot": MANY})
-    found = {row.question: row.metrics for row in workspace.answers(1)}
+    workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
+    workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.4}, {"zero_shot": MANY})
+    found = {row.question: row.metrics for row in workspace.results.answers(1)}
     assert found == {MANY: {"zero_shot_acc1": 0.4, "zero_shot_acc5": 0.5}, FEW: {"zero_shot_acc1": 0.9}}
-    assert len(workspace.evaluations(1)) == 1
+    assert len(workspace.results.evaluations(1)) == 1
 
 
 def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: Workspace):
-    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": MANY})
-    workspace.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
+    workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": MANY})
+    workspace.results.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.9}, {"zero_shot": FEW})
     table = comparison(workspace, [1, 2])
     assert {row.question: (row.values, row.best) for row in table.rows} == {
         MANY: ((0.3, None), ()),
@@ -70,7 +70,7 @@ def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: W
     assert "*" not in told.replace("* best", "")
     assert "cal heldout, zero shot, n = 960, 102 classes × 2 templates" in told
     assert "cal heldout, zero shot, n = 960, 101 classes × 2 templates" in told
-    workspace.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
+    workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
     assert [row.best for row in comparison(workspace, [1, 2]).rows] == [(), (1,)]
 
 
@@ -78,8 +78,8 @@ def test_groups_test_nothing_across_questions(tmp_path: Path):
     made = Workspace(tmp_path / "space")
     for name, question, base in (("a", MANY, 0.2), ("b", FEW, 0.8)):
         for seed in range(3):
-            run = made.create_run(config.Run(name=f"{name}-{seed}", seed=seed))
-            made.add_evaluation(
+            run = made.runs.create(config.Run(name=f"{name}-{seed}", seed=seed))
+            made.results.add_evaluation(
                 run, 8, "cal", "heldout", {"zero_shot_acc1": base + seed / 100}, {"zero_shot": question}
             )
     table = group_table(made, ["a-*", "b-*"])
@@ -103,13 +103,13 @@ def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path)
             )
     workspace = Workspace(path.parent)
     workspace.adopt()  # else it is read as a copy, and takes no evaluation
-    assert [row.question for row in workspace.answers(1)] == [None]
+    assert [row.question for row in workspace.results.answers(1)] == [None]
     table = comparison(workspace, [1, 2])
     (row,) = table.rows
     assert (row.values, row.n, row.best) == ((0.3, 0.9), (960, 960), ())
     assert UNKNOWN in figure.as_markdown(table)
     workspace.adopt()  # from before there was a word of whose it is
-    workspace.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
+    workspace.results.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
     rows = comparison(workspace, [1, 2]).rows
     assert [(one.question, one.values) for one in rows] == [(MANY, (None, 0.5)), (None, (0.3, 0.9))]
 
@@ -117,9 +117,9 @@ def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path)
 def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path: Path):
     made = Workspace(tmp_path / "space")
     for name in ("a", "b"):
-        run = made.create_run(config.Run(name=name))
+        run = made.runs.create(config.Run(name=name))
         for question in (MANY, FEW):
-            made.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
+            made.results.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
     drawn = group_figure.draw(group_table(made, ["a*", "b*"]))
     (axes,) = drawn.axes
     labels = [tick.get_text() for tick in axes.get_yticklabels()]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def _filled(workspace: Workspace, run) -> int:
-    number = workspace.create_run(run, preset="clip-scenes")
+    number = workspace.runs.create(run, preset="clip-scenes")
     with RunLog.claim(workspace, number) as log:
         for step in range(1, 40):
             log.scalars(step, {"train/loss": math.nan if step == 5 else 1 / step, "train/inv_tau": float(step)})
@@ -30,12 +30,19 @@ def _filled(workspace: Workspace, run) -> int:
 def _everything(workspace: Workspace) -> list:
     """All that a reader can see, without row ids."""
     seen = []
-    for row in [*workspace.runs(), *workspace.deleted_runs()]:
-        curves = {name: [a.tolist() for a in workspace.series(row.id, name)] for name in workspace.scalar_names(row.id)}
-        things = [*workspace.snapshots(row.id), *workspace.checkpoints(row.id), *workspace.evaluations(row.id)]
+    for row in [*workspace.runs.all(), *workspace.runs.deleted()]:
+        curves = {
+            name: [a.tolist() for a in workspace.results.series(row.id, name)]
+            for name in workspace.results.scalar_names(row.id)
+        }
+        things = [
+            *workspace.results.snapshots(row.id),
+            *workspace.results.checkpoints(row.id),
+            *workspace.results.evaluations(row.id),
+        ]
         rows = [{k: v for k, v in dataclasses.asdict(thing).items() if k != "id"} for thing in things]
         plain = {k: v for k, v in dataclasses.asdict(row).items() if k not in {"beats", "phase"}}
-        seen.append(repr((plain, curves, rows, workspace.config_of(row.id))))
+        seen.append(repr((plain, curves, rows, workspace.runs.config_of(row.id))))
     return seen
 
 
@@ -48,10 +55,10 @@ def _lose_database(workspace: Workspace) -> None:
 def test_a_rebuilt_database_equals_the_lost_one(workspace, tiny):
     _filled(workspace, tiny)
     second = _filled(workspace, tiny)
-    workspace.rename(second, "better name")
-    workspace.set_note(second, "mine")
-    third = workspace.create_run(tiny, status="queued")
-    workspace.change_run(third, status="failed", reason="no")
+    workspace.runs.rename(second, "better name")
+    workspace.runs.change(second, note="mine")
+    third = workspace.runs.create(tiny, status="queued")
+    workspace.runs.change(third, status="failed", reason="no")
     workspace.delete(third)
     before = _everything(workspace)
     _lose_database(workspace)
@@ -68,15 +75,15 @@ def test_a_damaged_database_is_set_aside_never_deleted(workspace, tiny):
         path.unlink()
     workspace.database_file.write_bytes(damaged)
     with pytest.raises(StoreError, match="doctor --rebuild"):
-        workspace.runs()
+        workspace.runs.all()
     assert workspace.rebuild() == 1
-    assert workspace.run(number).best == 0.75
+    assert workspace.runs.get(number).best == 0.75
     aside = list((workspace.folder / "backups").glob("explorer-damaged-*.db"))
     assert [path.read_bytes() for path in aside] == [damaged]
 
 
 def test_a_damaged_database_is_left_alone_while_a_trainer_uses_it(workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     hold(number)
     workspace.close()
     workspace.database_file.write_bytes(b"no database" * 1000)
@@ -87,39 +94,39 @@ def test_a_damaged_database_is_left_alone_while_a_trainer_uses_it(workspace, tin
 
 def test_a_run_without_its_card_is_rebuilt_from_configuration_and_curves(workspace, tiny):
     number = _filled(workspace, tiny)
-    folder = workspace.run(number).folder
+    folder = workspace.runs.get(number).folder
     (folder / "run.json").write_text("{")
     _lose_database(workspace)
     assert workspace.rebuild() == 1
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.name, row.status, row.objective) == ("tiny", "interrupted", "clip")
-    assert len(workspace.series(number, "train/loss")[0]) == 39
+    assert len(workspace.results.series(number, "train/loss")[0]) == 39
 
 
 def test_a_copied_run_folder_joins_under_a_name_of_its_own(workspace, tiny):
     number = _filled(workspace, tiny)
-    folder = workspace.run(number).folder
+    folder = workspace.runs.get(number).folder
     copy = folder.with_name("0009-copy")
     shutil.copytree(folder, copy)
     card = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(card | {"id": 9}))
     assert workspace.rebuild() == 1
-    assert workspace.run(9).name == "tiny (0009-copy)"
-    assert workspace.create_run(tiny) == 10
+    assert workspace.runs.get(9).name == "tiny (0009-copy)"
+    assert workspace.runs.create(tiny) == 10
 
 
 def test_a_lost_database_never_gives_out_the_number_of_a_folder(workspace, tiny):
     number = _filled(workspace, tiny)
     _lose_database(workspace)
-    assert workspace.create_run(tiny) == number + 1
+    assert workspace.runs.create(tiny) == number + 1
     assert workspace.rebuild() == 1
-    np.testing.assert_equal(len(workspace.runs()), 2)
+    np.testing.assert_equal(len(workspace.runs.all()), 2)
 
 
 def test_what_is_registered_twice_is_there_once(workspace, tiny):
     number = _filled(workspace, tiny)
-    workspace.add_evaluation(number, 20, "scenes", "renderings", {"acc1": 0.75})
-    assert [e.metrics for e in workspace.evaluations(number)] == [{"acc1": 0.75}]
+    workspace.results.add_evaluation(number, 20, "scenes", "renderings", {"acc1": 0.75})
+    assert [e.metrics for e in workspace.results.evaluations(number)] == [{"acc1": 0.75}]
 
 
 def test_a_foreign_database_is_refused(workspace):
@@ -129,4 +136,4 @@ def test_a_foreign_database_is_refused(workspace):
     connection.commit()
     connection.close()
     with pytest.raises(StoreError, match="another program"):
-        workspace.runs()
+        workspace.runs.all()

@@ -19,48 +19,48 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     told = [1.5, math.nan, math.inf, -math.inf, -0.0, 1e-300]
     with RunLog.claim(workspace, number) as log:
         for step, value in enumerate(told):
             log.scalars(step, {"train/loss": value})
         log.status("finished")
-    steps, values, seconds = workspace.series(number, "train/loss")
+    steps, values, seconds = workspace.results.series(number, "train/loss")
     np.testing.assert_array_equal(values, told)
     assert (steps.dtype, values.dtype, seconds.dtype) == (np.int64, np.float64, np.float64)
     assert list(steps) == list(range(6))
     assert (np.diff(seconds) >= 0).all()
-    rows = workspace.scalars_after(0)
+    rows = workspace.results.scalars_after(0)
     np.testing.assert_array_equal([row.value for row in rows], told)
-    assert workspace.last_values(number) == {"train/loss": 1e-300}
-    assert workspace.best_values(number) == {"train/loss": -0.0}
+    assert workspace.results.last_values(number) == {"train/loss": 1e-300}
+    assert workspace.results.best_values(number) == {"train/loss": -0.0}
 
 
 def test_best_follows_the_catalogue(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         for step, value in enumerate([0.2, 0.9, math.nan, 0.5]):
             log.scalars(step, {"val/image_to_text_R@1": value, "val/loss": value, "train/inv_tau": value})
         log.headline(0.5, 0.9)
         log.status("finished")
-    assert workspace.best_values(number) == {"val/image_to_text_R@1": 0.9, "val/loss": 0.2}
-    assert workspace.last_values(number)["val/loss"] == 0.5
-    assert workspace.scalar_names(number) == ["train/inv_tau", "val/image_to_text_R@1", "val/loss"]
-    assert (workspace.run(number).last, workspace.run(number).best) == (0.5, 0.9)
+    assert workspace.results.best_values(number) == {"val/image_to_text_R@1": 0.9, "val/loss": 0.2}
+    assert workspace.results.last_values(number)["val/loss"] == 0.5
+    assert workspace.results.scalar_names(number) == ["train/inv_tau", "val/image_to_text_R@1", "val/loss"]
+    assert (workspace.runs.get(number).last, workspace.runs.get(number).best) == (0.5, 0.9)
 
 
 def test_a_reader_sees_each_row_once(workspace, tiny):
-    first, second = workspace.create_run(tiny), workspace.create_run(tiny)
+    first, second = workspace.runs.create(tiny), workspace.runs.create(tiny)
     with RunLog.claim(workspace, first) as one, RunLog.claim(workspace, second) as two:
         one.scalars(1, {"a": 1.0, "b": 2.0})
         two.scalars(1, {"a": 3.0})
         one.flush()
         two.flush()
-        seen = workspace.scalars_after(0)
+        seen = workspace.results.scalars_after(0)
         assert [(r.run, r.name, r.value) for r in seen] == [(first, "a", 1), (first, "b", 2), (second, "a", 3)]
-        assert [r.run for r in workspace.scalars_after(0, runs=[second])] == [second]
-        assert len(workspace.scalars_after(0, limit=2)) == 2
-        assert workspace.scalars_after(seen[-1].id) == []
+        assert [r.run for r in workspace.results.scalars_after(0, runs=[second])] == [second]
+        assert len(workspace.results.scalars_after(0, limit=2)) == 2
+        assert workspace.results.scalars_after(seen[-1].id) == []
         for log in (one, two):
             log.status("finished")
 
@@ -68,20 +68,20 @@ def test_a_reader_sees_each_row_once(workspace, tiny):
 def test_rows_arrive_within_half_a_second_of_steps(workspace, tiny, monkeypatch):
     passed = [0.0]
     monkeypatch.setattr(run_log, "time", SimpleNamespace(monotonic=lambda: passed[0], time=time.time))
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         for step in (1, 2):
             log.scalars(step, {"a": 1.0})
         log.asked()
-        assert len(workspace.scalars_after(0)) == 1
+        assert len(workspace.results.scalars_after(0)) == 1
         passed[0] = 0.5
         log.asked()
-        assert len(workspace.scalars_after(0)) == 2
+        assert len(workspace.results.scalars_after(0)) == 2
         log.status("stopped")
 
 
 def test_the_journal_is_written_before_the_database(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.scalars(0, {"a": 0.0})
         log.scalars(1, {"a": math.inf})
@@ -93,7 +93,7 @@ def test_the_journal_is_written_before_the_database(workspace, tiny):
 def test_training_goes_on_while_the_database_is_locked(workspace, tiny, monkeypatch):
     waits_ms, wait_at_most = [], workspace.wait_at_most
     monkeypatch.setattr(workspace, "wait_at_most", lambda ms: (waits_ms.append(ms), wait_at_most(ms)))
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
@@ -104,17 +104,17 @@ def test_training_goes_on_while_the_database_is_locked(workspace, tiny, monkeypa
             log.asked()
         log.evaluation(7, "scenes", "renderings", {"acc1": 0.5})
         assert sum(waits_ms) < 1_000, "it waited for the lock again and again"
-        assert workspace.scalars_after(0) == []
+        assert workspace.results.scalars_after(0) == []
         blocker.execute("ROLLBACK")
         blocker.close()
         assert log.flush()
-        assert len(workspace.scalars_after(0)) == 500
-        assert workspace.evaluations(number)[0].metrics == {"acc1": 0.5}
+        assert len(workspace.results.scalars_after(0)) == 500
+        assert workspace.results.evaluations(number)[0].metrics == {"acc1": 0.5}
         log.status("stopped")
 
 
 def test_the_end_of_a_run_waits_for_a_locked_database(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None, check_same_thread=False)
     with RunLog.claim(workspace, number) as log:
         blocker.execute("BEGIN IMMEDIATE")
@@ -124,12 +124,12 @@ def test_the_end_of_a_run_waits_for_a_locked_database(workspace, tiny):
         log.status("finished")
     timer.join()
     blocker.close()
-    assert workspace.run(number).status == "finished"
-    assert len(workspace.scalars_after(0)) == 1
+    assert workspace.runs.get(number).status == "finished"
+    assert len(workspace.results.scalars_after(0)) == 1
 
 
 def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         for step in range(1, 11):
             log.scalars(step, {"a": float(step)})
@@ -140,46 +140,46 @@ def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, tiny)
             log.evaluation(step, "scenes", "renderings", {"x": 1.0})
             log.checkpoint(step, log.folder / "checkpoints" / f"step_{step:06d}")
         log.rewind(5)
-        newest = workspace.scalars_after(0)[-1].id
+        newest = workspace.results.scalars_after(0)[-1].id
         for step in range(6, 9):
             log.scalars(step, {"a": -float(step)})
         log.flush()
-        assert [r.step for r in workspace.scalars_after(newest)] == [6, 7, 8], "ids must not come again"
+        assert [r.step for r in workspace.results.scalars_after(newest)] == [6, 7, 8], "ids must not come again"
         log.status("stopped")
-    np.testing.assert_array_equal(workspace.series(number, "a")[1], [1, 2, 3, 4, 5, -6, -7, -8])
+    np.testing.assert_array_equal(workspace.results.series(number, "a")[1], [1, 2, 3, 4, 5, -6, -7, -8])
     assert [e.step for e in read_journal(log.folder / "metrics.jsonl")] == list(range(1, 9))
-    assert [s.step for s in workspace.snapshots(number)] == [4]
-    assert [e.step for e in workspace.evaluations(number)] == [4]
-    assert [c.step for c in workspace.checkpoints(number)] == [4]
+    assert [s.step for s in workspace.results.snapshots(number)] == [4]
+    assert [e.step for e in workspace.results.evaluations(number)] == [4]
+    assert [c.step for c in workspace.results.checkpoints(number)] == [4]
     assert [p.name for p in (log.folder / "snapshots").iterdir()] == ["s@4"]
 
 
 def test_a_torn_last_line_is_cut_off_and_what_a_kill_kept_back_is_brought_in(workspace, tiny):
-    number = workspace.create_run(tiny)
-    path = workspace.run(number).folder / "metrics.jsonl"
+    number = workspace.runs.create(tiny)
+    path = workspace.runs.get(number).folder / "metrics.jsonl"
     path.write_text('{"step": 1, "time": 5.0, "elapsed": 0.5, "values": {"a": "nan"}}\n{"step": 2, "ti')
     with RunLog.claim(workspace, number) as log:
         log.scalars(2, {"a": 2.0})
         log.status("stopped")
-    np.testing.assert_array_equal(workspace.series(number, "a")[1], [math.nan, 2.0])
+    np.testing.assert_array_equal(workspace.results.series(number, "a")[1], [math.nan, 2.0])
     assert [e.step for e in read_journal(path)] == [1, 2]
 
 
 def test_only_one_best_checkpoint_and_the_folders_are_found(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.checkpoint(10, log.folder / "checkpoints" / "step_000010", best=True)
         log.checkpoint(20, log.folder / "checkpoints" / "step_000020", best=True)
         log.checkpoint(30, log.folder / "checkpoints" / "step_000030")
         log.drop_checkpoint(10)
         log.status("stopped")
-    found = workspace.checkpoints(number)
+    found = workspace.results.checkpoints(number)
     assert [(c.step, c.best) for c in found] == [(20, True), (30, False)]
     assert found[0].folder == log.folder / "checkpoints" / "step_000020"
 
 
 def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
 
     def asked() -> str:
         time.sleep(0.11)
@@ -187,66 +187,66 @@ def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, t
 
     with RunLog.claim(workspace, number) as log:
         assert asked() == ""
-        workspace.ask(number, "save")
+        workspace.runs.ask(number, "save")
         assert [asked(), asked()] == ["save", ""]
-        workspace.ask(number, "stop")
+        workspace.runs.ask(number, "stop")
         assert [asked(), asked(), log.asked()] == ["stop"] * 3
         log.status("stopped")
-    assert workspace.run(number).asked == ""
+    assert workspace.runs.get(number).asked == ""
 
 
 def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_sitting_does_not(workspace, tiny):
-    number = workspace.create_run(tiny)
-    workspace.ask(number, "stop")
+    number = workspace.runs.create(tiny)
+    workspace.runs.ask(number, "stop")
     with RunLog.claim(workspace, number) as log:
         assert log.asked() == "stop"
         log.status("stopped")
-    workspace.ask(number, "stop")
+    workspace.runs.ask(number, "stop")
     with RunLog.claim(workspace, number) as log:
         assert log.asked() == ""
         log.status("stopped")
 
 
 def test_progress_and_time_trained_add_up_over_sittings(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     began = time.monotonic()
     for _ in range(2):
         with RunLog.claim(workspace, number) as log:
             log.progress(step=3, total_steps=9, phase="train", eta_s=4.0)
-            row = workspace.run(number)
+            row = workspace.runs.get(number)
             assert (row.status, row.step, row.total_steps, row.phase, row.eta_s) == ("running", 3, 9, "train", 4.0)
             assert row.pid == os.getpid()
             time.sleep(0.1)
             log.status("stopped", "Asked to.")
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert 0.2 <= row.trained_s <= time.monotonic() - began
     assert row.duration_s == row.trained_s
     assert (row.status, row.reason, row.pid, row.beats) == ("stopped", "Asked to.", None, 2)
 
 
 def test_an_exception_is_the_reason_of_a_failed_run(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with pytest.raises(ValueError, match="too many"), RunLog.claim(workspace, number):
         raise ValueError("too many cooks")
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.reason) == ("failed", "too many cooks")
     assert not workspace.is_alive(number)
 
 
 def test_of_two_processes_that_claim_a_run_exactly_one_wins(workspace, tiny, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     both = [hold(number, wait=False) for _ in range(2)]
     answers = {process.pid: process.stdout.readline().split()[0] for process in both}
     assert sorted(answers.values()) == ["held", "refused"]
     assert workspace.is_alive(number)
-    assert answers[workspace.run(number).pid] == "held"
+    assert answers[workspace.runs.get(number).pid] == "held"
     with pytest.raises(StoreError, match="already being trained"):
         RunLog.claim(workspace, number)
 
 
 def test_a_killed_trainer_is_dead_at_once_and_reconciled_with_a_reason(workspace, tiny, hold):
-    number = workspace.create_run(tiny)
-    (workspace.run(number).folder / "log.txt").write_text("step 41\nGPU is warm\n\n")
+    number = workspace.runs.create(tiny)
+    (workspace.runs.get(number).folder / "log.txt").write_text("step 41\nGPU is warm\n\n")
     process = hold(number, "log.scalars(1, {'a': 1.0}); log.progress(step=1, total_steps=9, phase='train')")
     assert workspace.is_alive(number)
     assert workspace.reconcile() == []
@@ -258,44 +258,44 @@ def test_a_killed_trainer_is_dead_at_once_and_reconciled_with_a_reason(workspace
     assert "GPU is warm" in changed[0].reason
     assert changed[0].duration_s == changed[0].trained_s
     assert workspace.reconcile() == []
-    assert list(workspace.series(number, "a")[1]) == [1.0], "the journal's rows are brought in"
+    assert list(workspace.results.series(number, "a")[1]) == [1.0], "the journal's rows are brought in"
 
 
 def test_a_start_that_never_came_is_given_up_and_a_fresh_one_is_not(workspace, tiny):
-    fresh, dead, old = (workspace.create_run(tiny) for _ in range(3))
-    workspace.change_run(dead, launched_pid=os.getpid(), launched_ticks=-1)
-    workspace.change_run(old, launched_at=time.time() - 21)
+    fresh, dead, old = (workspace.runs.create(tiny) for _ in range(3))
+    workspace.runs.change(dead, launched_pid=os.getpid(), launched_ticks=-1)
+    workspace.runs.change(old, launched_at=time.time() - 21)
     assert [row.id for row in workspace.reconcile()] == [dead, old]
-    assert workspace.run(fresh).status == "starting"
-    assert "before it began" in workspace.run(dead).reason
+    assert workspace.runs.get(fresh).status == "starting"
+    assert "before it began" in workspace.runs.get(dead).reason
 
 
 def test_trainers_that_log_at_once_lose_nothing(workspace, tiny, hold):
-    numbers = [workspace.create_run(tiny) for _ in range(2)]
+    numbers = [workspace.runs.create(tiny) for _ in range(2)]
     work = "for s in range(1500): log.scalars(s, {'a': s, 'b': -s}); log.asked()\nlog.status('finished')"
     for process in [hold(number, work, wait=False) for number in numbers]:
         assert process.stdout.readline().strip() == "held", process.stdout.read()
     for number in numbers:
-        assert workspace.run(number).status == "finished"
-        np.testing.assert_array_equal(workspace.series(number, "a")[1], np.arange(1500))
-        np.testing.assert_array_equal(workspace.series(number, "b")[0], np.arange(1500))
+        assert workspace.runs.get(number).status == "finished"
+        np.testing.assert_array_equal(workspace.results.series(number, "a")[1], np.arange(1500))
+        np.testing.assert_array_equal(workspace.results.series(number, "b")[0], np.arange(1500))
 
 
 @pytest.mark.parametrize("meanwhile", [{"pid": 1}, {"status": "running"}, {"launched_at": 5.0}])
 def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(workspace, tiny, meanwhile):
-    number = workspace.create_run(tiny)
-    table = RunTable(Database(workspace.database_file), workspace.runs_folder)
+    number = workspace.runs.create(tiny)
+    table = RunTable(Database(workspace.database_file), workspace.runs_folder, workspace.check_mine)
     (seen,) = table.active()
-    before = workspace.run(number)
-    workspace.change_run(number, **meanwhile)
+    before = workspace.runs.get(number)
+    workspace.runs.change(number, **meanwhile)
     assert not table.interrupt(number, expected=seen, reason="gone")
-    workspace.change_run(number, pid=None, status=before.status, launched_at=None)
+    workspace.runs.change(number, pid=None, status=before.status, launched_at=None)
     assert table.interrupt(number, expected=seen, reason="gone")
 
 
 def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, tiny, monkeypatch):
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     (log.folder / "checkpoints" / "step_000004").mkdir(parents=True)
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
@@ -309,41 +309,41 @@ def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, ti
     log.settle()
     log.status("failed", "No number at step 4.")
     log.close()
-    assert workspace.run(number).status == "running"
+    assert workspace.runs.get(number).status == "running"
     assert not workspace.is_alive(number)
     blocker.execute("ROLLBACK")
     blocker.close()
     (row,) = workspace.reconcile()
     assert (row.status, row.reason, row.step, row.pid) == ("failed", "No number at step 4.", 4, None)
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert row.last == 0.25
     assert (row.best, row.facts["parameters"], row.alerts["nan"]["step"]) == (0.5, 3, 4)
-    assert [(c.step, c.best) for c in workspace.checkpoints(number)] == [(4, True)]
-    assert list(workspace.series(number, "a")[0]) == [4]
+    assert [(c.step, c.best) for c in workspace.results.checkpoints(number)] == [(4, True)]
+    assert list(workspace.results.series(number, "a")[0]) == [4]
     with RunLog.claim(workspace, number) as log:
         assert not (log.folder / "waiting.jsonl").exists()
-        assert workspace.run(number).alerts == {}
+        assert workspace.runs.get(number).alerts == {}
         log.status("stopped")
 
 
 def test_numbers_of_numpy_are_stored_as_numbers(workspace, tiny):
-    number = workspace.create_run(tiny, priority=np.int64(3))
+    number = workspace.runs.create(tiny, priority=np.int64(3))
     with RunLog.claim(workspace, number) as log:
         log.progress(step=np.int32(4), total_steps=np.uint8(9), eta_s=np.float32(0.5))
         log.headline(np.float64(0.25), np.float16(0.5))
         log.checkpoint(np.int64(4), log.folder / "checkpoints" / "step_000004", best=np.True_)
         log.snapshot(np.int64(4), "d", "s", log.folder / "snapshots" / "s@000004", np.int64(8), np.int16(2))
         log.status("finished")
-    row = workspace.run(number)
+    row = workspace.runs.get(number)
     assert (row.status, row.step, row.total_steps, row.priority) == ("finished", 4, 9, 3)
     assert (row.last, row.best) == (0.25, 0.5)
-    assert [(c.step, c.best) for c in workspace.checkpoints(number)] == [(4, True)]
-    assert [(s.step, s.n, s.d) for s in workspace.snapshots(number)] == [(4, 8, 2)]
+    assert [(c.step, c.best) for c in workspace.results.checkpoints(number)] == [(4, True)]
+    assert [(s.step, s.n, s.d) for s in workspace.results.snapshots(number)] == [(4, 8, 2)]
 
 
 @pytest.mark.parametrize("value", ["no number", 2.5, b"7", None, 2**70, {}])
 def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, tiny, value):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.scalars(1, {"a": 1.0})
         log.checkpoint(value, log.folder / "checkpoints" / "odd", best=True)
@@ -351,32 +351,32 @@ def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, tin
         log.scalars(2, {"a": 2.0})
         log.status("finished")
         with pytest.raises(StoreError, match="does not take a value"):
-            workspace.add_checkpoint(number, value, log.folder / "checkpoints" / "odd")
-    row = workspace.run(number)
+            workspace.results.add_checkpoint(number, value, log.folder / "checkpoints" / "odd")
+    row = workspace.runs.get(number)
     assert (row.status, row.last, row.best) == ("finished", 0.25, 0.5)
     assert "does not take a value" in row.alerts["refused"]["words"]
-    assert workspace.series(number, "a")[0].tolist() == [1, 2]
-    assert workspace.checkpoints(number) == []
+    assert workspace.results.series(number, "a")[0].tolist() == [1, 2]
+    assert workspace.results.checkpoints(number) == []
 
 
 def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.scalars(0, {"a": 0.0})
         for step in (1, 2.5, 3):
             log.scalars(step, {"a": float(step)})
         log.status("finished")
-    assert workspace.run(number).status == "finished"
-    assert workspace.series(number, "a")[0].tolist() == [0, 1, 3]
+    assert workspace.runs.get(number).status == "finished"
+    assert workspace.results.series(number, "a")[0].tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("value", ["zz", None, 2**70, {}, 2.5])
 def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(workspace, tiny, value, hold):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     process = hold(number)
     process.kill()
     process.wait()
-    folder = workspace.run(number).folder
+    folder = workspace.runs.get(number).folder
     (folder / "checkpoints" / "odd").mkdir(parents=True)
     values = {"status": value, "step": value, "ended_at": value, "phase": "said"}
     lines = [
@@ -387,26 +387,26 @@ def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(wo
     (folder / "waiting.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (row,) = workspace.reconcile()
     assert (row.status, row.step, row.phase) == ("interrupted", 0, "said")
-    assert workspace.run(number).last == 0.25
+    assert workspace.runs.get(number).last == 0.25
     with RunLog.claim(workspace, number) as log:
         log.status("finished")
-    assert workspace.run(number).status == "finished"
+    assert workspace.runs.get(number).status == "finished"
 
 
 def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
 
     def asked() -> str:
         log._asked_at = float("-inf")
         return log.asked()
 
     with RunLog.claim(workspace, number) as log:
-        workspace.ask(number, "stop-epoch")
+        workspace.runs.ask(number, "stop-epoch")
         assert asked() == "stop-epoch"
-        workspace.ask(number, "save")
+        workspace.runs.ask(number, "save")
         assert [asked(), log.asked(), asked()] == ["save", "stop-epoch", "stop-epoch"]
-        assert workspace.run(number).asked == "stop-epoch"
-        workspace.ask(number, "")
+        assert workspace.runs.get(number).asked == "stop-epoch"
+        workspace.runs.ask(number, "")
         assert asked() == ""
         log.status("stopped")
 
@@ -415,7 +415,7 @@ def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, t
 def failed(workspace, tiny, monkeypatch) -> int:
     """A run whose last words wait in its folder though they were read."""
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
     blocker.execute("BEGIN EXCLUSIVE")
@@ -428,8 +428,8 @@ def failed(workspace, tiny, monkeypatch) -> int:
 
 
 def test_a_trainer_that_dies_before_it_begins_does_not_end_as_the_one_before(workspace, failed):
-    assert workspace.begin_launch(failed)
-    workspace.change_run(failed, launched_pid=os.getpid(), launched_ticks=-1)
+    assert workspace.runs.begin_launch(failed)
+    workspace.runs.change(failed, launched_pid=os.getpid(), launched_ticks=-1)
     (row,) = workspace.reconcile()
     assert row.status == "interrupted"
     assert "before it began" in row.reason
@@ -448,19 +448,19 @@ def test_a_trainer_that_dies_while_it_begins_does_not_end_as_the_one_before(work
 
 
 def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, tiny):
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         log.progress(step=9, total_steps=10, phase="training")
         for _ in range(50):
             log.progress(step=10, total_steps=10, phase="evaluating")
-        assert workspace.run(number).step == 10
-        assert workspace.run(number).beats < 5
+        assert workspace.runs.get(number).step == 10
+        assert workspace.runs.get(number).beats < 5
         log.status("finished")
 
 
 def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, tiny, monkeypatch):
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.create_run(tiny)
+    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     for step in (1, 2):
         log.checkpoint(step, log.folder / "checkpoints" / f"step_00000{step}")
@@ -474,5 +474,5 @@ def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, ti
     blocker.execute("ROLLBACK")
     blocker.close()
     workspace.reconcile()
-    assert [c.step for c in workspace.checkpoints(number)] == [2]
-    assert workspace.run(number).alerts == {}
+    assert [c.step for c in workspace.results.checkpoints(number)] == [2]
+    assert workspace.runs.get(number).alerts == {}

@@ -26,33 +26,33 @@ ITEMS = Items(
 
 def test_kept_replaced_dropped_and_restored(tmp_path: Path):
     workspace = Workspace(tmp_path)
-    first = workspace.keep_selection("  odd   ones ", "scenes-renderings", ["c", "a"])
+    first = workspace.selections.keep("  odd   ones ", "scenes-renderings", ["c", "a"])
     assert first.name == "odd ones"
-    workspace.keep_selection("odd ones", "other-split", ["q"])
+    workspace.selections.keep("odd ones", "other-split", ["q"])
     workspace.close()
     workspace = Workspace(tmp_path)
-    assert [s.items for s in workspace.selections("scenes-renderings")] == [("c", "a")]
+    assert [s.items for s in workspace.selections.all("scenes-renderings")] == [("c", "a")]
     with pytest.raises(StoreError, match="Name the data"):
-        workspace.selection("odd ones")
-    again = workspace.keep_selection("odd ones", "scenes-renderings", np.array([7, 9]))
-    assert [s.items for s in workspace.selections("scenes-renderings")] == [(7, 9)]
-    workspace.drop_selection(again)
-    assert workspace.selections("scenes-renderings") == []
-    workspace.restore_selection(again)
-    assert workspace.selections("scenes-renderings") == [again]
-    assert workspace.selection(again.id) == again
+        workspace.selections.get("odd ones")
+    again = workspace.selections.keep("odd ones", "scenes-renderings", np.array([7, 9]))
+    assert [s.items for s in workspace.selections.all("scenes-renderings")] == [(7, 9)]
+    workspace.selections.drop(again)
+    assert workspace.selections.all("scenes-renderings") == []
+    workspace.selections.restore(again)
+    assert workspace.selections.all("scenes-renderings") == [again]
+    assert workspace.selections.get(again.id) == again
     with pytest.raises(StoreError, match="there are: 'odd ones'"):
-        workspace.selection("even ones")
+        workspace.selections.get("even ones")
     for name, items in ((" ", ["a"]), ("name", [])):
         with pytest.raises(StoreError):
-            workspace.keep_selection(name, "scenes-renderings", items)
+            workspace.selections.keep(name, "scenes-renderings", items)
 
 
 def test_rows_follow_the_items_not_their_places(tmp_path: Path):
-    kept = Workspace(tmp_path).keep_selection("some", "x-y", ["d", "b", "gone"])
+    kept = Workspace(tmp_path).selections.keep("some", "x-y", ["d", "b", "gone"])
     assert rows_of(kept, ITEMS).tolist() == [1, 3]
     numbers = Items(np.array([4, 5, 6]), [""] * 3, [""] * 3, [""] * 3, [""] * 3)
-    assert rows_of(Workspace(tmp_path).keep_selection("n", "x-y", numbers.id[[2, 0]]), numbers).tolist() == [0, 2]
+    assert rows_of(Workspace(tmp_path).selections.keep("n", "x-y", numbers.id[[2, 0]]), numbers).tolist() == [0, 2]
 
 
 def test_written_files_hold_the_pairs(tmp_path: Path):
@@ -93,6 +93,15 @@ def test_the_command_keeps_lists_writes_and_deletes(charted: Workspace, tmp_path
     assert out.read_text() == "00003.jpg\n00005.jpg\n"
     assert main(["selections", "export", "even", "--out", str(out), *space]) == 2
     assert main(["selections", "keep", "odd", *space]) == 2
+    named = ["selections", "keep", "few", "--run", "1", "--rows", "1", *space, "--data"]
+    assert main([*named, "scenes-val-200-of-536"]) == 2
+    assert "has no snapshot of scenes-val-200-of-536; it has: scenes-renderings" in capsys.readouterr().err
+    workspace = Workspace(tmp_path / "w")
+    (first, *_) = workspace.results.snapshots(1)
+    workspace.results.add_snapshot(1, first.step, "scenes", "val-200-of-536", first.folder, n=first.n, d=first.d)
+    assert main([*named, "scenes-val-200-of-536"]) == 0
+    assert "few: 1 pairs of scenes-val-200-of-536" in capsys.readouterr().out.replace("1 pair of", "1 pairs of")
+    assert main(["selections", "delete", "few", *space]) == 0
     assert main(["selections", "keep", "odd", "--run", "1", "--rows", "999", *space]) == 2
     assert main(["selections", "delete", "odd", *space]) == 0
     capsys.readouterr()

@@ -44,7 +44,7 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(target=runs, name=NAMES, queued=st.booleans())
     def create(self, name: str, queued: bool):
-        run = self.workspace.create_run(config.Run(name=name), status="queued" if queued else "stopped")
+        run = self.workspace.runs.create(config.Run(name=name), status="queued" if queued else "stopped")
         assert run not in self.model, "a number came twice"
         self.model[run] = {"status": "queued" if queued else "stopped", "step": 0, "deleted": False, "asked": ""}
         return run
@@ -53,10 +53,10 @@ class Jobs(RuleBasedStateMachine):
     def start(self, run: int, queued_only: bool) -> None:
         known = self.model[run]
         may = not known["deleted"] and (known["status"] == "queued" or (not queued_only and known["status"] in ENDED))
-        assert self.workspace.begin_launch(run, queued_only=queued_only) == may
+        assert self.workspace.runs.begin_launch(run, queued_only=queued_only) == may
         if not may:
             return
-        assert not self.workspace.begin_launch(run, queued_only=True), "started twice"
+        assert not self.workspace.runs.begin_launch(run, queued_only=True), "started twice"
         self.trainers[run] = RunLog.claim(self.workspace, run)
         known |= {"status": "running", "asked": ""}
 
@@ -77,7 +77,7 @@ class Jobs(RuleBasedStateMachine):
     @rule(run=runs, what=st.sampled_from(["stop", "pause", "save"]))
     def ask(self, run: int, what: str) -> None:
         if run in self.trainers:
-            self.workspace.ask(run, what)
+            self.workspace.runs.ask(run, what)
             self.trainers[run]._asked_at = float("-inf")
             assert self.trainers[run].asked() == what
             if what != "save":  # which is told once, beside what stays
@@ -105,7 +105,7 @@ class Jobs(RuleBasedStateMachine):
     @rule(run=runs)
     def unqueue(self, run: int) -> None:
         waits = self.model[run]["status"] == "queued"
-        assert self.workspace.unqueue(run) == waits
+        assert self.workspace.runs.unqueue(run) == waits
         if waits:
             self.model[run]["status"] = "stopped"
 
@@ -114,15 +114,15 @@ class Jobs(RuleBasedStateMachine):
         known = self.model[run]
         may = known["status"] in ENDED and not known["deleted"]
         self.workspace.reconcile()
-        assert self.workspace.enqueue(run) == may
+        assert self.workspace.runs.enqueue(run) == may
         if may:
             known |= {"status": "queued", "asked": ""}
 
     @rule(run=runs, place=st.integers(0, 5))
     def move(self, run: int, place: int) -> None:
-        before = [row.id for row in queue.in_order(self.workspace.runs())]
+        before = [row.id for row in queue.in_order(self.workspace.runs.all())]
         queue.move(self.workspace, [run], place)
-        after = [row.id for row in queue.in_order(self.workspace.runs())]
+        after = [row.id for row in queue.in_order(self.workspace.runs.all())]
         if run not in before:
             assert after == before
         else:
@@ -141,7 +141,7 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(run=runs)
     def restore(self, run: int) -> None:
-        self.workspace.restore(run)
+        self.workspace.runs.restore(run)
         self.model[run]["deleted"] = False
 
     @rule(target=runs, run=consumes(runs))
@@ -160,7 +160,7 @@ class Jobs(RuleBasedStateMachine):
     @invariant()
     def store_and_model_agree(self) -> None:
         self.workspace.reconcile()
-        rows = {row.id: row for row in [*self.workspace.runs(), *self.workspace.deleted_runs()]}
+        rows = {row.id: row for row in [*self.workspace.runs.all(), *self.workspace.runs.deleted()]}
         assert rows.keys() == self.model.keys()
         for run, known in self.model.items():
             row = rows[run]

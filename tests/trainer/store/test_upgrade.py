@@ -48,7 +48,7 @@ def later(tmp_path: Path):
 
 @pytest.fixture
 def filled(workspace: Workspace, tiny) -> Path:
-    workspace.create_run(tiny)
+    workspace.runs.create(tiny)
     workspace.close()
     return workspace.database_file
 
@@ -83,7 +83,7 @@ def test_a_newer_database_is_refused_and_not_one_byte_changes(filled, workspace)
         connection.commit()
     before = filled.read_bytes()
     with pytest.raises(StoreError, match="newer version"):
-        workspace.runs()
+        workspace.runs.all()
     assert filled.read_bytes() == before
     assert not (workspace.folder / "backups").exists()
     assert version_of(filled) == "9999"
@@ -109,7 +109,7 @@ def test_a_migration_that_fails_changes_nothing_and_names_the_backup(filled, lat
     with closing(sqlite3.connect(filled)) as connection:
         assert list(connection.iterdump()) == before
     assert version_of(filled) == SCHEMA_VERSION
-    assert Workspace(filled.parent).run(1).name == "tiny"
+    assert Workspace(filled.parent).runs.get(1).name == "tiny"
 
 
 def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
@@ -130,14 +130,14 @@ def test_a_workspace_of_the_first_schema_keeps_its_runs(tmp_path):
         values = "'old', '0001-old', 'name = \"old\"', 'finished', 1.0"
         connection.execute(f"INSERT INTO run (name, folder, config, status, created_at) VALUES ({values})")
     workspace = Workspace(path.parent)
-    (row,) = workspace.runs()
+    (row,) = workspace.runs.all()
     assert (row.name, row.device, row.priority, row.place, row.alerts) == ("old", "", 0, None, {})
     assert workspace.setting("queue", "unset") == "unset"
     # From before there was a word of whose it is: read as a copy, and brought up to date once it is made mine.
     assert version_of(path) == "0001"
     assert [file.name for file in path.parent.iterdir() if "-" not in file.name] == ["explorer.db"]
     with pytest.raises(LookOnly):
-        workspace.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
+        workspace.results.add_evaluation(1, 1, "scenes", "renderings", {"acc1": 0.5})
     workspace.adopt()  # from before there was a word of whose it is
     workspace.set_setting("queue", {"cpu": 2})
     assert workspace.setting("queue") == {"cpu": 2}
@@ -164,13 +164,13 @@ def test_cells_of_another_type_are_left_out_of_strict_tables_and_reported(tmp_pa
         connection.execute("UPDATE sqlite_sequence SET seq = 41 WHERE name = 'run'")
     workspace = Workspace(path.parent)
     workspace.adopt()
-    sound, odd = workspace.runs()
+    sound, odd = workspace.runs.all()
     assert (sound.name, sound.step, sound.started_at, sound.status) == ("sound", 7, 5.0, "finished")
     assert (odd.folder.name, odd.step, odd.started_at, odd.status) == ("0002-odd", 0, None, "finished")
-    steps, values, _ = workspace.series(1, "a")
+    steps, values, _ = workspace.results.series(1, "a")
     assert steps.tolist() == [1, 2, 3]
     assert [str(value) for value in values] == ["0.5", "nan", "nan"]
-    assert [row.best for row in workspace.checkpoints(1)] == [True]
+    assert [row.best for row in workspace.results.checkpoints(1)] == [True]
     told = workspace.setting("left out by schema 0004")
     assert told == [
         "Row 2 of run lost these values: name, step, started_at could not be read.",
@@ -178,7 +178,7 @@ def test_cells_of_another_type_are_left_out_of_strict_tables_and_reported(tmp_pa
         "Row 4 of scalar was left out: step could not be read.",
         "Row 5 of scalar was left out: run could not be read.",
     ]
-    assert workspace.create_run(Run(name="next")) == 42, "numbers of runs that are gone stay taken"
+    assert workspace.runs.create(Run(name="next")) == 42, "numbers of runs that are gone stay taken"
     workspace.close()
     main(["doctor", "--workspace", str(path.parent)])
     assert "Row 2 of run lost these values" in capsys.readouterr().out

@@ -45,7 +45,7 @@ def tiny(workspace):
         run = replace(TINY, objective=objective or config.Clip())
         for field, value in changes.items():
             run = config.replace(run, field, str(value))
-        return workspace.create_run(run)
+        return workspace.runs.create(run)
 
     return make
 
@@ -56,7 +56,7 @@ def journal(workspace):
 
     def read(run: int) -> dict[int, dict[str, float]]:
         found: dict[int, dict[str, float]] = {}
-        lines = (workspace.run(run).folder / "metrics.jsonl").read_text().splitlines()
+        lines = (workspace.runs.get(run).folder / "metrics.jsonl").read_text().splitlines()
         for line in map(json.loads, lines):
             known = found.setdefault(line["step"], {})
             assert not known.keys() & line["values"].keys(), f"step {line['step']} is there twice"
@@ -68,7 +68,7 @@ def journal(workspace):
 
 @pytest.fixture
 def log_text(workspace):
-    return lambda run: Path(workspace.run(run).folder, "log.txt").read_text()
+    return lambda run: Path(workspace.runs.get(run).folder, "log.txt").read_text()
 
 
 @pytest.fixture

@@ -27,23 +27,26 @@ def _values(found: dict) -> dict:
 def test_a_branch_is_bit_identical_and_knows_its_parent(workspace, tiny, journal):
     original = tiny()
     fit(workspace, original)
-    before = (workspace.run(original), workspace.checkpoints(original))
+    before = (workspace.runs.get(original), workspace.results.checkpoints(original))
     branched = branch(workspace, original, 8, "from eight")
-    row = workspace.run(branched)
+    row = workspace.runs.get(branched)
     assert (row.name, row.parent, row.step, row.status) == ("from eight", original, 8, "stopped")
     whole = journal(original)
     assert journal(branched) == {step: values for step, values in whole.items() if step <= 8}
-    assert workspace.last_values(branched).keys() == workspace.last_values(original).keys()
-    steps = {s.step for s in workspace.snapshots(original) if s.step <= 8}
-    assert {s.step for s in workspace.snapshots(branched)} == steps
+    assert workspace.results.last_values(branched).keys() == workspace.results.last_values(original).keys()
+    steps = {s.step for s in workspace.results.snapshots(original) if s.step <= 8}
+    assert {s.step for s in workspace.results.snapshots(branched)} == steps
     fit(workspace, branched)
     assert _values(journal(branched)) == _values(whole)
     ours, theirs = (
-        checkpoint.load(workspace.run(n).folder / "checkpoints" / "step_000012").weights for n in (original, branched)
+        checkpoint.load(workspace.runs.get(n).folder / "checkpoints" / "step_000012").weights
+        for n in (original, branched)
     )
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert (workspace.run(original), workspace.checkpoints(original)) == before, "the parent is not touched"
+    assert (workspace.runs.get(original), workspace.results.checkpoints(original)) == before, (
+        "the parent is not touched"
+    )
     with pytest.raises(StoreError, match="no checkpoint of step 7"):
         branch(workspace, original, 7, "none")
 
@@ -56,7 +59,7 @@ def test_the_command_branches_and_trains(workspace, tiny, capsys):
     assert main([*words, "--workspace", str(workspace.folder)]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (said["name"], said["status"], said["step"]) == ("again", "finished", 8)
-    assert workspace.run(said["id"]).parent == original
+    assert workspace.runs.get(said["id"]).parent == original
 
 
 def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypatch):
@@ -68,14 +71,14 @@ def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypat
     def asks(self, update):
         saw(self, update)
         if self._training.step == 5:
-            workspace.ask(run, "stop-epoch")
+            workspace.runs.ask(run, "stop-epoch")
 
     monkeypatch.setattr(Watch, "saw", asks)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
     fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert (row.status, row.step) == ("stopped", 8)
-    assert workspace.checkpoints(run)[-1].step == 8
+    assert workspace.results.checkpoints(run)[-1].step == 8
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which file is synced")
@@ -89,7 +92,7 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    folder = workspace.run(branch(workspace, run, 4, "branch of a power cut")).folder
+    folder = workspace.runs.get(branch(workspace, run, 4, "branch of a power cut")).folder
     files = [path for path in folder.rglob("*") if path.is_file() and path.name != "alive.lock"]
     assert {"tokenizer.json", "metrics.jsonl", "model.safetensors"} <= {path.name for path in files}
 
@@ -103,7 +106,7 @@ def test_all_of_a_branch_survives_a_power_cut(workspace, tiny, monkeypatch):
 def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, tiny, monkeypatch):
     run = tiny(**{"optimiser.epochs": 1})
     fit(workspace, run)
-    known = {row.id for row in workspace.runs()}
+    known = {row.id for row in workspace.runs.all()}
     full = DiskTrouble("The disk is full.", place=workspace.folder, need=1, full=True)
 
     def refuse(error: BaseException):
@@ -115,10 +118,10 @@ def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, t
     monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(full))
     with pytest.raises(StoreError, match=r"cannot be copied: The disk is full\. Nothing was made"):
         branch(workspace, run, 4, "half")
-    assert {row.id for row in workspace.runs()} == known
+    assert {row.id for row in workspace.runs.all()} == known
     monkeypatch.setattr("trainer.store.journal.Journal.append", refuse(SystemExit("as if killed")))
     with pytest.raises(SystemExit):
         branch(workspace, run, 4, "half")
-    (half,) = (row for row in workspace.runs() if row.id not in known)
+    (half,) = (row for row in workspace.runs.all() if row.id not in known)
     assert (half.status, half.step) == ("failed", 0)
     assert "was cut short" in half.reason

@@ -35,8 +35,8 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
     assert main([*arguments, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["name"], answer["status"], answer["step"]) == ("mine", "finished", 4)
-    assert workspace.config_of(answer["id"]).optimiser.batch_size == 64
-    assert workspace.run(answer["id"]).preset == "clip-scenes"
+    assert workspace.runs.config_of(answer["id"]).optimiser.batch_size == 64
+    assert workspace.runs.get(answer["id"]).preset == "clip-scenes"
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_new_run_from_a_preset_is_trained_here(workspace, tmp_path, capsys):
 def test_a_mistake_is_a_sentence_and_makes_no_run(tmp_path, capsys, arguments, sentence):
     assert main(["fit", *arguments, "--workspace", str(tmp_path / "w")]) == 2
     assert sentence in capsys.readouterr().err
-    assert Workspace(tmp_path / "w").runs() == []
+    assert Workspace(tmp_path / "w").runs.all() == []
 
 
 def test_paths_are_kept_absolute_however_they_are_given(tmp_path, monkeypatch):

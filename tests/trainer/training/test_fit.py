@@ -44,7 +44,7 @@ def straight(workspace, tiny):
 
 
 def weights(workspace, run: int) -> dict[str, torch.Tensor]:
-    found, complaints = checkpoint.newest(workspace.run(run).folder / "checkpoints")
+    found, complaints = checkpoint.newest(workspace.runs.get(run).folder / "checkpoints")
     assert found is not None
     assert not complaints
     return found.weights
@@ -64,12 +64,12 @@ def assert_identical(workspace, journal, run: int, other: int) -> None:
 @pytest.mark.parametrize("kind", OBJECTIVES)
 def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, kind):
     run = straight(kind)
-    row, curves = workspace.run(run), journal(run)
+    row, curves = workspace.runs.get(run), journal(run)
     assert (row.status, row.step, row.total_steps, row.phase) == ("finished", 12, 12, "")
     assert sorted(curves) == list(range(13))
     assert set(SAME) <= curves[7].keys()
     assert {"train/pairs_per_s", "train/data_wait", "system/memory_mib", "system/cpu_percent"} <= curves[7].keys()
-    assert sorted({e.step for e in workspace.evaluations(run)}) == [0, 5, 6, 10, 12]
+    assert sorted({e.step for e in workspace.results.evaluations(run)}) == [0, 5, 6, 10, 12]
     for prefix in ("val", "combinations"):
         for name in (
             "image_to_text_R@1",
@@ -80,12 +80,12 @@ def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, 
             "loss",
         ):
             assert f"{prefix}/{name}" in curves[12]
-    assert [(s.step, s.split) for s in workspace.snapshots(run)] == [
+    assert [(s.step, s.split) for s in workspace.results.snapshots(run)] == [
         (step, split) for step in (0, 6, 12) for split in ("renderings", "combinations", "batch")
     ]
     assert row.last == curves[12]["val/image_to_text_R@1"]
     assert row.best == max(v["val/image_to_text_R@1"] for v in curves.values() if "val/image_to_text_R@1" in v)
-    best = [c.step for c in workspace.checkpoints(run) if c.best]
+    best = [c.step for c in workspace.results.checkpoints(run) if c.best]
     assert len(best) == 1
     assert curves[best[0]]["val/image_to_text_R@1"] == row.best
 
@@ -95,8 +95,8 @@ def test_the_first_training_batch_is_kept_with_each_snapshot(workspace, straight
     from trainer.data.order import batches
 
     run = straight("clip")
-    settings = workspace.config_of(run)
-    kept = read_snapshot([s for s in workspace.snapshots(run) if s.split == "batch"][-1].folder)
+    settings = workspace.runs.config_of(run)
+    kept = read_snapshot([s for s in workspace.results.snapshots(run) if s.split == "batch"][-1].folder)
     pairs = data.load(
         settings.data,
         image_size=settings.model.image_size,
@@ -110,7 +110,7 @@ def test_the_first_training_batch_is_kept_with_each_snapshot(workspace, straight
 
 def test_the_last_snapshot_is_what_the_opened_model_embeds(workspace, straight):
     run = straight("clip")
-    last = [s for s in workspace.snapshots(run) if s.split == "renderings"][-1]
+    last = [s for s in workspace.results.snapshots(run) if s.split == "renderings"][-1]
     snapshot = read_snapshot(last.folder)
     model = open_run(workspace, run)
     assert model.step == 12
@@ -131,10 +131,10 @@ def test_a_run_that_is_ended_by_sigterm_and_resumed_is_bit_identical(
     run = tiny(OBJECTIVES[kind])
     after_update(7, lambda: os.kill(os.getpid(), signal.SIGTERM))
     fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert (row.status, row.step) == ("stopped", 7)
     fit(workspace, run)
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"
     assert_identical(workspace, journal, run, straight(kind))
 
 
@@ -150,33 +150,33 @@ def test_a_run_that_died_between_checkpoints_repeats_the_lost_steps(
         after_update(11, die)
         with pytest.raises(SystemExit):
             fit(workspace, run)
-    assert checkpoint.steps(workspace.run(run).folder / "checkpoints")[0] < 11
+    assert checkpoint.steps(workspace.runs.get(run).folder / "checkpoints")[0] < 11
     fit(workspace, run)
     assert_identical(workspace, journal, run, straight("clip"))
 
 
 def test_a_run_goes_on_with_pairs_that_were_hashed_in_another_way_but_not_with_others(workspace, tiny, after_update):
     run = tiny()
-    after_update(5, lambda: workspace.ask(run, "stop"))
+    after_update(5, lambda: workspace.runs.ask(run, "stop"))
     fit(workspace, run)
-    assert workspace.run(run).status == "stopped"
+    assert workspace.runs.get(run).status == "stopped"
     pairs = data.load(
-        workspace.config_of(run).data, image_size=32, workspace_folder=workspace.folder, progress=lambda *_: None
+        workspace.runs.config_of(run).data, image_size=32, workspace_folder=workspace.folder, progress=lambda *_: None
     ).train
     # As it was until images got digests of their own: one hash of all pixels, then captions and labels.
     content = hashlib.blake2b(repr(pairs.images.shape).encode() + pairs.images.tobytes(), digest_size=16).hexdigest()
     older = hashlib.blake2b(content.encode(), digest_size=16)
     for caption, label in zip(pairs.captions, pairs.labels, strict=True):
         older.update(f"{caption}\0{label}\0".encode())
-    facts = workspace.run(run).facts
+    facts = workspace.runs.get(run).facts
     assert facts["fingerprint"] == pairs.fingerprint != older.hexdigest()
-    workspace.change_run(run, facts=json.dumps(facts | {"fingerprint": "0" * 32}))
+    workspace.runs.change(run, facts=json.dumps(facts | {"fingerprint": "0" * 32}))
     with pytest.raises(FitError, match="labels of scenes have changed since this run began"):
         fit(workspace, run)
-    workspace.change_run(run, facts=json.dumps(facts | {"fingerprint": older.hexdigest()}))
+    workspace.runs.change(run, facts=json.dumps(facts | {"fingerprint": older.hexdigest()}))
     fit(workspace, run)
-    assert workspace.run(run).status == "finished"
-    assert workspace.run(run).facts["fingerprint"] == pairs.fingerprint
+    assert workspace.runs.get(run).status == "finished"
+    assert workspace.runs.get(run).facts["fingerprint"] == pairs.fingerprint
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
@@ -185,7 +185,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     run = tiny()
     after_update(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
     fit(workspace, run)
-    newest = workspace.run(run).folder / "checkpoints" / "step_000009" / "model.safetensors"
+    newest = workspace.runs.get(run).folder / "checkpoints" / "step_000009" / "model.safetensors"
     content = bytearray(newest.read_bytes())
     content[-3] ^= 1
     newest.write_bytes(content)
@@ -196,9 +196,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 
 def test_the_stop_flag_ends_the_run_with_a_checkpoint(workspace, tiny, after_update):
     run = tiny(**{"optimiser.epochs": 50})
-    after_update(3, lambda: workspace.ask(run, "stop"))
+    after_update(3, lambda: workspace.runs.ask(run, "stop"))
     fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert row.status == "stopped"
     assert 3 <= row.step < 200
     assert checkpoint.steps(row.folder / "checkpoints")[0] == row.step
@@ -210,13 +210,13 @@ def test_a_paused_run_waits_with_a_checkpoint_and_goes_on(workspace, tiny, after
     seen: list[tuple[str, int]] = []
 
     def resume_later() -> None:
-        while (row := workspace.run(run)).status != "paused":
+        while (row := workspace.runs.get(run)).status != "paused":
             time.sleep(0.02)
         seen.append((row.status, checkpoint.steps(row.folder / "checkpoints")[0]))
-        workspace.ask(run, "")
+        workspace.runs.ask(run, "")
 
     def pause() -> None:
-        workspace.ask(run, "pause")
+        workspace.runs.ask(run, "pause")
         time.sleep(0.15)  # the flag is read at most every 0.1 s
 
     thread = threading.Thread(target=resume_later)
@@ -225,7 +225,7 @@ def test_a_paused_run_waits_with_a_checkpoint_and_goes_on(workspace, tiny, after
     fit(workspace, run)
     thread.join()
     assert seen == [("paused", 3)]
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"
     left, right = weights(workspace, run), weights(workspace, straight("clip"))
     assert all(torch.equal(left[name], right[name]) for name in left)
 
@@ -234,14 +234,14 @@ def test_save_and_evaluate_are_done_when_asked(workspace, tiny, after_update):
     run = tiny(**{"watching.checkpoint_every": 1000, "watching.evaluate_every": 1000, "watching.snapshots": 2})
 
     def ask(what: str) -> None:
-        workspace.ask(run, what)
+        workspace.runs.ask(run, what)
         time.sleep(0.15)
 
     after_update(2, lambda: ask("save"))
     after_update(7, lambda: ask("evaluate"))
     fit(workspace, run)
-    assert {e.step for e in workspace.evaluations(run)} == {0, 7, 12}
-    assert 2 in {c.step for c in workspace.checkpoints(run)}
+    assert {e.step for e in workspace.results.evaluations(run)} == {0, 7, 12}
+    assert 2 in {c.step for c in workspace.results.checkpoints(run)}
 
 
 def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
@@ -257,7 +257,7 @@ def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
     monkeypatch.setattr("trainer.inference.batches.AT_ONCE", 16)
     run = tiny(**{"optimiser.epochs": 1, "watching.evaluate_every": 4})
     fit(workspace, run)
-    last = workspace.run(run).step
+    last = workspace.runs.get(run).step
     assert told.count((last, EVALUATING)) > 8, "one for every 16 images and texts of two splits"
     assert {phase for _, phase in told if phase} >= {TRAINING, EVALUATING}
 
@@ -291,7 +291,7 @@ def test_nan_stops_the_run_before_it_reaches_the_weights(workspace, tiny, monkey
     monkeypatch.setattr(ClipPairs, "loss", poisoned)
     with pytest.raises(FitError, match=r"The loss became nan in the update after step 6.*learning rate"):
         fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert row.status == "failed"
     assert "loss became nan" in row.reason
     assert "failed" in log_text(run)
@@ -314,7 +314,7 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
     run = tiny()
     with pytest.raises(FitError, match=r"batches of 64 pairs.*batches of 32"):
         fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert "batches of 32" in row.reason
     assert "Micro-batch to 32" in row.alerts["memory"]["words"]
 
@@ -327,7 +327,7 @@ def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_
     run = tiny()
     with pytest.raises(KeyError):
         fit(workspace, run)
-    assert workspace.run(run).status == "failed"
+    assert workspace.runs.get(run).status == "failed"
     assert "Traceback" in log_text(run)
     assert "break_down" in log_text(run)
 
@@ -336,7 +336,7 @@ def test_too_few_pairs_for_a_batch_is_a_sentence(workspace, tiny):
     run = tiny(**{"optimiser.batch_size": 500})
     with pytest.raises(Exception, match=r"optimiser\.batch_size"):
         fit(workspace, run)
-    assert workspace.run(run).status == "failed"
+    assert workspace.runs.get(run).status == "failed"
 
 
 def test_a_run_is_trained_by_one_process_only(workspace, tiny, after_update):
@@ -351,7 +351,7 @@ def test_a_run_is_trained_by_one_process_only(workspace, tiny, after_update):
     after_update(2, fit_again)
     fit(workspace, run)
     assert "already being trained" in refused[0]
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES)

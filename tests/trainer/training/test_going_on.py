@@ -32,7 +32,7 @@ def test_a_checkpoint_that_cannot_be_opened_for_now_is_no_damaged_one(
     run = tiny()
     after_update(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
     fit(workspace, run)
-    folder = workspace.run(run).folder / "checkpoints"
+    folder = workspace.runs.get(run).folder / "checkpoints"
     kept, curves = checkpoint.steps(folder), journal(run)
     assert max(kept) == 9
     with monkeypatch.context() as patch:
@@ -42,7 +42,7 @@ def test_a_checkpoint_that_cannot_be_opened_for_now_is_no_damaged_one(
     assert checkpoint.steps(folder) == kept, "nothing was thrown away"
     assert journal(run) == curves
     fit(workspace, run)
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"
 
 
 def test_pairs_that_have_changed_are_noticed_though_the_row_knows_of_no_step(workspace, tiny, after_update):
@@ -50,7 +50,7 @@ def test_pairs_that_have_changed_are_noticed_though_the_row_knows_of_no_step(wor
     after_update(4, lambda: os.kill(os.getpid(), signal.SIGTERM))
     fit(workspace, run)
     # As after a kill in the first two seconds: the row is told of steps every two seconds only.
-    facts = workspace.run(run).facts | {"fingerprint": "0" * 32}
-    workspace.change_run(run, step=0, facts=json.dumps(facts))
+    facts = workspace.runs.get(run).facts | {"fingerprint": "0" * 32}
+    workspace.runs.change(run, step=0, facts=json.dumps(facts))
     with pytest.raises(FitError, match="have changed since this run began"):
         fit(workspace, run)

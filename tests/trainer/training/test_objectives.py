@@ -98,7 +98,7 @@ def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     assert after["val/image_to_text_R@5"] > wanted
     assert after["val/auc_hard10"] > before["val/auc_hard10"]
     assert np.isfinite(after["train/inv_tau"])
-    last = [e.metrics for e in workspace.evaluations(run) if e.split == "renderings"][-1]
+    last = [e.metrics for e in workspace.results.evaluations(run) if e.split == "renderings"][-1]
     assert {"knn_acc1", "knn_words", "knn_ground"} <= last.keys()
 
 
@@ -110,8 +110,8 @@ def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
     before, after = ends(journal, run)
     assert after["val/knn_ground"] > 0.6
     assert after["val/knn_words"] > before["val/knn_words"]
-    assert workspace.run(run).metric == "val/knn_acc1"
-    assert workspace.run(run).last == after["val/knn_acc1"]
+    assert workspace.runs.get(run).metric == "val/knn_acc1"
+    assert workspace.runs.get(run).last == after["val/knn_acc1"]
 
 
 @pytest.mark.parametrize("name", LABELLED)
@@ -143,7 +143,7 @@ def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, j
     assert curves[160]["train/loss"] < curves[1]["train/loss"]
     assert curves[160]["combinations/knn_subject_shape"] > 0.2
     assert curves[0]["val/knn_words"] < 0.9, "a caption must not find itself among the training captions"
-    snapshot = read_snapshot(workspace.snapshots(run)[-1].folder)
+    snapshot = read_snapshot(workspace.results.snapshots(run)[-1].folder)
     assert snapshot.image is None
     assert snapshot.text is not None
     with pytest.raises(ModelError, match="no image tower"):
@@ -168,14 +168,14 @@ def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journ
         patch.setattr(Training, "update", acting)
         for step in (6, 8):
             fit(workspace, stopped)
-            assert (workspace.run(stopped).status, workspace.run(stopped).step) == ("stopped", step)
+            assert (workspace.runs.get(stopped).status, workspace.runs.get(stopped).step) == ("stopped", step)
     fit(workspace, stopped)
     ours, theirs = journal(stopped), journal(straight)
     for step, values in theirs.items():
         same = {key for key in values if key.startswith(("val/", "train/loss", "train/gradient_norm"))}
         assert {key: ours[step][key] for key in same} == {key: values[key] for key in same}
     left, right = (
-        checkpoint.newest(workspace.run(run).folder / "checkpoints")[0].weights for run in (straight, stopped)
+        checkpoint.newest(workspace.runs.get(run).folder / "checkpoints")[0].weights for run in (straight, stopped)
     )
     assert any("slow_tower" in key for key in left)
     assert all(torch.equal(left[key], right[key]) for key in left)
@@ -187,7 +187,7 @@ def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journ
 def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(workspace, tiny, capsys):
     run = tiny(config.SimClr(), **QUICK | {"optimiser.epochs": 1})
     fit(workspace, run)
-    snapshot = read_snapshot(workspace.snapshots(run)[-1].folder)
+    snapshot = read_snapshot(workspace.results.snapshots(run)[-1].folder)
     assert snapshot.text is None
     opened = open_run(workspace, run)
     assert opened.embed_images(np.zeros((2, 32, 32, 3), np.uint8)).shape == (2, 32)
@@ -201,8 +201,8 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
     kept = OpenModels(workspace).get(run)
     with pytest.raises(AnswerError, match=r"\(SimCLR\) compares no images with texts"):
         kept.class_weights(["star"], ["a {}"])
-    results = evaluate.evaluate(workspace, workspace.run(run), kept)
-    logged = [e.metrics for e in workspace.evaluations(run) if e.split == "renderings"][-1]
+    results = evaluate.evaluate(workspace, workspace.runs.get(run), kept)
+    logged = [e.metrics for e in workspace.results.evaluations(run) if e.split == "renderings"][-1]
     assert results[0]["metrics"]["knn_words"] == pytest.approx(logged["knn_words"], abs=0.05)
     assert json.loads(json.dumps(results))
 
@@ -214,7 +214,7 @@ def test_a_captioned_folder_is_enough(workspace, tiny, coloured, journal, name):
     objective = {**VIEWS, **WORDS, "convirt": PAIRS["convirt"][0]}[name]
     run = tiny(objective, **QUICK | {"optimiser.epochs": 1, "data": "folder", "data.path": folder})
     fit(workspace, run)
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert row.status == "finished"
     assert row.metric == ("val/image_to_text_R@1" if name == "convirt" else "val/knn_words")
     assert row.last == ends(journal, run)[1][row.metric]
@@ -226,7 +226,7 @@ def test_labels_are_asked_for_before_training_starts(workspace, tiny, coloured):
     run = tiny(config.Triplet(), **QUICK | {"data": "table", "data.path": table})
     with pytest.raises(MethodError, match=r"no labels.*Choose Scenes or a table"):
         fit(workspace, run)
-    assert "no labels" in workspace.run(run).reason
+    assert "no labels" in workspace.runs.get(run).reason
 
 
 def test_more_clusters_than_pairs_are_refused(workspace, tiny):
@@ -261,7 +261,7 @@ def test_a_choice_that_cannot_be_trained_is_a_sentence_before_there_is_a_run(tmp
     sets = [word for choice in choices.split() for word in ("--set", choice)]
     assert main(["fit", "--preset", "clip-scenes", *sets, "--workspace", str(tmp_path)]) == 2
     assert BAD[choices] in capsys.readouterr().err
-    assert Workspace(tmp_path).runs() == []
+    assert Workspace(tmp_path).runs.all() == []
 
 
 def test_every_objective_has_a_preset_that_trains_at_once():
@@ -273,4 +273,4 @@ def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
     run = tiny(**SHORT | {"optimiser.epochs": 1, "optimiser.micro_batch": 16})
     fit(workspace, run)
     assert "batch norms see micro-batches of 16" in log_text(run)
-    assert workspace.run(run).status == "finished"
+    assert workspace.runs.get(run).status == "finished"

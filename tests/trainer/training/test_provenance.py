@@ -49,11 +49,11 @@ def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace
     command = [sys.executable, "-m", *words[:-1], str(other.folder)]
     alike = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT)}
     subprocess.run(command, check=True, env=alike, timeout=240, capture_output=True)
-    first, again = curves(workspace.run(run).folder), curves(other.run(1).folder)
+    first, again = curves(workspace.runs.get(run).folder), curves(other.runs.get(1).folder)
     assert len(first) >= 8
     assert any("val/loss" in values for values in first.values())
     assert again == first
-    (told,) = sittings_of(other.run(1).facts)
+    (told,) = sittings_of(other.runs.get(1).facts)
     assert told["command"][1:] == command[1:]
 
 
@@ -61,11 +61,11 @@ def test_the_printed_command_gives_the_same_curve_in_another_workspace(workspace
 def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkeypatch, capsys):
     run = tiny(**{"optimiser.epochs": 1, "watching.snapshots": 2})
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "fit", "a name"])
-    workspace.ask(run, "stop")
+    workspace.runs.ask(run, "stop")
     fit(workspace, run)
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "trainer", "resume", "1"])
     fit(workspace, run)
-    card = json.loads((workspace.run(run).folder / "run.json").read_text())
+    card = json.loads((workspace.runs.get(run).folder / "run.json").read_text())
     first, second = card["facts"]["sittings"]
     assert first["command"] == ["python", "-m", "trainer", "fit", "a name"]
     assert second["command"][-2:] == ["resume", "1"]
@@ -90,14 +90,14 @@ def test_run_json_tells_what_trained_it_at_every_sitting(workspace, tiny, monkey
 
 def test_the_command_names_the_device_that_was_chosen_and_the_checkpoint_of_a_branch(workspace, tiny):
     run = tiny(device="auto")
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     assert "--set" not in repeat_command(workspace, row), "not trained yet"
-    workspace.add_facts(run, {"device": "cuda:0"})
-    words = repeat_command(workspace, workspace.run(run))
+    workspace.runs.add_facts(run, {"device": "cuda:0"})
+    words = repeat_command(workspace, workspace.runs.get(run))
     assert words[:6] == ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--set", "device=cuda"]
-    assert config.read(Path(words[3])) == workspace.config_of(run)
-    workspace.add_facts(run, {"branched_from": 7, "branched_at": 40})
-    words = repeat_command(workspace, workspace.run(run))
+    assert config.read(Path(words[3])) == workspace.runs.config_of(run)
+    workspace.runs.add_facts(run, {"branched_from": 7, "branched_at": 40})
+    words = repeat_command(workspace, workspace.runs.get(run))
     assert words[:7] == ["trainer", "resume", "7", "--step", "40", "--as", f"{row.name} again"]
 
 
@@ -114,7 +114,7 @@ def test_forged_sittings_are_left_out_and_steer_no_terminal(workspace, tiny, cap
     true = {"at": 1e9, "command": ["x\x1b[31m"], "git": None, "versions": {}, "host": "h\x1b]0;", "step": 0}
     forged = [3, {}, true | {"at": "now"}, true | {"at": 1e300}, true | {"git": 5}, true | {"command": [7]}]
     assert sittings_of({}) == sittings_of({"sittings": "none"}) == sittings_of({"sittings": forged}) == []
-    workspace.add_facts(run, {"sittings": [*forged, true]})
+    workspace.runs.add_facts(run, {"sittings": [*forged, true]})
     assert main(["runs", "show", str(run), "--workspace", str(workspace.folder)]) == 0
     shown = capsys.readouterr().out
     assert shown.count(" threads; version ") == 1

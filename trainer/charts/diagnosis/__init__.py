@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.diagnosis.attributes import attributes, lacking_independent
 from trainer.charts.diagnosis.batch import MOST_BATCH, batch, batch_rows
 from trainer.charts.diagnosis.saturation import saturation
-from trainer.charts.diagnosis.shared import Asked, Progress, temperatures
+from trainer.charts.diagnosis.shared import Asked, temperatures
 from trainer.charts.diagnosis.spectrum import spectrum
 from trainer.charts.marks import Panel
 from trainer.charts.snapshots import sides
@@ -39,5 +40,5 @@ def diagnosis(
     """
     if panel not in PANELS:
         raise ChartError(f"The diagnosis has no panel {panel!r}; choose one of {', '.join(PANELS)}.")
-    rows = [workspace.run(ref) for ref, _ in sides(runs, asked.step, asked.step_b)]
+    rows = [workspace.runs.get(ref) for ref, _ in sides(runs, asked.step, asked.step_b)]
     return _PANELS[panel](workspace, rows, asked, progress)

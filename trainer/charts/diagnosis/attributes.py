@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.probes import Probe, probe
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
 from trainer.charts import ChartError, objective_label
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
-    Progress,
     choose_at,
     choose_last,
     finite,
     head_of,
-    sample,
     sides_of,
     title,
 )
@@ -68,7 +68,7 @@ class Probed:
 
 def ablation_runs(workspace: Workspace) -> list[RunRow]:
     """The newest 8 runs of ablations that have a snapshot, oldest first: four with and four without co-occurrence."""
-    rows = [run for run in workspace.runs() if run.preset == PRESET and workspace.snapshots(run.id)]
+    rows = [run for run in workspace.runs.all() if run.preset == PRESET and workspace.results.snapshots(run.id)]
     return rows[-8:]
 
 
@@ -90,7 +90,7 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
         ChartError: Its items have no attributes.
     """
     snapshot = read_snapshot(row.folder)
-    rows = sample(snapshot.n, MOST_PAIRS)
+    rows = at_most(snapshot.n, MOST_PAIRS)
     named = {name: np.array(values, dtype=str)[rows] for name, values in attributes_of(snapshot).items()}
     if not named:
         raise ChartError(f"The pairs of {row.dataset}-{row.split} have no attributes to probe; Scenes has.")
@@ -106,7 +106,7 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
         rest = [values for other, values in named.items() if other != name]
         others[name] = probe(_one_hot(rest), words).accuracy if rest else math.nan
         done += 1
-    data = workspace.config_of(run.id).data
+    data = workspace.runs.config_of(run.id).data
     return Probed(run, row, getattr(data, "cooccurrence", None), sides["image"], sides["text"], others)
 
 
@@ -121,10 +121,10 @@ def lacking_independent(
     others = [(run.id, None) for run in ablation_runs(workspace) if run.id not in given]
     lacking = []
     for run, at in dict.fromkeys((*runs, *others)):
-        if isinstance(workspace.config_of(run).data, Scenes):
-            checkpoints = [row.step for row in workspace.checkpoints(run)]
+        if isinstance(workspace.runs.config_of(run).data, Scenes):
+            checkpoints = [row.step for row in workspace.results.checkpoints(run)]
             newest = max(checkpoints, default=None)
-            there = {row.step for row in workspace.snapshots(run) if row.split == INDEPENDENT}
+            there = {row.step for row in workspace.results.snapshots(run) if row.split == INDEPENDENT}
             if (newest if at is None else at) not in there and checkpoints:
                 lacking.append((run, at))
     return tuple(lacking)
@@ -204,7 +204,7 @@ def _told_apart(chosen: Sequence[tuple[int, RunRow, SnapshotRow]], runs: int) ->
 
 def _independent(workspace: Workspace, run: RunRow, step: int | None) -> SnapshotRow | None:
     """The run's snapshot of independent Scenes at a step, None: the newest; None where there is none."""
-    rows = [row for row in workspace.snapshots(run.id) if row.split == INDEPENDENT and step in (None, row.step)]
+    rows = [row for row in workspace.results.snapshots(run.id) if row.split == INDEPENDENT and step in (None, row.step)]
     return max(rows, key=lambda row: row.step, default=None)
 
 
@@ -260,10 +260,11 @@ def _ablation_table(workspace: Workspace, found: Sequence[tuple[int, Probed]], n
     for _, each in found:
         snapshot = read_snapshot(each.row.folder)
         spectra = {
-            side: covariance_spectrum(vectors[sample(len(vectors), MOST_PAIRS)]) for side, vectors in sides_of(snapshot)
+            side: covariance_spectrum(vectors[at_most(len(vectors), MOST_PAIRS)])
+            for side, vectors in sides_of(snapshot)
         }
         none = np.zeros(0)
-        r1 = workspace.series(each.run.id, "val/image_to_text_R@1")
+        r1 = workspace.results.series(each.run.id, "val/image_to_text_R@1")
         at = np.flatnonzero(r1[0] <= each.row.step)
         recall = f"{100 * float(r1[1][at[-1]]):.1f}" if len(at) else "–"
         values = [effective_directions(spectra.get(s, none)) if s in spectra else math.nan for s in ("image", "text")]

@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.analysis import batches
+from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import groups_of
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
 from trainer.charts.diagnosis.shared import (
     Asked,
-    Progress,
     Temperatures,
     choose_batch,
     choose_each,

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis import batches
+from trainer.analysis.progress import Progress
 from trainer.charts.diagnosis.shared import (
     Asked,
-    Progress,
     Temperatures,
     choose_batch,
     choose_each,
@@ -88,7 +88,7 @@ def saturation(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progr
 
 def batch_size(workspace: Workspace, run: RunRow, n: int) -> int:
     """The run's own batch size, as far as there are pairs."""
-    return max(2, min(workspace.config_of(run.id).optimiser.batch_size, n, 1024))
+    return max(2, min(workspace.runs.config_of(run.id).optimiser.batch_size, n, 1024))
 
 
 def unsaturated(
@@ -144,7 +144,7 @@ def _pull_plot(i: int, run: RunRow, ours: np.ndarray, loob: np.ndarray) -> XYPlo
 def _left_over_steps(
     workspace: Workspace, i: int, run: RunRow, row: SnapshotRow, size: int, progress: Progress | None
 ) -> Series:
-    rows = [s for s in workspace.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
+    rows = [s for s in workspace.results.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
     points = []
     for place, at in enumerate(sorted(rows, key=lambda s: s.step)):
         left, _, _ = unsaturated(read_snapshot(at.folder), temperatures(workspace, run, at.step), size, most=size)

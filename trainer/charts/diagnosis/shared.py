@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Int
 
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.marks import Axis, Marker, Series, XYPlot
@@ -15,8 +14,6 @@ from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
-
-Progress = Callable[[float, str], None]
 
 TITLES: Final = {
     "spectrum": "in how many directions do the embeddings vary?",
@@ -71,8 +68,8 @@ class Temperatures:
 
 def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
     """1/tau as it was logged at the step (learned ones move), and the beta of the retrieval."""
-    objective = workspace.config_of(run.id).objective
-    steps, values, _ = workspace.series(run.id, "train/inv_tau")
+    objective = workspace.runs.config_of(run.id).objective
+    steps, values, _ = workspace.results.series(run.id, "train/inv_tau")
     before = np.flatnonzero((steps <= step) & np.isfinite(values))
     default = float(getattr(objective, "inv_tau", 1 / 0.07))
     inv_tau = float(values[before[-1]]) if len(before) else default
@@ -115,7 +112,7 @@ def choose_each(
 def courses_of(workspace: Workspace, chosen: Sequence[Chosen]) -> list[Chosen]:
     """The runs whose course over the steps is drawn: by their names alone, and each once, however many steps it has."""
     first = {run.id: (place, run, row) for place, run, row in reversed(chosen)}
-    return [(place, workspace.run(run.id), row) for place, run, row in chosen if first[run.id][0] == place]
+    return [(place, workspace.runs.get(run.id), row) for place, run, row in chosen if first[run.id][0] == place]
 
 
 def choose_at(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -> SnapshotRow:
@@ -126,7 +123,9 @@ def choose_at(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -
 def choose_batch(workspace: Workspace, run: RunRow, asked: Asked, place: int = 0) -> SnapshotRow:
     """The training batch that was embedded beside the snapshot asked for; the snapshot itself where there is none."""
     row = choose_at(workspace, run, asked, place)
-    beside = [s for s in workspace.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)]
+    beside = [
+        s for s in workspace.results.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)
+    ]
     return row if asked.heldout or not beside else beside[0]
 
 
@@ -177,11 +176,6 @@ def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
             f"The embeddings of {run.name} are not numbers: training has diverged. Choose an earlier step."
         )
     return vectors
-
-
-def sample(n: int, most: int) -> Int[np.ndarray, " k"]:
-    """All rows, or `most` of them drawn from a fixed seed, ascending."""
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def sampled_note(chosen: Sequence[tuple[int, RunRow, SnapshotRow]], most: int) -> list[str]:

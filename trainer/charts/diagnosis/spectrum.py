@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import (
     covariance_spectrum,
     effective_directions,
@@ -17,12 +19,10 @@ from trainer.analysis.spectra import (
 from trainer.charts.diagnosis.shared import (
     MOST_PAIRS,
     Asked,
-    Progress,
     choose_each,
     courses_of,
     finite,
     head_of,
-    sample,
     sampled_note,
     sides_of,
     steps_plot,
@@ -41,7 +41,7 @@ def spectrum(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progres
     for i, run, row in chosen:
         snapshot = read_snapshot(row.folder)
         for side, vectors in sides_of(snapshot):
-            rows = vectors[sample(len(vectors), MOST_PAIRS)]
+            rows = vectors[at_most(len(vectors), MOST_PAIRS)]
             spectra[i, side] = covariance_spectrum(finite(rows, run), progress)
             measured.append((i, run, len(rows)))
             if is_collapsed(spectra[i, side], len(rows)):
@@ -105,14 +105,14 @@ def _over_steps(
 ) -> tuple[XYPlot, ...]:
     curves: dict[str, list[Series]] = {"rank": [], "directions": [], "first": []}
     for i, run, row in courses_of(workspace, chosen):
-        rows = [s for s in workspace.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
+        rows = [s for s in workspace.results.snapshots(run.id) if (s.dataset, s.split) == (row.dataset, row.split)]
         for side in ("image", "text"):
             points = []
             for place, snapshot_row in enumerate(sorted(rows, key=lambda s: s.step)):
                 vectors = getattr(read_snapshot(snapshot_row.folder), side)
                 if vectors is None or not np.isfinite(vectors[:1]).all():
                     continue
-                spectrum = covariance_spectrum(vectors[sample(len(vectors), MOST_PAIRS)])
+                spectrum = covariance_spectrum(vectors[at_most(len(vectors), MOST_PAIRS)])
                 points.append(
                     (
                         snapshot_row.step,

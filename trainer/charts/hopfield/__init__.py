@@ -8,12 +8,13 @@ from typing import Final
 
 import numpy as np
 
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.hopfield.batch import batch
 from trainer.charts.hopfield.pair import pair
 from trainer.charts.hopfield.phase import MOST_QUERIES, phase
 from trainer.charts.hopfield.retrieval import retrieval
-from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, head, labelled, patterns
+from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, head, labelled, patterns
 from trainer.charts.hopfield.spectrum import spectrum
 from trainer.charts.marks import Panel
 from trainer.charts.snapshots import sides

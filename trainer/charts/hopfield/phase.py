@@ -9,8 +9,10 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.hopfield import effective_grid
+from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.charts import BOTH, ChartError
-from trainer.charts.hopfield.shared import BETAS, Asked, Patterns, Progress, sample
+from trainer.charts.hopfield.shared import BETAS, Asked, Patterns
 from trainer.charts.marks import RUN_TONES, Axis, HeatMap, Series, XYPlot
 
 MOST_QUERIES: Final = 96
@@ -23,7 +25,7 @@ def phase(gathered: Sequence[Patterns], asked: Asked, progress: Progress | None)
         vectors = run.image if asked.asks == "image" else run.text
         if vectors is None:
             raise ChartError(f"Run {run.name} has no {asked.asks}s: ask with the other modality. {BOTH}")
-        rows = sample(run.pairs, MOST_QUERIES)
+        rows = at_most(run.pairs, MOST_QUERIES)
         values = effective_grid(vectors[rows], run.stored, BETAS, progress)
         order = np.argsort(np.log(values).sum(1), kind="stable")
         grids.append(_grid(run, asked, values[order], rows[order]))

@@ -17,7 +17,8 @@ from trainer.analysis.hopfield import (
     top_shares,
     updates,
 )
-from trainer.charts.hopfield.shared import KEPT, Asked, Patterns, Progress, cell, percent
+from trainer.analysis.progress import Progress
+from trainer.charts.hopfield.shared import KEPT, Asked, Patterns, cell, percent
 from trainer.charts.marks import RUN_TONES, Axis, ImageRow, Marker, NumberRow, NumberTable, Points, Series, XYPlot
 
 NOTE_KIND: Final = (

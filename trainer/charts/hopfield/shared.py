@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.projection import principal_axes
+from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.marks import RowImage
@@ -17,9 +18,6 @@ from trainer.charts.snapshot_label import Shown, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace, read_snapshot
 from trainer.store.snapshot_files import Items
-
-Progress = Callable[[float, str], None]
-
 
 Side = Literal["images", "texts"]
 Plane = Literal["stored", "map"]
@@ -131,7 +129,7 @@ def patterns(workspace: Workspace, run: int | str, asked: Asked, index: int = 0)
         ChartError: No such snapshot, nothing stored, or embeddings that are no numbers.
         StoreError: No such run.
     """
-    row = workspace.run(run)
+    row = workspace.runs.get(run)
     chosen = choose_snapshot(workspace, row, step=asked.step, dataset=asked.dataset, split=asked.split)
     snapshot = read_snapshot(chosen.folder)
     vectors = snapshot.image if asked.stored == "images" else snapshot.text
@@ -146,7 +144,7 @@ def patterns(workspace: Workspace, run: int | str, asked: Asked, index: int = 0)
     parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
     spanning = stored if asked.plane == "stored" else np.concatenate([exact(part) for part in parts])
     mean, axes, shares = principal_axes(spanning, 2)
-    drawn = sample(len(stored), MOST_MAPPED)
+    drawn = at_most(len(stored), MOST_MAPPED)
     return Patterns(
         **shown(row, snapshot),
         index=index,
@@ -182,15 +180,10 @@ def both_of(run: Patterns, asked: Asked) -> tuple[np.ndarray, np.ndarray, np.nda
         raise ChartError(f"Run {run.name} embeds only one modality; this panel needs images and texts. {BOTH}")
     if not 0 <= asked.query < run.pairs:
         raise ChartError(f"There is no pair {asked.query}; the snapshot has 0 to {run.pairs - 1}.")
-    rows = sample(run.pairs, MOST_PAIRS)
+    rows = at_most(run.pairs, MOST_PAIRS)
     if asked.query not in rows:
         rows = np.sort(np.append(rows[1:], asked.query))
     return exact(run.image[rows]), exact(run.text[rows]), rows
-
-
-def sample(n: int, most: int) -> Int[np.ndarray, " k"]:
-    """All rows, or `most` of them drawn from a fixed seed, ascending."""
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def _stored_rows(items: Items, asked: Asked, n: int) -> Int[np.ndarray, " k"]:

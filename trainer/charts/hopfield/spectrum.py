@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.progress import Progress
 from trainer.analysis.spectra import (
     covariance_spectrum,
     effective_directions,
@@ -14,7 +15,7 @@ from trainer.analysis.spectra import (
     share_in_first,
     shares_of,
 )
-from trainer.charts.hopfield.shared import Asked, Patterns, Progress, both_of
+from trainer.charts.hopfield.shared import Asked, Patterns, both_of
 from trainer.charts.marks import RUN_TONES, Axis, NumberRow, NumberTable, Series, XYPlot
 
 

@@ -118,7 +118,7 @@ def embedded_classes(
     names, sentences = class_words(workspace, runs[0], suite=suite, labels=labels, templates=templates)
     models, found = OpenModels(workspace, keep=1), []
     for run, step in sides(runs, view.step, step_b):
-        row, at = workspace.run(run), {**vars(view), "step": step}
+        row, at = workspace.runs.get(run), {**vars(view), "step": step}
         chosen = choose_snapshot(workspace, row, **at)
         file = class_texts(models, run=row.id, labels=names, templates=sentences, step=chosen.step, progress=tell)
         found.append(read_class_texts(file))

@@ -139,7 +139,7 @@ def vectors_of(args: argparse.Namespace) -> dict[int, np.ndarray]:
 
     models, found = OpenModels(args.workspace), {}
     for place, (ref, step) in enumerate(sides(args.runs, args.step, args.step_b)):
-        opened = models.get(args.workspace.run(ref).id, step).opened
+        opened = models.get(args.workspace.runs.get(ref).id, step).opened
         if args.query_text:
             found[place] = embed_sentences(opened, [args.query_text], tell)[0]
             continue

@@ -155,7 +155,7 @@ def _how(placement: Placement) -> Any:
 def _snapshot(workspace: Workspace, run: int | str, view: View) -> SnapshotRow:
     from trainer.charts.snapshots import choose_snapshot
 
-    return choose_snapshot(workspace, workspace.run(run), step=view.step, dataset=view.dataset, split=view.split)
+    return choose_snapshot(workspace, workspace.runs.get(run), step=view.step, dataset=view.dataset, split=view.split)
 
 
 def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:

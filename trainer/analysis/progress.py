@@ -1,0 +1,13 @@
+"""How far a long computation is: the one type that all of them tell it by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Gets the share that is done, 0 to 1, and a few words; it may raise, which ends the computation."""
+
+
+def silent(_share: float, _note: str) -> None:
+    """Tells nobody."""

@@ -1,0 +1,21 @@
+"""Which rows stand for all where there are too many to compute with."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+
+def at_most(rows: Int[np.ndarray, " n"] | int, most: int) -> Int[np.ndarray, " k"]:
+    """All rows as they are, or, where there are more, `most` of them drawn at random, ascending.
+
+    The draw is the same each time: what is computed with it does not change from one look to the next.
+
+    Args:
+        rows: The rows, or how many there are (0 to n - 1).
+        most: How many are taken at the most.
+    """
+    n = rows if isinstance(rows, int) else len(rows)
+    if n <= most:
+        return np.arange(n) if isinstance(rows, int) else rows
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
