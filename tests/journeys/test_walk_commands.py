@@ -18,6 +18,7 @@ import pytest
 
 import trainer.cli
 from trainer.__main__ import _modules_of, main
+from trainer.charts.registry import names
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -79,8 +80,8 @@ def test_no_command_and_no_kind_is_left_out():
     walked = {"analyse", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
     walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
     assert commands == walked | set(ELSEWHERE)
-    assert set(_modules_of(trainer.cli.export)) == set(FIGURES) | set(OF_NO_RUN)
-    assert set(_modules_of(trainer.cli.analyse)) == set(ANALYSES)
+    assert set(_modules_of(trainer.cli.export)) | set(names()) == set(FIGURES) | set(OF_NO_RUN)
+    assert set(_modules_of(trainer.cli.analyse)) | set(names()) == set(ANALYSES)
 
 
 def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
