@@ -14,7 +14,8 @@ from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.settings import Setting, settings_of
 from trainer.charts.spec import Chart, Request, Target
-from trainer.store import Question
+from trainer.store import Question, Workspace
+from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 OTHER: dict[str, dict[str, Any]] = {
     "data-efficiency": {"group": ("*a*", "*b*"), "metric": "zero_shot_acc1"},
@@ -22,7 +23,19 @@ OTHER: dict[str, dict[str, Any]] = {
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""
 
 STEPS = (10, 20)
-ASKED = {"zero_shot": Question("zero_shot", 48, 4)}
+ASKED = {task: Question(task, 48, 4) for task in ("zero_shot", "few_shot")}
+
+
+def evaluate(workspace: Workspace, run: int, step: int) -> None:
+    """Stores a zero-shot evaluation and a few-shot one of a step."""
+    metrics, record = {"zero_shot_acc1": step / 40}, {"edges": [0, 0.5, 1], "counts": [20, 28]}
+    record |= {"inv_tau": 30.0, "ece": 0.1, "confidence": [0.3, 0.8], "accuracy": [0.4, step / 40]}
+    about = {"classes": ["a", "b"], "reliability": {"own": record}}
+    folder = evaluation_folder(workspace.runs.get(run).folder, "scenes", "renderings", step)
+    write_task(folder, TaskRecord("zero_shot", metrics, 48, 48, about, {}, ASKED["zero_shot"]))
+    curve = {"curve": [[1, step / 60, 0.02], [4, step / 40, 0.01]]}
+    write_task(folder, TaskRecord("few_shot", {}, 48, 48, curve, {}, ASKED["few_shot"]))
+    workspace.results.add_evaluation(run, step, "scenes", "renderings", metrics, ASKED)
 
 
 def moved(chart: Chart[Any, Any]) -> Any:
@@ -50,9 +63,7 @@ def test_the_screen_shows_what_is_exported(
     chart = registry.load(name)
     context = make_context()
     for run, step in zip(two_runs, STEPS, strict=True):
-        context.workspace.results.add_evaluation(
-            run, step, "scenes", "renderings", {"zero_shot_acc1": step / 40}, ASKED
-        )
+        evaluate(context.workspace, run, step)
     pane = ChartPane(context, "test")
     qtbot.addWidget(pane)
     pane.resize(1200, 900)

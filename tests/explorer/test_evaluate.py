@@ -19,8 +19,8 @@ from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
 from trainer import config
 from trainer.__main__ import main
+from trainer.charts.marks import Mark
 from trainer.messages import Evaluate, Failure
-from trainer.render_mpl import evaluation as evaluation_figure
 from trainer.render_mpl.evaluation_table import TASK_WORDS
 from trainer.scheduling import queue
 from trainer.store import Question, Workspace
@@ -170,17 +170,22 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
 def test_curves_are_those_of_the_store_and_are_exported(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
     measured(view, qtbot)
     view.tabs.setCurrentIndex(2)
-    assert [curve.name for curve in view.curves.robustness.curves] == [
-        "good, noise",
-        "good, blur",
-        "bad, noise",
-        "bad, blur",
+    drawn = drawn_curves(view, qtbot)
+    assert [(mark.title, [curve.name for curve in mark.curves]) for mark in drawn[1:]] == [
+        ("good under corruption", ["noise", "blur"]),
+        ("bad under corruption", ["noise", "blur"]),
     ]
-    assert view.curves.robustness.curves[0].y[1:] == pytest.approx((60, 50, 40, 30, 20))
-    assert view.curves.reliability.curves[0].x == (0.3, 0.8)
+    assert drawn[1].curves[0].y[1:] == pytest.approx((60, 50, 40, 30, 20))
+    assert drawn[0].curves[1].x == pytest.approx((0.3, 0.8))
     out = tmp_path / "shown.csv"
     assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
-    assert "zero_shot_acc1" in out.read_text()
+    assert "corruption-0,blur,5.0,20.0" in out.read_text()
+
+
+def drawn_curves(view: EvaluateView, qtbot: QtBot) -> tuple[Mark, ...]:
+    """What is drawn on the tab of curves."""
+    qtbot.waitUntil(lambda: view.curves.answer is not None and not view.curves.busy)
+    return view.curves.answer.panel.pieces
 
 
 def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView, qtbot: QtBot, tmp_path: Path):
@@ -192,16 +197,11 @@ def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView
         write_task(folder, dataclasses.replace(record, n=30, question=dataclasses.replace(record.question, n=30)))
     view.read(again=True)
     qtbot.waitUntil(lambda: view.chart is not None and view.chart.runs[1].tasks["zero_shot"].n == 30, timeout=20_000)
-    assert {curve.index for plot in (view.curves.robustness, view.curves.reliability) for curve in plot.curves} == {0}
-    for note in view.curves._notes[:2]:
-        assert "Not drawn, for the question was another: bad (n = 30, 3 classes)" in note.text()
-    titles = [
-        [text.get_text() for text in axes.texts] for axes in evaluation_figure.draw(view.chart).axes if axes.axison
-    ]
-    panels = [(title, asked) for asked, *_, title in titles]
-    assert panels == [
-        (title, f"n = {n}, 3 classes") for title in ("Reliability, zero-shot", "Under corruption") for n in (60, 30)
-    ]
+    drawn = drawn_curves(view, qtbot)
+    assert [mark.key for mark in drawn] == ["reliability", "reliability-1", "corruption-0", "corruption-1-1"]
+    for mark, n in zip(drawn, (60, 30, 60, 30), strict=True):
+        assert f"n = {n}, 3 classes" in mark.note
+        assert len({curve.tone for curve in mark.curves} & {"run_a", "run_b"}) <= 1
 
 
 def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtbot: QtBot):

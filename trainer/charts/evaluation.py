@@ -160,6 +160,17 @@ def evaluation(
         StoreError: No such run.
     """
     shown_at = [(workspace.runs.get(run), at) for run, at in sides(runs, step, step_b)]
+    return evaluation_at(workspace, shown_at, dataset, split)
+
+
+def evaluation_at(
+    workspace: Workspace, shown_at: Sequence[tuple[RunRow, int | None]], dataset: str | None, split: str | None
+) -> EvaluationChart:
+    """The newest evaluation of each run on a data set, or that of its step; differences are of the first two.
+
+    Raises:
+        ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
+    """
     rows = [row for row, _ in shown_at]
     same = same_splits(workspace, rows)
     there = _evaluated(workspace, rows, same)

@@ -24,7 +24,7 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("hubness",),
-    "evaluate": ("data-efficiency",),
+    "evaluate": ("evaluation-curves", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""
 

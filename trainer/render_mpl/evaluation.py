@@ -1,37 +1,36 @@
-"""Evaluations on paper: reliability, robustness and few-shot curves, or the confusion of each run, and all as rows."""
+"""Evaluations on paper: shares with their intervals or the confusion of each run, and all as rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts import ChartError, objective_label
-from trainer.charts.evaluation import CONFUSED, EvaluationChart, asked_alike, confusion_of, curves, diagrams
+from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
 from trainer.render_mpl.files import Rows
-from trainer.render_mpl.style import INK, QUIET, footnote, heading, in_style, new_figure, run_colour
+from trainer.render_mpl.style import INK, footnote, heading, in_style, new_figure, run_colour
 from trainer.store.question import told
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DASHES: Final = ("-", "--", ":", "-.", (0, (1, 3)))
 MOST_NUMBERS: Final = 400
 MOST_COLUMNS: Final = 3
-PANELS: Final = ("curves", "confusion")
+PANELS: Final = ("scores", "confusion")
 
 
 @in_style
-def draw(chart: EvaluationChart, panel: str = "curves", task: str = "zero_shot") -> Figure:
-    """The curves of all runs, or one confusion a run.
+def draw(chart: EvaluationChart, panel: str = "scores", task: str = "zero_shot") -> Figure:
+    """The shares of all runs with their intervals, or one confusion a run.
 
     Raises:
         ChartError: Nothing of that kind was measured.
     """
-    figure = _draw_confusions(chart, task) if panel == "confusion" else _draw_curves(chart)
+    figure = _draw_confusions(chart, task) if panel == "confusion" else _draw_bars(chart)
     names = "; ".join(f"{run.name}: {objective_label(run.objective)}, step {run.step:,}" for run in chart.runs)
     footnote(figure, f"{chart.dataset} {chart.split}. {names}.")
     return figure
@@ -82,92 +81,8 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
         yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""
 
 
-def _draw_curves(chart: EvaluationChart) -> Figure:
-    panels: list[tuple[Callable[[Axes, EvaluationChart, str], None], EvaluationChart, str]] = []
-    for draw_panel, task, is_there in (
-        (_reliability, "zero_shot", diagrams),
-        (_robustness, "robustness", curves),
-        (_few_shot, "few_shot", lambda part: [run for run in part.runs if _few(run)]),
-    ):
-        parts = [part for part in asked_alike(chart, task) if is_there(part)]
-        for part in parts:
-            asked = told(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
-            panels.append((draw_panel, part, asked))
-    if not panels:
-        return _draw_bars(chart)
-    columns = min(MOST_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = new_figure(3.0 * columns + 0.6, 3.4 * rows)
-    places = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, (draw_one, part, asked) in zip(places, panels):
-        draw_one(axes, part, asked)
-    for axes in places[len(panels) :]:
-        axes.set_axis_off()
-    return figure
-
-
-def _reliability(axes: Axes, chart: EvaluationChart, asked: str) -> None:
-    axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle="--")
-    words = []
-    for run, name, diagram in diagrams(chart):
-        counts = np.array(diagram["counts"])
-        filled = counts > 0
-        x, y = (np.array(diagram[key], dtype=float)[filled] for key in ("confidence", "accuracy"))
-        own = name == "own"
-        axes.plot(
-            x,
-            y,
-            "o-" if own else "s:",
-            color=run_colour(run.index),
-            markersize=3.5,
-            markerfacecolor=run_colour(run.index) if own else "white",
-            label=f"{run.label}{'' if own else ', tau fitted'}",
-        )
-        # Records of older versions lack it.
-        chance = f" ({100 * diagram['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in diagram else ""
-        words.append(f"{100 * diagram['ece']:.1f}{chance}")
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel="Accuracy")
-    axes.legend()
-    heading(axes, "Reliability, zero-shot", f"ECE {', '.join(words)} %", asked)
-
-
-def _robustness(axes: Axes, chart: EvaluationChart, asked: str) -> None:
-    kinds = list(dict.fromkeys(kind for _, kind, _ in curves(chart)))
-    for run, kind, values in curves(chart):
-        style = DASHES[kinds.index(kind) % len(DASHES)]
-        label = kind if run.index == chart.runs[0].index else None
-        axes.plot(range(6), [100 * v for v in values], color=run_colour(run.index), linestyle=style, label=label)
-    axes.set(xlabel="Severity (0: clean)", ylabel="Accuracy (%)")
-    axes.set_ylim(bottom=0)
-    axes.legend(ncols=2)
-    record = next(run.tasks["robustness"] for run in chart.runs if "robustness" in run.tasks)
-    heading(axes, "Under corruption", f"{record.details['measure']}, n = {record.n:,}", asked)
-
-
-def _few_shot(axes: Axes, chart: EvaluationChart, asked: str) -> None:
-    whole = [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks][:1]
-    for run in chart.runs:
-        if _few(run):
-            shots, mean, spread = np.array(_few(run)).T
-            axes.errorbar(shots, 100 * mean, 100 * spread, fmt="o-", color=run_colour(run.index), label=run.label)
-        if "linear_probe" in run.tasks and [run.tasks["linear_probe"].question] == whole:
-            value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
-            axes.axhline(value, color=run_colour(run.index), linestyle=":", linewidth=0.9)
-    axes.set_xscale("log", base=2)
-    axes.set(xlabel="Labels a class", ylabel="Accuracy (%)")
-    ticks = [1, 2, 4, 8, 16]
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_ylim(bottom=0)
-    axes.legend()
-    heading(axes, "Few-shot probes", "mean ± deviation of 3 draws; dotted: all labels", asked)
-
-
-def _few(run: Any) -> list[list[float]]:
-    return run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
-
-
 def _draw_bars(chart: EvaluationChart) -> Figure:
-    """Nothing with a curve was measured: the shares themselves, with their intervals, the runs of a line spread."""
+    """The shares with their intervals, the runs of a line spread."""
     shown = [line for line in reversed(chart.lines) if line.metric.percent and any(line.intervals)]
     runs = len(chart.runs)
     figure = new_figure(6.2, 1.9 + 0.16 * runs + len(shown) * max(0.34, 0.1 * runs))

@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
+from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import Controls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
-from explorer.views.evaluate.plots import CurvesPane
 from explorer.views.evaluate.query import Asking
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
 from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
@@ -35,7 +35,9 @@ from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluation
+from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.reference import references
+from trainer.charts.spec import Request, Target
 from trainer.errors import Problem
 from trainer.messages import Evaluate
 from trainer.render_mpl.evaluation_table import asked
@@ -49,6 +51,7 @@ TABS: Final = (
     ("seeds", "Over seeds"),
     ("efficiency", "Data efficiency"),
 )
+CURVES_TAB: Final = 2
 SEEDS_TAB: Final = 3
 EFFICIENCY_TAB: Final = 4
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
@@ -85,7 +88,7 @@ class EvaluateView(View):
         yield
         self.confusion = ConfusionPane(self.pictures)
         yield
-        self.curves = CurvesPane()
+        self.curves = ChartPane(context, CURVES.name)
         yield
         self.seeds = SeedsPane()
         yield
@@ -104,7 +107,9 @@ class EvaluateView(View):
             return (self.seeds if self.tabs.currentIndex() == SEEDS_TAB else self.efficiency).command()
         if self.chart is None:
             return None
-        panel = "confusion" if self.tabs.currentIndex() == 1 else "curves"
+        if self.tabs.currentIndex() == CURVES_TAB:
+            return self.curves.command()
+        panel = "confusion" if self.tabs.currentIndex() == 1 else "scores"
         words = ["export", "evaluation", *side_words(self.context.selection)]
         words += ["--dataset", self.chart.dataset, "--split", self.chart.split, "--panel", panel]
         return words + (["--task", self.confusion.task] if panel == "confusion" and self.confusion.task else [])
@@ -178,7 +183,20 @@ class EvaluateView(View):
         self._table_pane.setVisible(self.chart is not None)
         self.about.setText(asked(self.chart, place=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
-        self.curves.show_chart(self.chart)
+        self._draw_curves()
+
+    def _draw_curves(self) -> None:
+        self.curves.forget()
+        self._no_curves.setVisible(self.chart is None)
+        self.curves.setVisible(self.chart is not None)
+        if self.chart is not None:
+            targets = tuple(Target(side.run, side.step) for side in self.context.selection.sides)
+            self.curves.ask(CURVES, Request(targets, self.chart.dataset, self.chart.split), CURVES.settings())
+
+    def _refuse_curves(self, words: str) -> None:
+        self._no_curves.setText(words)
+        self._no_curves.show()
+        self.curves.hide()
 
     def _show(self) -> None:
         busy = self.asking.busy
@@ -290,6 +308,7 @@ class EvaluateView(View):
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
         self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
         self.seeds.launch_asked.connect(self._launch)
+        self.curves.refused.connect(self._refuse_curves)
 
     def _lay_out(self) -> None:
         theme.set_role(self.status, "small")
@@ -310,7 +329,7 @@ class EvaluateView(View):
         ways.addWidget(self.about, 1)
         self.shown.setMaximumWidth(280)
         ways.addWidget(self.shown)
-        for pane in (self._numbers(), self.confusion, self.curves, self.seeds, self.efficiency):
+        for pane in (self._numbers(), self.confusion, self._curves_pane(), self.seeds, self.efficiency):
             self.stack.addWidget(pane)
         column = QVBoxLayout()
         column.setSpacing(theme.SPACE)
@@ -318,6 +337,17 @@ class EvaluateView(View):
         column.addLayout(ways)
         column.addWidget(self.stack, 1)
         self.body.addLayout(column, 1)
+
+    def _curves_pane(self) -> QWidget:
+        pane = QWidget()
+        self._no_curves = QLabel(NOTHING, wordWrap=True)
+        theme.set_role(self._no_curves, "secondary")
+        column = QVBoxLayout(pane)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._no_curves)
+        column.addWidget(self.curves, 1)
+        column.addStretch(0)
+        return pane
 
     def _numbers(self) -> QWidget:
         pane = QWidget()

@@ -1,4 +1,4 @@
-"""`trainer export evaluation`: what `trainer evaluate` found out on a data set, as curves or as a confusion."""
+"""`trainer export evaluation`: what `trainer evaluate` found out on a data set, as scores or as a confusion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trainer.cli.export import (
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
-HELP = "reliability, robustness and few-shot curves, confusions or the table of stored evaluations"
+HELP = "scores with intervals, confusions or the table of stored evaluations"
 TABLES: Final = (".md", ".tex")
 """Endings of files that hold the table, whatever the panel."""
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_view_arguments(parser)
     add_step_b(parser)
-    parser.add_argument("--panel", choices=("curves", "confusion"), default="curves", help="what the figure shows")
+    parser.add_argument("--panel", choices=("scores", "confusion"), default="scores", help="what the figure shows")
     parser.add_argument("--task", choices=("zero_shot", "linear_probe", "knn"), default="zero_shot", help="confused")
     add_file_arguments(parser, ", or .md or .tex for the table")
 
@@ -55,7 +55,7 @@ def write(
     files: Sequence[Path],
     *,
     view: View,
-    panel: str = "curves",
+    panel: str = "scores",
     task: str = "zero_shot",
     step_b: int | None = SAME,
 ) -> str:

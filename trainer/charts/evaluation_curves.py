@@ -1,0 +1,142 @@
+"""Reliability, accuracy under corruption and few-shot accuracy of stored evaluations, each question in its own plot."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from trainer.charts import ChartError
+from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, asked_alike, curves, diagrams, evaluation_at
+from trainer.charts.marks import Axis, Mark, Marker, Panel, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.spec import Chart, Progress, Request
+from trainer.store import Workspace
+from trainer.store.question import told
+
+METHOD: Final = """\
+Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the diagonal a \
+probability means what it says. ECE is the mean distance to it, weighted by the images of a bin; the value by chance \
+is what a perfectly calibrated run would show on as many images.
+
+Under corruption: accuracy at severities 1 to 5 of each corruption, 0 is clean (Hendrycks and Dietterich, 2019).
+
+Few-shot: a linear probe on so many labels a class, mean and standard deviation of 3 draws.
+
+Runs that were asked different questions (classes, templates, n) are never in one plot."""
+
+SEVERITIES: Final = np.arange(6, dtype=np.float64)
+_SEVERITY: Final = Axis("severity (0: clean)", 0, 5)
+_KINDS: Final[tuple[Tone, ...]] = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
+    """What is stored of the runs, on the data set asked for or the one measured last.
+
+    Raises:
+        ChartError: None of the runs was evaluated there, or nothing with a curve was measured.
+    """
+    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    found = evaluation_at(workspace, shown, request.dataset, request.split)
+    if not _plots(found):
+        where = f"{found.dataset} {found.split}"
+        raise ChartError(
+            f"No reliability, corruption or few-shot curve was measured on {where}. Evaluate zero-shot, robustness or "
+            "few-shot."
+        )
+    return found
+
+
+def draw(chart: EvaluationChart, _settings: Any) -> Panel:
+    """A plot for each kind of curve and question."""
+    head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in chart.runs)
+    return Panel(title="Evaluation curves", head=(head,), rows=(tuple(_plots(chart)),))
+
+
+def _plots(chart: EvaluationChart) -> list[Mark]:
+    kinds = (("reliability", "zero_shot", _reliability), ("corruption", "robustness", _corruption))
+    found: list[Mark] = []
+    for key, task, plot in (*kinds, ("few-shot", "few_shot", _few_shot)):
+        parts = asked_alike(chart, task)
+        for place, part in enumerate(parts):
+            asked = told(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
+            found += plot(f"{key}-{place}" if place else key, part, asked)
+    return found
+
+
+def _reliability(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
+    lines, errors = (
+        [Series("calibrated", "quiet", np.array([0.0, 1.0]), np.array([0.0, 1.0]), dashed=True, width=1)],
+        [],
+    )
+    for run, name, diagram in diagrams(chart):
+        filled = np.array(diagram["counts"]) > 0
+        x, y = (np.array(diagram[part], dtype=np.float64)[filled] for part in ("confidence", "accuracy"))
+        own = name == "own"
+        words = run.label if own else f"{run.label}, tau fitted"
+        lines.append(Series(words, run_tone(run.index), x, y, dashed=not own, marked=own))
+        # Records of older versions lack it.
+        chance = f" ({100 * diagram['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in diagram else ""
+        errors.append(f"{100 * diagram['ece']:.1f}{chance}")
+    if len(lines) == 1:
+        return []
+    note = " · ".join(filter(None, (f"ECE {', '.join(errors)} %", asked)))
+    axes = Axis("confidence", 0.0, 1.0), Axis("accuracy", 0.0, 1.0)
+    return [XYPlot(key, "Reliability, zero-shot", *axes, tuple(lines), note=note)]
+
+
+def _corruption(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
+    """A plot a run, for the color says which corruption."""
+    found = curves(chart)
+    kinds = list(dict.fromkeys(kind for _, kind, _ in found))
+    y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in found], include=(0,))
+    plots = []
+    for run in dict.fromkeys(run.index for run, _, _ in found):
+        own = [(one, kind, values) for one, kind, values in found if one.index == run]
+        lines = tuple(
+            Series(kind, _KINDS[kinds.index(kind) % len(_KINDS)], SEVERITIES, 100 * np.array(values), marked=True)
+            for _, kind, values in own
+        )
+        record = own[0][0].tasks["robustness"]
+        note = " · ".join(filter(None, (f"{record.details['measure']}, n = {record.n:,}", asked)))
+        title = f"{own[0][0].label} under corruption"
+        plots.append(XYPlot(f"{key}-{run}", title, _SEVERITY, y, lines, note=note, tone=run_tone(run)))
+    return plots
+
+
+def _few_shot(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
+    whole = [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks][:1]
+    lines: list[Series] = []
+    dots: list[Marker] = []
+    for run in chart.runs:
+        if points := _points(run):
+            shots, mean, spread = np.array(points).T
+            tone = run_tone(run.index)
+            low, high = 100 * (mean - spread), 100 * (mean + spread)
+            lines.append(Series(run.label, tone, shots, 100 * mean, low=low, high=high, marked=True))
+        if "linear_probe" in run.tasks and [run.tasks["linear_probe"].question] == whole:
+            value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
+            dots.append(Marker(f"{run.label}, all labels", run_tone(run.index), math.nan, value, mark="ring"))
+    if not lines:
+        return []
+    last = max(float(line.x.max()) for line in lines)
+    x = Axis("labels a class", 1, 2.2 * last, log=True)
+    marked = tuple(Marker(dot.name, dot.tone, 2 * last, dot.y, mark=dot.mark) for dot in dots)
+    y = axis_over("accuracy (%)", [*(line.high for line in lines), [dot.y for dot in marked]], include=(0,))
+    note = " · ".join(filter(None, ("mean ± deviation of 3 draws; ring: all labels", asked)))
+    return [XYPlot(key, "Few-shot probes", x, y, tuple(lines), dots=marked, note=note)]
+
+
+def _points(run: EvaluatedRun) -> list[list[float]]:
+    return run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
+
+
+CHART: Final = Chart(
+    name="evaluation-curves",
+    view="evaluate",
+    label="Curves",
+    question="Do probabilities hold, and how does accuracy fall with corruption and fewer labels?",
+    method=METHOD,
+    compute=compute,
+    draw=draw,
+)
