@@ -264,6 +264,7 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
 
 def test_a_button_in_the_empty_runs_view_opens_it(window: Window, qtbot: QtBot) -> None:
     state = window.pages.views["runs"].findChild(EmptyState)
+    qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run
     assert (state.other.text(), state.other.isVisible(), state.third.text()) == ("Import data…", True, "New run")
     qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
     sheet = _sheet(window)
