@@ -24,6 +24,8 @@ from trainer.untrusted.bounded import Unreadable
 
 _ROWS: Final = 10_000
 """Rows that are handed on together at most."""
+_MANY_ROWS: Final = 100_000
+"""The same of a table without long values: each portion costs the words that all rows share once more."""
 _BATCH_BYTES: Final = 16 * 2**20
 """The same in bytes, and of what is read at a time as far as the file tells the truth."""
 _FEW_ROWS: Final = 1_000_000
@@ -109,7 +111,7 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     about, claimed = _checked(path, options["rows"])
     schema = about.schema_arrow
     words = [field.name for field in schema if _is_words(field.type)]
-    rows = max(1, min(_ROWS, _BATCH_BYTES * max(about.metadata.num_rows, 1) // max(claimed, 1)))
+    rows = max(1, min(_MANY_ROWS, _BATCH_BYTES * max(about.metadata.num_rows, 1) // max(claimed, 1)))
     again = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False)
     wanted = pa.schema([pa.field(field.name, _stored(field.type)) for field in schema])
     return {}, wanted, _bounded(path, again.iter_batches(rows, use_threads=False), wanted, None)
