@@ -26,7 +26,7 @@ WORKING_KEY: Final = "runs/working"
 """Under which a window remembers what trains and waits, so that the next one can tell what ended meanwhile."""
 
 
-QUEUE_WAITS: Final = "Runs wait in the queue of this workspace."
+QUEUE_WAITS: Final = "The queue of this workspace is about to start."
 """What a banner says while the queue is not yet let go on."""
 
 
@@ -111,7 +111,7 @@ class News(QObject):
     def _take_start(self, runs: int, seconds: int) -> None:
         """Says what starts and when, and lets it be held: in a banner, unless that has something else to say."""
         self._status.show_start(runs, seconds)
-        words = f"{runs} of them {'starts' if runs == 1 else 'start'} in {seconds} s."
+        words = f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s."
         if not runs:
             if self._banner.amend(QUEUE_WAITS, ""):
                 self._banner.hide()

@@ -296,7 +296,7 @@ def test_the_window_shows_what_starts_soon_and_holds_it(
     assert words.text().startswith("2 runs start in ")
     assert window.banner.message.text() == QUEUE_WAITS
     first = window.banner.next.text()
-    assert re.fullmatch(r"2 of them start in \d+ s\.", first)
+    assert re.fullmatch(r"2 runs start in \d+ s\.", first)
     qtbot.waitUntil(lambda: window.banner.next.text() != first, timeout=90_000)
     qtbot.mouseClick(hold if by == "status" else window.banner.action, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not words.isVisible(), timeout=8_000)
