@@ -93,6 +93,10 @@ class Faults:
         """How often to try: the part of `full` that is asked for, at least once."""
         return max(1, round(full / self.part))
 
+    def every(self, tenth: int) -> int:
+        """Each how-many-th of many cases to try, where a tenth of the tries takes each `tenth`-th."""
+        return {1: 1, 10: tenth}.get(self.part, 4 * tenth)
+
     def within(self, seconds: float) -> float:
         """How long something may take: so long where all is tried, on a quiet machine; otherwise as long as it likes.
 

@@ -79,7 +79,7 @@ class Zygote:
         self._process.stdout.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
     """Forks trainers."""
     made = Zygote()
@@ -118,7 +118,7 @@ def interval() -> int:
     return SMALL.watching.checkpoint_every
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def straight(space: Workspace, small, zygote: Zygote) -> Outcome:
     """What a run comes to that nothing befell."""
     run = small()

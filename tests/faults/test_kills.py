@@ -48,8 +48,8 @@ def redone(space, run: int) -> int:
 
 
 def test_the_twelve_named_moments(space, small, zygote, straight, interval, faults):
-    good = 0
-    for chain in CHAINS:
+    good, chains = 0, CHAINS[: faults.times(300)]
+    for chain in chains:
         run = small()
         lost = []
         for moment in chain:
@@ -58,8 +58,8 @@ def test_the_twelve_named_moments(space, small, zygote, straight, interval, faul
         assert zygote.start(space, run).ended() == 0
         if straight.same_as(straight.of(space, run)):
             good += sum(steps <= interval for steps in lost)
-    tried = sum(map(len, CHAINS))
-    assert tried == 12
+    tried = sum(map(len, chains))
+    assert sum(map(len, CHAINS)) == 12
     faults.row(1, "kill at a named moment of saving, logging or resuming", "resumed bit-identical", tried, good)
     assert good == tried
 

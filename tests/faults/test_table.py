@@ -20,14 +20,16 @@ def test_a_fault(faults):
 """
 
 
-@pytest.mark.parametrize(("choice", "tried"), [("tenth", 3), ("full", 30)])
-def test_the_table_names_what_was_tried_and_what_was_good(tmp_path: Path, choice: str, tried: int) -> None:
+@pytest.mark.parametrize(("choice", "tried", "workers"), [("tenth", 3, 1), ("full", 30, 0)])
+def test_the_table_names_what_was_tried_and_what_was_good(
+    tmp_path: Path, choice: str, tried: int, workers: int
+) -> None:
     (tmp_path / "conftest.py").write_text(Path("tests/conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "test_it.py").write_text(FAILING.format(expected=tried), encoding="utf-8")
     table = tmp_path / "table.md"
 
-    # In a process of its own, over two workers: rows must come back from where a test ran.
-    arguments = [f"--faults={choice}", f"--fault-table={table}", "-n", "2", "-q", str(tmp_path)]
+    # In a process of its own, and a worker of that: rows must come back from where a test ran.
+    arguments = [f"--faults={choice}", f"--fault-table={table}", "-n", str(workers), "-q", str(tmp_path)]
     command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", str(tmp_path), *arguments]
     answer = run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 

@@ -414,6 +414,7 @@ def register_heif_opener():
     assert "4 pairs found: 4 used, 0 not." in made.stdout, made.stdout + made.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "format_"), [("avif", "AVIF"), ("heic", "HEIF")])
 def test_pictures_of_phones_are_read_as_they_were_seen(tmp_path: Path, ending: str, format_: str) -> None:
     """By Pillow's own AVIF; HEIC by the real plugin, where that is installed. Lossy: colors within 6 of 255."""

@@ -175,6 +175,7 @@ sys.exit(0)
 """
 
 
+@pytest.mark.slow
 def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tiny, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)
     monkeypatch.setattr(launch, "_ASK_MS", 50)

@@ -187,6 +187,7 @@ def test_a_table_of_items_that_unfolds_is_not_read(
         read_snapshot(snapshot)
 
 
+@pytest.mark.slow
 def test_a_long_value_is_read_as_ever(snapshot: Path):
     plain = pq.read_table(snapshot / "items.parquet")
     captions = pa.array(["z" * 3_000_000] * 3 + ["é", "", "b", "c", "d"])
