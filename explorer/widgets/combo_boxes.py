@@ -41,7 +41,7 @@ class Picker(QComboBox):
         self._words = words
         self._offered = Choices(self)
         self.setModel(self._offered)
-        self._finder: Finder | None = None
+        self.finder: Finder | None = None
         self.activated.connect(self._announce)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
@@ -71,15 +71,15 @@ class Picker(QComboBox):
 
     def look_for(self, typed: str) -> None:
         """Opens the line to type in, with these letters in it."""
-        if self._finder is None:
-            self._finder = Finder(self, self._words)
-            self._finder.picked.connect(self._found)
-        self._finder.ask(self._choices, self.key, typed)
+        if self.finder is None:
+            self.finder = Finder(self, self._words)
+            self.finder.picked.connect(self._found)
+        self.finder.ask(self._choices, self.key, typed)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Closes its list too: an open one would outlive the window."""
-        if self._finder is not None:
-            self._finder.close()
+        if self.finder is not None:
+            self.finder.close()
         super().hideEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -24,14 +24,14 @@ class EmptyState(QWidget):
         self.setObjectName("emptyState")
         self._icon_name = "info"
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
-        self._title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
-        theme.set_role(self._title, "title")
-        self._text = QLabel(alignment=Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, wordWrap=True)
-        theme.set_role(self._text, "secondary")
-        for label in (self._title, self._text):
+        self.title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
+        theme.set_role(self.title, "title")
+        self.text = QLabel(alignment=Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, wordWrap=True)
+        theme.set_role(self.text, "secondary")
+        for label in (self.title, self.text):
             label.setTextFormat(Qt.TextFormat.PlainText)
         self._width = width
-        self._text.setFixedWidth(width)
+        self.text.setFixedWidth(width)
         self.button = QPushButton(objectName="emptyStateButton")
         theme.set_role(self.button, "primary")
         self.other, self.third = (QPushButton(objectName=f"emptyState{name}") for name in ("Other", "Third"))
@@ -50,9 +50,9 @@ class EmptyState(QWidget):
         self._icon_name = icon
         self._actions = [*actions, None, None, None][:3]
         self._draw_icon()
-        self._title.setText(title)
-        self._text.setText(text)
-        self._text.ensurePolished()
+        self.title.setText(title)
+        self.text.setText(text)
+        self.text.ensurePolished()
         self._make_room()
         for button, does in zip(self._buttons, self._actions, strict=True):
             button.setVisible(does is not None)
@@ -76,10 +76,10 @@ class EmptyState(QWidget):
         margins = self.layout().contentsMargins()
         room = self.width() - margins.left() - margins.right() if self.isVisible() else self._width
         width = max(min(self._width, room), min(self._width, LEAST_PX))
-        self._text.setFixedWidth(width)
+        self.text.setFixedWidth(width)
         # A layout asks an aligned label for its hint only, and that of wrapped words is one line too few; without a
         # layout of its own yet, it is -1.
-        self._text.setMinimumHeight(max(0, self._text.heightForWidth(width)))
+        self.text.setMinimumHeight(max(0, self.text.heightForWidth(width)))
 
     def _trigger(self, place: int, _checked: bool = False) -> None:
         if (action := self._actions[place]) is not None:
@@ -99,8 +99,8 @@ class EmptyState(QWidget):
         column.addStretch(2)
         column.addWidget(self._icon)
         column.addSpacing(theme.INSIDE)
-        column.addWidget(self._title)
-        column.addWidget(self._text, alignment=Qt.AlignmentFlag.AlignHCenter)
+        column.addWidget(self.title)
+        column.addWidget(self.text, alignment=Qt.AlignmentFlag.AlignHCenter)
         column.addSpacing(theme.BETWEEN)
         column.addLayout(row)
         column.addStretch(3)

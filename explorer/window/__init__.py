@@ -77,7 +77,7 @@ class Window(QMainWindow):
     def __init__(self, folder: Path, hooks: Hooks, *, places: Sequence[Place] = VIEWS, safe: bool = False) -> None:
         """Builds the frame; `safe`: nothing remembered is restored or written, and nothing is started unasked."""
         super().__init__(objectName="window")
-        self.folder, self._hooks, self._places, self._safe = folder, hooks, tuple(places), safe
+        self.folder, self.hooks, self._places, self._safe = folder, hooks, tuple(places), safe
         self.settings = Settings(folder, self, remember=not safe)
         self.selection = Selection(self)
         self.background = Background(self)
@@ -189,7 +189,7 @@ class Window(QMainWindow):
         self.intake.data_arrived.connect(self.import_data)
         self.intake.refused.connect(lambda words: self.banner.tell(words, tone="warn"))
         self.background.failed.connect(self._show_failure)
-        self._hooks.caught.connect(self._show_bug)
+        self.hooks.caught.connect(self._show_bug)
         selection = self.selection
         selection.view_changed.connect(self._show_view)
         for signal in (
@@ -213,7 +213,7 @@ class Window(QMainWindow):
 
     def _begin(self) -> None:
         self.painted.emit()
-        tell_how_it_starts(self.banner, self._hooks, self.settings, safe=self._safe)
+        tell_how_it_starts(self.banner, self.hooks, self.settings, safe=self._safe)
         self._load_after(types_of_qt())
 
     def _load_after(self, steps: Iterator[None]) -> None:
@@ -230,7 +230,7 @@ class Window(QMainWindow):
         self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
         self._exports.count_changed.connect(self.status.show_exports)
         self._news = News(rooms, self.bar, self.status, self.banner, self, warm=not self._safe)
-        rooms.asker.died.connect(self._hooks.hear)
+        rooms.asker.died.connect(self.hooks.hear)
         self.status.watch_load()
         answer_the_bell(self.folder, self.come_forward, self)
         open_first = sorted(self._places, key=lambda place: place.name != self._view_name())
@@ -262,7 +262,7 @@ class Window(QMainWindow):
                     turns().later(self, lambda: self._go_on_building(loaded, place, view, rest))
                     return
         except Exception as error:  # the other views must still open
-            self._hooks.report(error)
+            self.hooks.report(error)
             view = None
         turns().later(self, lambda: self._place_view(loaded, place, view, rest))
 
@@ -285,7 +285,7 @@ class Window(QMainWindow):
         try:
             return loaded.views[place.name](self.rooms.context, at_once=False)
         except Exception as error:  # the other views must still open
-            self._hooks.report(error)
+            self.hooks.report(error)
             return None
 
     def _listen(self, view: View) -> None:
@@ -445,7 +445,7 @@ class Window(QMainWindow):
         if isinstance(error, Problem):
             self.banner.tell(str(error))
         else:
-            self._hooks.report(error)
+            self.hooks.report(error)
 
     def _show_bug(self, summary: str, details: str) -> None:
         self._failure.tell(summary, details)

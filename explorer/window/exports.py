@@ -41,20 +41,20 @@ class Exports(QObject):
 
     def __init__(self, window: QWidget, exporter: Exporter, settings: Settings, banner: Banner, folder: Path) -> None:
         super().__init__(window)
-        self._window, self._exporter, self._settings, self._banner = window, exporter, settings, banner
+        self._window, self.exporter, self._settings, self.banner = window, exporter, settings, banner
         self._folder = folder
         exporter.started.connect(self._count)
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
         exporter.progressed.connect(self._progressed)
         exporter.cancelled.connect(self._cancelled)
-        self._bundles: dict[Path, Path] = {}
+        self.bundles: dict[Path, Path] = {}
 
     def ask(self, view: View, suffix: str) -> None:
         """Asks where to, then exports; the dialog does not block the window."""
         command = view.command()
         if command is None:
-            self._banner.tell(_NOTHING, _NEXT, tone="info")
+            self.banner.tell(_NOTHING, _NEXT, tone="info")
             return
         dialog = QFileDialog(self._window, f"Export as {suffix.upper()}", self._start_folder())
         dialog.setObjectName("exportDialog")
@@ -69,12 +69,12 @@ class Exports(QObject):
     def write(self, command: list[str], file: Path) -> None:
         """Exports to this file."""
         self._settings.set(FOLDER_KEY, str(file.parent))
-        self._exporter.start(command, file)
+        self.exporter.start(command, file)
 
     def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
         """Asks where to, then writes the evidence of these runs: every figure that a view shows, and all about it."""
         if not runs:
-            self._banner.tell("There is no run to give evidence of.", _NEXT, tone="info")
+            self.banner.tell("There is no run to give evidence of.", _NEXT, tone="info")
             return
         figures = drawings(views)
         dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())
@@ -95,21 +95,21 @@ class Exports(QObject):
             handle, name = tempfile.mkstemp(prefix="figures-", suffix=".json")
             with os.fdopen(handle, "w", encoding="utf-8") as out:
                 json.dump([list(words) for words in figures], out)
-            self._bundles[file] = Path(name)
+            self.bundles[file] = Path(name)
             command += ["--figures", name]
-        export = self._exporter.start(command, file)
+        export = self.exporter.start(command, file)
         self._progressed(export, "starting")
 
     def copy(self, view: View) -> None:
         """Puts the view's headless command on the clipboard."""
         command = view.command()
         if command is None:
-            self._banner.tell(_NOTHING, _NEXT, tone="info")
+            self.banner.tell(_NOTHING, _NEXT, tone="info")
             return
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
         shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
-        self._banner.tell("The command is on the clipboard.", shown, tone="good")
+        self.banner.tell("The command is on the clipboard.", shown, tone="good")
 
     def _start_folder(self) -> str:
         remembered = self._settings.value(FOLDER_KEY)
@@ -118,28 +118,28 @@ class Exports(QObject):
 
     def _progressed(self, export: Export, line: str) -> None:
         if export.command[0] == "bundle":
-            cancel = ("Cancel", lambda: self._exporter.cancel(export))
-            self._banner.tell(f"Writing {export.file.name}…", line, tone="info", action=cancel)
+            cancel = ("Cancel", lambda: self.exporter.cancel(export))
+            self.banner.tell(f"Writing {export.file.name}…", line, tone="info", action=cancel)
 
     def _cancelled(self, export: Export) -> None:
         self._count(export)
         self._forget(export)
-        self._banner.tell(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
+        self.banner.tell(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
 
     def _forget(self, export: Export) -> None:
         """Removes the list of figures that was written for the command."""
-        figures = self._bundles.pop(export.file, None)
+        figures = self.bundles.pop(export.file, None)
         if figures is not None:
             confined.remove(figures.parent, figures.name)
 
     def _count(self, _export: Export) -> None:
-        self.count_changed.emit(len(self._exporter.running))
+        self.count_changed.emit(len(self.exporter.running))
 
     def _done(self, export: Export) -> None:
         self._count(export)
         self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
-        self._banner.tell(
+        self.banner.tell(
             f"{export.file.name} is written.",
             str(export.file.parent),
             tone="good",
@@ -150,7 +150,7 @@ class Exports(QObject):
         self._count(export)
         self._forget(export)
         line = shell_command([*export.command, "--out", str(export.file)], self._folder)
-        self._banner.tell(
+        self.banner.tell(
             f"{export.file.name} could not be exported.", reason, details=f"{line}\n\n{reason}", tone="bad"
         )
 

@@ -56,29 +56,29 @@ def test_only_what_draws_goes_into_a_bundle() -> None:
 
 
 def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
-    banner, lines = exports._banner, []
-    exports._exporter.progressed.connect(lambda _export, line: lines.append(line))
+    banner, lines = exports.banner, []
+    exports.exporter.progressed.connect(lambda _export, line: lines.append(line))
     exports.write_bundle([["export", "map"]], [1, 2], tmp_path / "e.zip")
-    (figures,) = exports._bundles.values()
+    (figures,) = exports.bundles.values()
     assert "Writing e.zip" in banner.message.text()
     qtbot.waitUntil(lambda: "e.zip is written" in banner.message.text())
     assert lines[0] == "10% figure 1 of 2: map"
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()
-    assert not exports._bundles
+    assert not exports.bundles
 
 
 def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
-    banner = exports._banner
+    banner = exports.banner
     exports.write_bundle([["export", "map"]], [1], tmp_path / "hang.zip")
     qtbot.waitUntil(lambda: "figure 1 of 2" in banner.next.text())
     QTest.mouseClick(banner.action, Qt.MouseButton.LeftButton)
     assert "cancelled" in banner.message.text()
-    assert not exports._exporter.running
+    assert not exports.exporter.running
     qtbot.wait(100)
     assert not (tmp_path / "hang.zip").exists()
 
 
 def test_without_runs_it_says_what_to_choose(exports: Exports) -> None:
     exports.ask_bundle([view(["export", "lab"])], [])
-    assert "no run" in exports._banner.message.text()
+    assert "no run" in exports.banner.message.text()

@@ -44,7 +44,7 @@ def test_a_long_list_is_read_where_it_is_seen(picker: Picker):
     assert picker.count() == 2_000
     assert len(Watched.read) < 10
     picker.showPopup()
-    picker._finder.grab()
+    picker.finder.grab()
     assert 10 < len(Watched.read) < 100
 
 
@@ -67,7 +67,7 @@ def test_typing_finds_an_entry_and_enter_picks_it(picker: Picker):
     picker.picked.connect(picked.append)
     picker.show_choices(many(), None)
     QTest.keyClicks(picker, "1")
-    finder = picker._finder
+    finder = picker.finder
     assert finder.isVisible()
     QTest.keyClicks(finder.line, "23 cloob")
     assert [choice.key for choice in finder._model.choices] == [123, 1_123, *range(1_231, 1_240, 2)]
@@ -83,13 +83,13 @@ def test_escape_leaves_the_choice_as_it_is(picker: Picker):
     picked: list[int] = []
     picker.picked.connect(picked.append)
     picker.showPopup()
-    assert picker._finder.list.currentIndex().row() == 7
-    QTest.keyClicks(picker._finder.line, "nothing is called so")
-    assert picker._finder.none.isVisible()
-    QTest.keyClick(picker._finder.line, Qt.Key.Key_Return)
+    assert picker.finder.list.currentIndex().row() == 7
+    QTest.keyClicks(picker.finder.line, "nothing is called so")
+    assert picker.finder.none.isVisible()
+    QTest.keyClick(picker.finder.line, Qt.Key.Key_Return)
     assert picked == []
-    QTest.keyClick(picker._finder.line, Qt.Key.Key_Escape)
-    assert not picker._finder.isVisible()
+    QTest.keyClick(picker.finder.line, Qt.Key.Key_Escape)
+    assert not picker.finder.isVisible()
     assert picker.key == 7
 
 
@@ -98,9 +98,9 @@ def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: Picker):
     picker.picked.connect(picked.append)
     picker.show_choices(many(), 7)
     picker.showPopup()
-    QTest.keyClicks(picker._finder.line, "1999")
+    QTest.keyClicks(picker.finder.line, "1999")
     picker.show_choices(many(1_000), 7)
-    QTest.keyClick(picker._finder.line, Qt.Key.Key_Return)
+    QTest.keyClick(picker.finder.line, Qt.Key.Key_Return)
     assert picked == []
     assert picker.key == 7
 
@@ -108,7 +108,7 @@ def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: Picker):
 def test_a_short_list_opens_as_ever(picker: Picker):
     picker.show_choices(many(MANY), 2)
     picker.showPopup()
-    assert picker._finder is None
+    assert picker.finder is None
     assert picker.view().isVisible()
     picker.hidePopup()
 

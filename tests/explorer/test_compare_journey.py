@@ -97,8 +97,8 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
         timeout=15_000,
     )
     for panel in maps.panels:
-        qtbot.waitUntil(lambda panel=panel: panel.map._selected is not None and panel.map._selected.any(), timeout=5000)
-        assert (np.flatnonzero(panel.map._selected) % 48).tolist() == sorted(brushed) * 2
+        qtbot.waitUntil(lambda panel=panel: panel.map.selected is not None and panel.map.selected.any(), timeout=5000)
+        assert (np.flatnonzero(panel.map.selected) % 48).tolist() == sorted(brushed) * 2
     # A typed question, and its hits on the map.
     qtbot.mouseClick(named(window, "rail-search"), Qt.MouseButton.LeftButton)
     search = view("search")

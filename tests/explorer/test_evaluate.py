@@ -113,10 +113,10 @@ def measured(view: EvaluateView, qtbot: QtBot) -> None:
 
 
 def test_an_empty_view_says_what_to_do(view: EvaluateView):
-    assert view._nothing.isVisible()
+    assert view.empty.isVisible()
     assert not view.table.isVisible()
     assert view.command() is None
-    assert "Nothing is measured of these runs yet" in view._nothing.text()
+    assert "Nothing is measured of these runs yet" in view.empty.text()
     view.tabs.setCurrentIndex(1)
     assert "measure zero-shot" in view.confusion.told.text()
     assert not view.confusion.tasks.isVisible()
@@ -208,11 +208,11 @@ def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtb
     measured(view, qtbot)
     view.context.selection.step = 10
     qtbot.waitUntil(lambda: view.chart is None, timeout=20_000)
-    assert view._nothing.isVisible()
-    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view._nothing.text()
+    assert view.empty.isVisible()
+    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view.empty.text()
     view.context.selection.step = 20
     qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
-    assert not view._nothing.isVisible()
+    assert not view.empty.isVisible()
 
 
 def test_progress_is_shown_and_cancelling_ends_it(view: EvaluateView, qtbot: QtBot):

@@ -97,7 +97,7 @@ def _button(widget: QWidget, name: str) -> QPushButton:
 def _words(sheet: ImportData) -> str:
     state = sheet.findChild(EmptyState)
     assert isinstance(state, EmptyState)
-    return f"{state._title.text()} {state._text.text()}"
+    return f"{state.title.text()} {state.text.text()}"
 
 
 # -- the real process ------------------------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, 
     asker.failing = Failure("bug", "The process of this question ended: <i>killed</i>.", "Ask again.")
     qtbot.mouseClick(sheet.findChild(EmptyState).button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "killed" in _words(sheet))
-    assert sheet.findChild(EmptyState)._text.textFormat() == Qt.TextFormat.PlainText
+    assert sheet.findChild(EmptyState).text.textFormat() == Qt.TextFormat.PlainText
     assert not sheet.start.isEnabled()
 
 

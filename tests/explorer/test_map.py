@@ -152,7 +152,7 @@ def test_keys(qtbot, view: MapView):
 
 
 def test_legend_counts_selected_and_total(view: MapView):
-    legend = view._details.legend
+    legend = view.details_pane.legend
     assert [(e.name, e.counts) for e in legend.entries()] == [(s, "12") for s in ("cross", "heart", "ring", "star")]
     view.context.selection.pairs = [0, 1, 4]
     counts = {e.name: e.counts for e in legend.entries()}
@@ -160,8 +160,8 @@ def test_legend_counts_selected_and_total(view: MapView):
 
 
 def test_clicking_the_legend_isolates_a_class_and_again_all(qtbot, view: MapView):
-    legend = view._details.legend
-    view._details.show()
+    legend = view.details_pane.legend
+    view.details_pane.show()
     place = legend.visualRect(legend.model().index(2)).center()
     qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=place)
     rings = np.flatnonzero(np.array(view.panels[1].side.items.label) == "ring")
@@ -179,13 +179,13 @@ def choose_colour(view: MapView, by: str) -> None:
 
 def test_colour_by_column_scale_and_modality(view: MapView):
     choose_colour(view, "Colour")
-    assert [e.name for e in view._details.legend.entries()] == ["blue", "green", "red"]
+    assert [e.name for e in view.details_pane.legend.entries()] == ["blue", "green", "red"]
     assert view.command()[-2:] == ["--colour", "colour"]
     choose_colour(view, "Brightness")
-    assert view._details.scale.ends == ("0", "0.9792")
-    assert view._details.legend.isHidden()
+    assert view.details_pane.scale.ends == ("0", "0.9792")
+    assert view.details_pane.legend.isHidden()
     choose_colour(view, "Modality")
-    assert [(e.name, e.totals) for e in view._details.legend.entries()] == [("Images", (N,)), ("Texts", (N,))]
+    assert [(e.name, e.totals) for e in view.details_pane.legend.entries()] == [("Images", (N,)), ("Texts", (N,))]
 
 
 def test_hidden_texts_are_not_drawn(view: MapView):
@@ -196,8 +196,8 @@ def test_hidden_texts_are_not_drawn(view: MapView):
 
 def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
     view.context.selection.pairs = [3, 4]
-    assert view._details.selected.title.text() == "Selected 2 of 48 pairs"
-    model = view._details.selected.table.pairs
+    assert view.details_pane.selected.title.text() == "Selected 2 of 48 pairs"
+    model = view.details_pane.selected.table.pairs
     index = model.index(0, 0)
     assert index.data() == "a red cross, 3"
     qtbot.waitUntil(lambda: index.data(Qt.ItemDataRole.DecorationRole) is not None, timeout=3000)
@@ -205,7 +205,7 @@ def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
 
 
 def test_the_panel_keeps_and_recalls_selections(qtbot, view: MapView):
-    selection, panel = view.context.selection, view._details.selected
+    selection, panel = view.context.selection, view.details_pane.selected
     selection.pairs = [3, 4, 9]
     assert panel.table.pairs.columnCount() == 2
     choose_colour(view, "Rank of caption")
@@ -372,14 +372,14 @@ def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_co
     qtbot.addWidget(shown)
     shown.show()
     assert shown.is_empty
-    assert shown._empty._title.text() == "Reading the runs"
+    assert shown._empty.title.text() == "Reading the runs"
     context.jobs.poll()
-    qtbot.waitUntil(lambda: shown._empty._title.text() == "No run yet", timeout=90_000)
+    qtbot.waitUntil(lambda: shown._empty.title.text() == "No run yet", timeout=90_000)
     qtbot.mouseClick(shown._empty.button, Qt.MouseButton.LeftButton)
     assert started == ["demo"]
     monkeypatch.setattr(context.jobs, "_runs", ("a run",))
     shown.refresh()
-    assert shown._empty._title.text() == "No run chosen"
+    assert shown._empty.title.text() == "No run chosen"
 
 
 def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
@@ -417,11 +417,11 @@ def test_maps_of_different_pairs_are_told_apart(view: MapView):
     fewer = dataclasses.replace(side, items=half, images=24, texts=24, xy=xy, values=values, identity="other")
     view._show(1, fewer)
     assert not view.selecting.linked
-    assert view._details.legend_title.text() == "Class · A · B"
-    assert {e.counts for e in view._details.legend.entries()} == {"12 · 6"}
+    assert view.details_pane.legend_title.text() == "Class · A · B"
+    assert {e.counts for e in view.details_pane.legend.entries()} == {"12 · 6"}
     view.panels[1].map.outlined.emit(np.array([4]), "replace")
     assert np.flatnonzero(states(view, 1) == 2).tolist() == [4, 28]
-    assert view._details.selected.title.text() == "Selected 1 of 24 pairs of B"
+    assert view.details_pane.selected.title.text() == "Selected 1 of 24 pairs of B"
     view.panels[0].map.clicked.emit(4, "add")
     assert view.context.selection.pairs.tolist() == [4]
     assert np.flatnonzero(states(view, 0) == 2).tolist() == [4, N + 4]
@@ -474,12 +474,12 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, asker: Fak
         (pin,) = panel.pins.pins
         assert pin.name == "new.png"
         np.testing.assert_allclose((pin.x, pin.y), panel.side.xy[7], atol=1e-5)
-    assert view._details.placed.text() == "1 image from outside placed"
+    assert view.details_pane.placed.text() == "1 image from outside placed"
     assert not view.toolbar.progress.isVisible()
     before = view.panels[0].map.grab().toImage()
-    view._details.remove.click()
+    view.details_pane.remove.click()
     assert view.panels[0].map.grab().toImage() != before
-    assert view._details.placed.isHidden()
+    assert view.details_pane.placed.isHidden()
 
 
 def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, asker: FakeAsker, tmp_path: Path):

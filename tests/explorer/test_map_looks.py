@@ -271,7 +271,7 @@ def test_agreement_has_the_runs_colours_and_counts(view: MapView):
         "only B right": int((~ranks[0] & ranks[1]).sum()),
         "neither right": int((~ranks[0] & ~ranks[1]).sum()),
     }
-    entries = view._details.legend.entries()
+    entries = view.details_pane.legend.entries()
     assert {e.name: e.totals[0] for e in entries} == expected
     assert sum(expected.values()) == N
     assert len([v for v in expected.values() if v]) > 1, "the two runs differ"
@@ -284,17 +284,17 @@ def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
     choose(view, "Rank of caption")
     for side, panel in enumerate(view.panels):
         naive = [int(((panel.numbers.rank >= a) & (panel.numbers.rank <= b)).sum()) for a, b in ((1, 1), (2, 5))]
-        assert [e.totals[side] for e in view._details.legend.entries()][:2] == naive
+        assert [e.totals[side] for e in view.details_pane.legend.entries()][:2] == naive
     choose(view, "Cosine of pair")
-    for scale, panel in zip((view._details.scale, view._details.scale_b), view.panels, strict=True):
+    for scale, panel in zip((view.details_pane.scale, view.details_pane.scale_b), view.panels, strict=True):
         assert scale.ends == (f"{panel.numbers.cosine.min():.4g}", f"{panel.numbers.cosine.max():.4g}")
-    assert (view._details.scale.letter, view._details.scale_b.letter) == ("A", "B")
-    assert "not on one scale" in view._details.note.text()
+    assert (view.details_pane.scale.letter, view.details_pane.scale_b.letter) == ("A", "B")
+    assert "not on one scale" in view.details_pane.note.text()
 
 
 def test_the_legend_works_by_keyboard(qtbot, view: MapView):
-    legend = view._details.legend
-    view._details.show()
+    legend = view.details_pane.legend
+    view.details_pane.show()
     legend.setCurrentIndex(legend.model().index(1))
     assert legend.chosen() == [1]
     qtbot.keyClick(legend, Qt.Key.Key_Down)
@@ -384,7 +384,7 @@ def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
 
 def test_modality_is_never_a_runs_colour(view: MapView):
     choose(view, "Modality")
-    colours = [e.colour for e in view._details.legend.entries()]
+    colours = [e.colour for e in view.details_pane.legend.entries()]
     assert not set(colours) & {run_colour(0).lower(), run_colour(1).lower()}
     assert colours == [c.lower() for c in class_colours(8)[2:4]]
 
@@ -401,20 +401,20 @@ def test_what_changed_colours_both_maps(qtbot, view: MapView):
     for by in ("image_rank_change", "overlap"):
         view.toolbar.offer_colours(columns_of(view.selecting.sides), by)
         view.looks._choose()
-        qtbot.waitUntil(lambda by=by: view.panels[0]._colouring.by == by and not view.panels[0]._colouring.unknown)
-        index = view.panels[0]._colouring.index[: a.n].astype(float)
+        qtbot.waitUntil(lambda by=by: view.panels[0].coloring.by == by and not view.panels[0].coloring.unknown)
+        index = view.panels[0].coloring.index[: a.n].astype(float)
         # The greater the number, the farther along the scale; equal numbers have equal colours.
         order = np.argsort(values[by], kind="stable")
         assert (np.diff(index[order]) >= 0).all()
-        np.testing.assert_array_equal(view.panels[1]._colouring.index, view.panels[0]._colouring.index)
+        np.testing.assert_array_equal(view.panels[1].coloring.index, view.panels[0].coloring.index)
         assert view.command()[-2:] == ["--colour", by]
-    low, high = view._details.scale.ends
+    low, high = view.details_pane.scale.ends
     assert float(low) <= float(high)
 
 
 def test_the_export_has_what_is_isolated_and_selected(view: MapView, tmp_path):
     view.context.selection.pairs = [*range(5), 9]
-    view._details.legend.setCurrentIndex(view._details.legend.model().index(2))
+    view.details_pane.legend.setCurrentIndex(view.details_pane.legend.model().index(2))
     words = view.command()
     assert words[words.index("--pairs") + 1] == "0-4,9"
     odd = np.arange(1, 20_001, 2)

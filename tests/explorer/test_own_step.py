@@ -158,7 +158,7 @@ def test_without_the_checkpoint_of_a_step_window_and_command_refuse_alike(
     axes = view.pane(3)
     qtbot.waitUntil(lambda: axes.sides[1].run is not None, timeout=30_000)
     assert axes.sides[0].run is None
-    assert said in axes.sides[0].empty._text.text()
+    assert said in axes.sides[0].empty.text.text()
     assert {question.step for question in view.context.asker.questions} == {20}
     where = ["--runs", str(run), "--step", "10", "--out", str(tmp_path / "f.csv"), "--workspace", str(workspace.folder)]
     for kind in (["words"], ["axes", "--x", "a ring - a star", "--y", "red"]):

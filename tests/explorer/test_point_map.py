@@ -232,7 +232,7 @@ def test_nothing_compiles_in_the_window(kernels: None):
         layer.grid.in_polygon(np.array([[0, 0], [1, 0], [1, 1]]))
         for most in (0, n):
             sight = raster.Sight(0, 0, 1, 1, 30, 20)
-            raster.draw(raster.Request(*layer._arranged, sight, most_stamps=most))
+            raster.draw(raster.Request(*layer.arranged, sight, most_stamps=most))
     assert [len(member.signatures) for member in compiled] == before
 
 
@@ -556,9 +556,9 @@ def test_the_map_says_what_it_does_not_draw(qtbot, make_map, monkeypatch: pytest
 def test_a_new_theme_does_not_arrange_the_points_again(qtbot, make_map, monkeypatch: pytest.MonkeyPatch):
     shown = make_map(np.random.default_rng(0).normal(size=(50_000, 2)))
     qtbot.waitUntil(lambda: shown.layer.still, timeout=5000)
-    arranged = shown.layer._arranged
+    arranged = shown.layer.arranged
     settle(qtbot, shown, lambda: setattr(theme.theme(), "mode", "dark"))
-    assert shown.layer._arranged is arranged
+    assert shown.layer.arranged is arranged
 
 
 def test_the_newest_of_many_moves_wins(qtbot, make_map):
@@ -569,7 +569,7 @@ def test_the_newest_of_many_moves_wins(qtbot, make_map):
         last = xy @ np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         shown.layer.move_points(last)
     qtbot.waitUntil(lambda: np.array_equal(shown.layer.grid.xy, last) and shown.layer.still, timeout=5000)
-    assert shown.layer._arranged[0] is shown.layer.grid
+    assert shown.layer.arranged[0] is shown.layer.grid
 
 
 def test_overlays_are_painted_in_the_places_of_the_map(qtbot, make_map):

@@ -157,7 +157,7 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
 
     choose("Colour")
     assert {entry.words for entry in view.legend.entries} >= {"red", "green", "blue"}
-    colours = view._colours.index[0]
+    colours = view.colors.index[0]
     assert [colours[i] == colours[j] for i, j in ((0, 3), (0, 1), (0, N))] == [True, False, True]
     choose("Brightness")
     assert [entry.words for entry in view.legend.entries][2] == "0"
@@ -169,7 +169,7 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
     assert view.colour.currentText() == "Rank of caption"
     assert view.command()[-2:] == ["--colour", "rank"]
     choose("Modality")
-    assert set(view._colours.index[1].tolist()) == {0, 1}
+    assert set(view.colors.index[1].tolist()) == {0, 1}
     for by in CHANGED:
         choose(changed_words(by))
         qtbot.waitUntil(lambda: view._changed is not None and not view.working.busy, timeout=8000)
@@ -177,9 +177,9 @@ def test_points_are_coloured_by_any_column_and_by_what_is_computed(qtbot, view: 
         said = {entry.words for entry in view.legend.entries}
         assert "not known" not in said
         assert "A at step 20, B at step 20" in said
-        assert np.array_equal(view._colours.index[0], view._colours.index[1]), "a pair has one colour in both maps"
+        assert np.array_equal(view.colors.index[0], view.colors.index[1]), "a pair has one colour in both maps"
         # Both runs have the same images here: only what captions do can change.
-        assert by not in BETTER_IN_B or len(set(view._colours.index[0].tolist())) > 1
+        assert by not in BETTER_IN_B or len(set(view.colors.index[0].tolist())) > 1
 
 
 def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, view: TimelineView):
@@ -209,7 +209,7 @@ def test_the_step_of_the_bar_and_selected_pairs_are_shown(view: TimelineView):
     assert view.transport.step == 10
     view.context.selection.pairs = [3]
     for panel in view.panels:
-        assert np.flatnonzero(panel.map._selected).tolist() == [3, N + 3]
+        assert np.flatnonzero(panel.map.selected).tolist() == [3, N + 3]
 
 
 def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path: Path):

@@ -219,7 +219,7 @@ def test_markup_in_a_message_stays_text(open_window) -> None:
 
 def test_a_bug_is_told_with_details_to_copy(open_window) -> None:
     window = open_window()
-    window._hooks.report(KeyError("who knows"))
+    window.hooks.report(KeyError("who knows"))
     assert "who knows" in window.findChild(QLabel, "failureHappened").text()
     window.findChild(QPushButton, "failureCopy").click()
     assert "KeyError" in QGuiApplication.clipboard().text()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 CLOCKS = ("monotonic", "perf_counter", "time", "process_time", "thread_time")
-PRIVATE_AT_MOST = 300
+PRIVATE_AT_MOST = 200
 """Uses of private names; to be lowered whenever there are fewer."""
 
 

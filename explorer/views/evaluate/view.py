@@ -176,8 +176,8 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
-        self._nothing.setText(chart if there and isinstance(chart, str) else NOTHING)
-        self._nothing.setVisible(self.chart is None)
+        self.empty.setText(chart if there and isinstance(chart, str) else NOTHING)
+        self.empty.setVisible(self.chart is None)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(there) and self.tabs.currentIndex() not in (SEEDS_TAB, EFFICIENCY_TAB))
         self._table_pane.setVisible(self.chart is not None)
@@ -351,16 +351,16 @@ class EvaluateView(View):
 
     def _numbers(self) -> QWidget:
         pane = QWidget()
-        self._nothing = QLabel(NOTHING)
-        self._nothing.setWordWrap(True)
-        theme.set_role(self._nothing, "secondary")
+        self.empty = QLabel(NOTHING)
+        self.empty.setWordWrap(True)
+        theme.set_role(self.empty, "secondary")
         self._table_pane, self._published_pane = self.table.at_left(), self.published.at_left()
         self._published_head = QLabel("Published numbers, of other models at full resolution")
         theme.set_role(self._published_head, "strong")
         column = QVBoxLayout(pane)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
-        column.addWidget(self._nothing)
+        column.addWidget(self.empty)
         column.addSpacing(theme.SPACE)
         column.addWidget(self._table_pane, 3)
         column.addWidget(self._published_head)

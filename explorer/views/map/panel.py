@@ -45,7 +45,7 @@ class MapPanel(QFrame):
         self.numbers: PairNumbers | None = None
         self.one: tuple[int, PairNumbers] | None = None
         self._pictures = pictures
-        self._colouring: Colouring | None = None
+        self.coloring: Colouring | None = None
         self._level: Int[np.ndarray, " m"] | None = None
         self.setObjectName(f"map-panel-{'ab'[index]}")
         theme.set_role(self, "card")
@@ -67,7 +67,7 @@ class MapPanel(QFrame):
     def show_side(self, side: Side, colours: Colouring, projection: str) -> None:
         """Shows a snapshot. The same items at another step move to their new places; others are set afresh."""
         before, self.side, self.numbers, self.one = self.side, side, None, None
-        self._colouring, self._level = colours, None
+        self.coloring, self._level = colours, None
         self.labels.show(())
         self.tell_projection(projection)
         if before is not None and (before.images, before.texts) == (side.images, side.texts) and before.run == side.run:
@@ -81,7 +81,7 @@ class MapPanel(QFrame):
 
     def colour(self, colours: Colouring) -> None:
         """Colours the points, paler with their distance if they are in space."""
-        self._colouring = colours
+        self.coloring = colours
         index, palette = colours.index, colours.palette
         if self._level is not None and len(self._level) == len(index):
             index, palette = shaded(index, palette, self._level)
@@ -91,13 +91,13 @@ class MapPanel(QFrame):
         """Points are so many steps back in space; None: they are in the plane."""
         if self._level is not level:
             self._level = level
-            if self._colouring is not None and self.side is not None:
-                self.colour(self._colouring)
+            if self.coloring is not None and self.side is not None:
+                self.colour(self.coloring)
 
     def preview(self, seen: Seen, of: Int[np.ndarray, " k"]) -> None:
         """Draws some points as they are seen from a side, until they are all drawn again."""
-        if self._colouring is not None:
-            palette, index = self._colouring.palette, self._colouring.index[of]
+        if self.coloring is not None:
+            palette, index = self.coloring.palette, self.coloring.index[of]
             self.map.layer.preview(seen.xy, of, *shaded(index, palette, seen.level))
 
     def select(self, mask: Bool[np.ndarray, " m"] | None) -> None:
@@ -144,7 +144,7 @@ class MapPanel(QFrame):
         return self._pictures.get(path)
 
     def _ink(self, point: int) -> QColor:
-        colours = self._colouring
+        colours = self.coloring
         if colours is None or point >= len(colours.index):
             return theme.colour("unselected")
         return QColor(*map(int, colours.palette[colours.index[point]]))

@@ -51,10 +51,10 @@ class MapView(View):
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.card = PairCard(self.pictures, self)
         yield
-        self._details = MapDetails(context, self.pictures)
+        self.details_pane = MapDetails(context, self.pictures)
         yield
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
-        self.looks = Looks(self.panels, self.toolbar, self._details, self.selecting, context, self)
+        self.looks = Looks(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
         self._locking = Locking(self.panels, self)
         self.newcomers = Newcomers(self.panels, context.asker, context.background, self)
@@ -98,7 +98,7 @@ class MapView(View):
 
     def _lit_words(self) -> list[str]:
         """What is in colour, and by what."""
-        isolated = self._details.isolated_names()
+        isolated = self.details_pane.isolated_names()
         words = ["--isolate", *isolated] if isolated else []
         rows = self.selecting.rows
         if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
@@ -118,10 +118,10 @@ class MapView(View):
         self.newcomers.take([*paths])
 
     def details(self) -> QWidget | None:
-        return None if self.is_empty else self._details
+        return None if self.is_empty else self.details_pane
 
     def actions_for_palette(self) -> list[QAction]:
-        return [*self._actions, *self._details.selected.actions()]
+        return [*self._actions, *self.details_pane.selected.actions()]
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -305,7 +305,7 @@ class MapView(View):
             for panel in self.panels
             if panel.numbers is not None and (linked_same or panel.side is owner) and self._tells_ranks
         ]
-        self._details.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
+        self.details_pane.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
 
     @property
     def _tells_ranks(self) -> bool:
@@ -403,12 +403,12 @@ class MapView(View):
         self.turning.failed.connect(self._space_failed)
         self.turning.turned.connect(self.card.end)
         self.selecting.marked.connect(self._list_pairs)
-        self.selecting.told.connect(self._details.tell_growth)
+        self.selecting.told.connect(self.details_pane.tell_growth)
         self.looks.numbers_changed.connect(self._fill_card)
         self.looks.numbers_changed.connect(self._list_pairs)
-        self._details.selected.failed.connect(self.failed)
-        self._details.remove_asked.connect(self.newcomers.clear)
-        self.newcomers.changed.connect(lambda: self._details.tell_placed(self.newcomers.placed))
+        self.details_pane.selected.failed.connect(self.failed)
+        self.details_pane.remove_asked.connect(self.newcomers.clear)
+        self.newcomers.changed.connect(lambda: self.details_pane.tell_placed(self.newcomers.placed))
         self.newcomers.progressed.connect(self.toolbar.progress.tell)
         self.newcomers.finished.connect(self._end_progress)
         self.newcomers.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))

@@ -67,7 +67,7 @@ class TimelineView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._reading = Reading(None)
-        self._colours: Colours | None = None
+        self.colors: Colours | None = None
         self._asked: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
         yield
@@ -108,7 +108,7 @@ class TimelineView(View):
         words += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
         for name, value in chart.placement.options.items():
             words += [f"--{name}", str(value)]
-        return [*words, "--colour", self._colours.by] if self._colours is not None else words
+        return [*words, "--colour", self.colors.by] if self.colors is not None else words
 
     def actions_for_palette(self) -> list[QAction]:
         return self._actions
@@ -178,7 +178,7 @@ class TimelineView(View):
         for index, panel in enumerate(self.panels):
             run = self._reading.run(index)
             if run is not None:
-                colour, palette = self._colours.index[index], self._colours.palette
+                colour, palette = self.colors.index[index], self.colors.palette
                 panel.show_run(run, chart.frame, colour, palette, step=self._step)
             elif index in self._reading.problems:
                 panel.show_nothing("triangle-alert", "No timeline of this run", self._reading.problems[index])
@@ -193,17 +193,17 @@ class TimelineView(View):
         """The colours that are wanted, as far as what they need is known; asks for the rest."""
         runs = self._reading.chart.runs if self._reading.chart else ()
         if not runs:
-            self._colours = None
+            self.colors = None
             self.legend.show_entries(())
             self.colour.show_choices([], None)
             return
         wanted = str(self.context.settings.value("timeline/colour", ""))
-        self._colours = colours_of(runs, wanted, self._numbers, self._changed)
-        self.legend.show_entries(self._colours.legend)
-        self.colour.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self._colours.by)
-        if self._colours.by in CHANGED:
+        self.colors = colours_of(runs, wanted, self._numbers, self._changed)
+        self.legend.show_entries(self.colors.legend)
+        self.colour.show_choices([Choice(by, words_of(by)) for by in choices_of(runs)], self.colors.by)
+        if self.colors.by in CHANGED:
             self._find_changes()
-        for run in runs if self._colours.by in COMPUTED else ():
+        for run in runs if self.colors.by in COMPUTED else ():
             if run.index not in self._numbers:
                 self.context.background.run(
                     self, numbers_at_the_end, run, done=partial(self._take_numbers, run), key=f"numbers {run.index}"
@@ -244,10 +244,10 @@ class TimelineView(View):
 
     def _recolour(self) -> None:
         self._find_colours()
-        if self._colours is not None:
+        if self.colors is not None:
             for panel in self.panels:
                 if panel.run is not None:
-                    panel.map.set_colours(self._colours.index[panel.index], self._colours.palette)
+                    panel.map.set_colours(self.colors.index[panel.index], self.colors.palette)
 
     def _on_colour(self, by: str) -> None:
         self.context.settings.set("timeline/colour", by)

@@ -87,7 +87,7 @@ class PointLayer(pg.GraphicsObject):
         self._look = Look(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self._count = 0
-        self._arranged: tuple[PointGrid, Points] | None = None
+        self.arranged: tuple[PointGrid, Points] | None = None
         self._frame: Frame | None = None
         self._halo, self._grey, self._ground = QColor("white"), QColor("grey"), QColor("white")
         self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
@@ -112,7 +112,7 @@ class PointLayer(pg.GraphicsObject):
         self._is_preview = False
         for asked in (self._places, self._arrangements, self._requests, self._previews):
             asked.take()
-        self._arranged = self._frame = None
+        self.arranged = self._frame = None
         self._count = len(xy)
         colour = np.zeros(len(xy), np.uint16)
         self._look = Look(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -319,7 +319,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _take_points(self, made: tuple[PointGrid, Points] | None) -> None:
         if made is not None and made[0] is self.grid:
-            self._arranged = made
+            self.arranged = made
             self._redraw()
 
     def _redraw(self) -> None:
@@ -348,7 +348,7 @@ class PointLayer(pg.GraphicsObject):
 
     def _request(self) -> Request | None:
         sight = self._sight_now()
-        if sight is None or self._arranged is None:
+        if sight is None or self.arranged is None:
             return None
         if sight != self._sight:
             self._sight = sight
@@ -360,7 +360,7 @@ class PointLayer(pg.GraphicsObject):
             half = (max(sight.width // 2, 1), max(sight.height // 2, 1))
             sight = Sight(sight.left, sight.bottom, sight.right, sight.top, *half)
         return Request(
-            *self._arranged,
+            *self.arranged,
             sight,
             halo=self._halo.getRgb()[:3],
             grey=self._grey.getRgb()[:3],

@@ -59,7 +59,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.box.addItem(self.marks, ignoreBounds=True)
         self.note = Note(self.layer, self)
         self._hovered: tuple[int, ...] = ()
-        self._selected: Bool[np.ndarray, " n"] | None = None
+        self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
         self._shown: Bool[np.ndarray, " n"] | None = None
         self._follows_fit = True
@@ -81,7 +81,7 @@ class PointMap(InTurn, pg.GraphicsView):
     ) -> None:
         """Shows these points and fits them into the view; nothing is selected, hovered or hidden any more."""
         self._motion.stop()
-        self._selected = self._isolated = self._shown = None
+        self.selected = self._isolated = self._shown = None
         self.set_hovered()
         self.note.expect(len(xy))
         self.layer.set_points(xy, diamond=diamond)
@@ -111,7 +111,7 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def set_selected(self, mask: Bool[np.ndarray, " n"] | None) -> None:
         """Lifts the selected points above the others, which turn grey; None or nothing selected: all in colour."""
-        self._selected = mask if mask is not None and mask.any() else None
+        self.selected = mask if mask is not None and mask.any() else None
         self._set_states()
 
     def set_isolated(self, mask: Bool[np.ndarray, " n"] | None) -> None:
@@ -242,8 +242,8 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def _set_states(self) -> None:
         lit = self._isolated
-        if self._selected is not None:
-            lit = self._selected if lit is None else lit & self._selected
+        if self.selected is not None:
+            lit = self.selected if lit is None else lit & self.selected
         self.layer.set_states(lit=lit, shown=self._shown)
         self._place_rings()
 
