@@ -155,9 +155,10 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
     known, question = metric(f"val/{name}"), key[2]
     if question is not None:
         n = [question.n] * len(values)
+    independent = n if question is None else [question.asked(name)] * len(values)
     intervals = tuple(
         wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
-        for value, size in zip(values, n)
+        for value, size in zip(values, independent)
     )
     # Nobody knows whether numbers of older versions answer the same question.
     best = () if question is None else _best(values, known.better)

@@ -57,7 +57,7 @@ class Difference:
     """B minus A on the samples both were asked.
 
     Attributes:
-        paired: With its bootstrap interval.
+        paired: With its interval.
         mcnemar: Of right and wrong answers; None where an answer is no yes or no.
         p: McNemar's, adjusted for the rows of the table (Holm); NaN without.
     """
@@ -82,7 +82,7 @@ class EvaluationLine:
         task: Which task measured it.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share of independent samples (Wilson), else None.
-        n: Samples of each run.
+        n: Independent answers of each run: samples; in retrieval distinct captions, or pictures, that asked.
         difference: Of the first two runs, where the answers of both to a question that is known are stored.
         question: What all the values answer; None where it is not known.
     """
@@ -294,13 +294,17 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     records = [run.record(task, question) for run in runs]
     values = tuple(record.metrics.get(name) if record else None for record in records)
     intervals = tuple(
-        wilson(value, record.n) if record and value is not None and _is_share(record, name) else None
+        wilson(value, _asked(record, name)) if record and value is not None and _is_share(record, name) else None
         for record, value in zip(records, values)
     )
-    n = tuple(record.n if record else 0 for record in records)
+    n = tuple(_asked(record, name) if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
     difference = _difference(records[0], records[1], name) if both and question is not None else None
     return EvaluationLine(known, name, task, values, intervals, n, difference, question)
+
+
+def _asked(record: TaskRecord, name: str) -> int:
+    return record.question.asked(name) if record.question else record.n
 
 
 def _is_share(record: TaskRecord, name: str) -> bool:
@@ -312,12 +316,25 @@ def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
     of_a, of_b = answers(a, name), answers(b, name)
     if of_a is None or of_b is None:
         return None
-    _, at_a, at_b = np.intersect1d(a.arrays["path"], b.arrays["path"], return_indices=True)
+    at_a, at_b = _same_samples(a.arrays["path"], b.arrays["path"])
     if not len(at_a):
         return None
-    of_a, of_b = of_a[at_a], of_b[at_b]
-    test = mcnemar(of_a, of_b) if of_a.dtype == bool else None
-    return Difference(paired_difference(of_a, of_b), test, test.p if test else math.nan)
+    of_a, of_b, first = of_a[at_a], of_b[at_b], _asking_first(a, name, at_a)
+    test = mcnemar(of_a[first], of_b[first]) if of_a.dtype == bool else None
+    return Difference(paired_difference(of_a, of_b, independent=len(first)), test, test.p if test else math.nan)
+
+
+def _same_samples(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of both that are one sample; a picture with several captions has several where both have them all."""
+    if np.array_equal(a, b):
+        return np.arange(len(a)), np.arange(len(b))
+    return np.intersect1d(a, b, return_indices=True)[1:]
+
+
+def _asking_first(record: TaskRecord, name: str, rows: np.ndarray) -> np.ndarray:
+    """Places in `rows` of the first that asks each question; captions that repeat ask one, and have one answer."""
+    asked = record.arrays.get(f"{name.partition('_R@')[0]}_asked")
+    return np.arange(len(rows)) if asked is None else np.unique(asked[rows], return_index=True)[1]
 
 
 def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.calibration import error_range, fitted_inv_tau, reliability, top_confidence
 from trainer.analysis.distinct import Matching
-from trainer.analysis.intervals import wilson
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBOURS, nearest, voted
@@ -88,7 +87,8 @@ def retrieval(
         matching: Which captions and which pictures are one.
 
     Returns:
-        Metrics, how many distinct captions and images are ranked, and the ranks of each pair.
+        Metrics, how many distinct captions and images are ranked, and of each pair the ranks and the number of the
+        distinct picture or caption that asked.
     """
     metrics, arrays = {}, {}
     ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
@@ -98,6 +98,7 @@ def retrieval(
         metrics[f"{name}_median_rank"] = median_rank(places)
         metrics[f"{name}_mAP"] = float(average_precision(query, stored, answers).mean()) if len(query) else math.nan
         arrays[name] = places
+        arrays[f"{name}_asked"] = answers.question
     return metrics, {"captions": len(matching.texts), "images": len(matching.images)}, arrays
 
 
@@ -249,11 +250,6 @@ def record(
     """The parts as a record whose samples are known by their paths."""
     metrics, own, arrays = parts
     return TaskRecord(task, metrics, len(paths), whole, own | details, {"path": np.array(paths, dtype=str), **arrays})
-
-
-def share_interval(share: float, n: int) -> list[float]:
-    """95 % interval of a share (Wilson), as a list for JSON."""
-    return list(wilson(share, n))
 
 
 def _diagram(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], inv_tau: float) -> dict[str, Any]:

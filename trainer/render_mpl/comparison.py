@@ -15,7 +15,8 @@ from trainer.store.question import told
 from trainer.untrusted.escaping import markdown
 
 INTERVAL_NOTE = (
-    "In brackets: 95 % interval of the share (Wilson) over the pairs of the split. "
+    "In brackets: 95 % interval of the share (Wilson) over the pairs of the split; in retrieval over the distinct "
+    "pictures or captions that ask. "
     "Where the intervals overlap, the difference may be chance."
 )
 

@@ -21,8 +21,8 @@ TASK_WORDS: Final = {
     "robustness": "Robustness",
 }
 NOTE: Final = (
-    "B - A in points, with Newcombe's 95 % interval over the images both answered; p is McNemar's, "
-    "adjusted for the rows of the table (Holm). Bold: the better run where the difference is real."
+    "B - A in points, with Newcombe's 95 % interval over the questions both answered, each counted once; "
+    "p is McNemar's, adjusted for the rows of the table (Holm). Bold: the better run where the difference is real."
 )
 
 

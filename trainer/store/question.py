@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+_PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
 UNKNOWN: Final = "from an older version, question unknown"
 """Said of numbers that were stored before their question was stored with them."""
 _TASKS: Final = {
@@ -58,6 +60,17 @@ class Question:
     def key(self) -> str:
         """The question as it is stored: JSON, the same for equal questions."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+
+    def asked(self, name: str) -> int:
+        """How many independent answers the share `name` is of: the n of its interval.
+
+        In retrieval captions that repeat ask once, and so do pictures: their answers are equal, not independent.
+        """
+        if self.task == "retrieval" and name.startswith("text_to_image"):
+            return self.gallery or self.n
+        if self.task == "retrieval" and (found := _PICTURES.match(self.protocol)):
+            return int(found[1].replace(",", ""))
+        return self.n
 
     @property
     def digest(self) -> str:

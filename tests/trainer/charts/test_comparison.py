@@ -30,6 +30,20 @@ def test_newest_evaluations_side_by_side(charted):
     assert gap.intervals == (None, None)
 
 
+def test_captions_that_repeat_widen_the_interval_of_text_to_image(tmp_path):
+    workspace = Workspace(tmp_path)
+    number = workspace.create_run(dataclasses.replace(config.Run(), name="a"))
+    with RunLog.claim(workspace, number) as log:
+        found = {"val/text_to_image_R@1": 0.5, "val/image_to_text_R@1": 0.5}
+        asked = Question("retrieval", 480, gallery=60, protocol="240 distinct pictures")
+        log.evaluation(5, "folder", "heldout", found, {"retrieval": asked})
+        log.status("stopped")
+    rows = {row.name: row for row in comparison(workspace, ["a"]).rows}
+    assert rows["text_to_image_R@1"].intervals == (wilson(0.5, 60),)
+    assert rows["image_to_text_R@1"].intervals == (wilson(0.5, 240),)
+    assert {row.n for row in rows.values()} == {(480,)}
+
+
 def test_ties_missing_values_and_nothing(tmp_path):
     workspace = Workspace(tmp_path)
     for name in ("a", "b", "c"):
