@@ -209,13 +209,13 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
     """Raises DataError where the folder holds images that the run was trained on."""
     from trainer.data import DataError
     from trainer.data.dataset_index import listing
-    from trainer.evaluation.task_data import place_of, trained_places
+    from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
 
-    trained = trained_places(run.data, workspace.folder, tell) if run.optimiser.epochs else frozenset()
+    trained = learned_pairs(run.data, workspace.folder, tell) if run.optimiser.epochs else LearnedPairs()
     found = listing(choice, workspace.folder, tell).splits["train"] if trained else ()
-    if seen := sum(place_of(str(source.path)) in trained for source in found):
+    if seen := sum(trained.seen(found)):
         raise DataError(
-            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}. "
+            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}, copies among them. "
             "Choose other images, or leave --data-folder out: then the run's own held-out pairs are measured."
         )
 

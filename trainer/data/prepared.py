@@ -89,7 +89,7 @@ def prepare(
     Raises:
         DataError: The cache cannot be written, or there is no room for it.
     """
-    folder = cache / f"{_fingerprint(sources)}-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
+    folder = _folder(sources, size, cache, preprocessing)
     why = _why_streamed(loading, folder, bytes_needed(len(sources), size))
     if why and not folder.is_dir():
         folder = folder.with_name(f"{folder.name}-streamed")
@@ -111,6 +111,26 @@ def prepare(
     else:
         images = map_npy(folder / "images.npy", "u")
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
+
+
+def digests_of(
+    sources: Sequence[Source], *, size: int, cache: Path, preprocessing: Preprocessing | None = None
+) -> list[bytes]:
+    """Hash of the pixels of each of the sources that could be read, in order; none where they are not prepared.
+
+    Nothing is decoded: a cache that is not there any more, or is of an older version, knows of none.
+    """
+    folder = _folder(sources, size, cache, preprocessing)
+    for place in (folder, folder.with_name(f"{folder.name}-streamed")):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            facts = untrusted_files.read_json(place / "prepared.json", untrusted_files.MOST_FACTS)
+            if found := _digests(place / _DIGESTS, len(facts["rows"])):
+                return found
+    return []
+
+
+def _folder(sources: Sequence[Source], size: int, cache: Path, preprocessing: Preprocessing | None) -> Path:
+    return cache / f"{_fingerprint(sources)}-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
 
 
 def _why_streamed(loading: Loading, folder: Path, needed: int) -> str:

@@ -211,7 +211,8 @@ def _of_images(
     stage: _Stage,
 ) -> dict[str, Evaluation]:
     from trainer.evaluation.benchmark import TASKS, Evaluation
-    from trainer.evaluation.task_data import load_task_data, names_data_of, trained_places
+    from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
+    from trainer.evaluation.task_data import load_task_data, names_data_of
 
     # Robustness without a text tower is that of the neighbours, which are sought among pairs to learn from.
     learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
@@ -219,10 +220,10 @@ def _of_images(
 
     own = workspace.runs.config_of(row.id)
     of_run = not wanted.data or names_data_of(wanted.data, own.data)
-    trained: frozenset[str] = frozenset()
+    trained = LearnedPairs()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
     if own.optimiser.epochs and not (of_run and wanted.split is None and not wanted.shift):
-        trained = trained_places(own.data, workspace.folder, stage)
+        trained = learned_pairs(own.data, workspace.folder, stage)
 
     def load(data: Any) -> TaskData:
         seen = kept.opened.image_size, kept.opened.preprocessing
@@ -238,7 +239,7 @@ def _of_images(
                 most=wanted.most,
                 most_train=wanted.most_train,
                 learn=learn,
-                trained=trained,
+                learned=trained,
                 progress=stage,
             )
         return loaded[key]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 import numpy as np
 from jaxtyping import Int, UInt8
@@ -18,9 +18,9 @@ from trainer.catalog import PromptSuite, prompt_suites
 from trainer.charts.matching import image_numbers
 from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
-from trainer.data.prepared import prepare
-from trainer.data.scenes import folder_of
+from trainer.data.prepared import digests_of, prepare
 from trainer.data.splits import fingerprint, parts_of
+from trainer.evaluation.learned_pairs import LearnedPairs
 from trainer.format_detection import recognise
 from trainer.images import Preprocessing
 from trainer.untrusted import files as untrusted_files
@@ -115,7 +115,7 @@ def load_task_data(
     most: int | None = None,
     most_train: int | None = None,
     learn: bool = True,
-    trained: frozenset[str] = frozenset(),
+    learned: LearnedPairs | None = None,
     progress: Progress,
     preprocessing: Preprocessing | None = None,
 ) -> TaskData:
@@ -132,7 +132,7 @@ def load_task_data(
         most: Try at most so many pairs; None: all.
         most_train: Learn from at most so many.
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
-        trained: Places of the pairs that the model was trained on, as `trained_places` gives them.
+        learned: The pairs that the model was trained on; None: it was trained on none of them.
         progress: Told the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
 
@@ -142,23 +142,24 @@ def load_task_data(
     """
     listed = listed_splits(data, workspace_folder, _part(progress, 0.0, 0.2), learn=learn or split == "train")
     name, tried, train = _parts(listed, split, learn=learn)
+    learned = LearnedPairs() if learned is None else learned
     if split is None:
-        _refuse_trained(listed, name, tried, trained)
+        _refuse_learned(listed, name, sum(learned.seen(tried)), len(tried))
     chosen = _chosen_suite(suite, listed, [*tried, *train])
-    parts = []
+    parts, seen = [], 0
+    prepared_as: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache"}
+    prepared_as["preprocessing"] = preprocessing
     whole_split = len(tried) if name == "sample" else len(listed.splits[name])
     parted = ((tried, whole_split, most, 0.2), (train if learn else [], len(train), most_train, 0.6))
     for sources, whole, limit, at in parted:
         kept = _sampled(sources, limit)
         told = _part(progress, at, at + 0.4)
-        prepared = prepare(
-            kept,
-            size=image_size,
-            cache=workspace_folder / "cache",
-            progress=told,
-            preprocessing=preprocessing,
-        )
+        prepared = prepare(kept, progress=told, **prepared_as)
         rows = [kept[row] for row in prepared.rows]
+        if sources is tried:
+            seen = learned.count(rows, digests_of(kept, **prepared_as), **prepared_as)
+            if split is None:
+                _refuse_learned(listed, name, seen, len(rows))
         parts.append(
             Part(
                 prepared.images,
@@ -171,7 +172,6 @@ def load_task_data(
         )
     if not len(parts[0]):
         raise DataError(f"No image of {listed.dataset} {name} can be read. See trainer data show.")
-    seen = sum(place_of(path) in trained for path in parts[0].paths)
     asked = min(len(tried), most or len(tried))
     drawn = f" of {parts[1].whole:,}" if len(parts[1]) < parts[1].whole else ""
     others = "training pairs" if name not in ("train", "sample") and "train" in listed.splits else "others of the split"
@@ -179,21 +179,15 @@ def load_task_data(
     return TaskData(listed.dataset, sampled, parts[0], parts[1], chosen, seen, f"{drawn} {others}".strip())
 
 
-def _refuse_trained(listed: Listed, split: str, tried: Sequence[Source], trained: frozenset[str]) -> None:
-    seen = sum(place_of(str(source.path)) in trained for source in tried)
+def _refuse_learned(listed: Listed, split: str, seen: int, tried: int) -> None:
     if seen:
         others = ", ".join(name for name in listed.splits if name != split)
         raise DataError(
             f"The split {split} of {listed.dataset} holds {seen:,} pairs that the run was trained on, "
-            f"of {len(tried):,}. "
+            f"of {tried:,}, copies among them. "
             f"Choose other data{f' or another split ({others})' if others else ''}, or ask for it by name: "
             f"--split {split}."
         )
-
-
-def place_of(path: str) -> str:
-    """Where a pair's image lies, the same for every way of writing its path."""
-    return os.path.abspath(path)
 
 
 def names_data_of(data: str, own: config.Data) -> bool:
@@ -206,19 +200,6 @@ def names_data_of(data: str, own: config.Data) -> bool:
         path and os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(data).expanduser())
         for path in paths
     )
-
-
-def trained_places(data: config.Data, workspace_folder: Path, progress: Progress) -> frozenset[str]:
-    """Where the images lie that a run on these data learns from; none where the data are not there any more."""
-    if isinstance(data, config.Named | config.HubDataset):
-        return frozenset()  # they lie in folders of their libraries; `names_data_of` knows them by their name
-    if isinstance(data, config.Scenes) and not folder_of(data, workspace_folder).is_dir():
-        return frozenset()
-    try:
-        listed = listing(data, workspace_folder, progress)
-    except DataError:
-        return frozenset()
-    return frozenset(place_of(str(source.path)) for source in parts_of(data, listed)["train"])
 
 
 def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:

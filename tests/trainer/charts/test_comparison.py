@@ -32,7 +32,7 @@ def test_newest_evaluations_side_by_side(charted):
 
 def test_captions_that_repeat_widen_the_interval_of_text_to_image(tmp_path):
     workspace = Workspace(tmp_path)
-    number = workspace.create_run(dataclasses.replace(config.Run(), name="a"))
+    number = workspace.runs.create(dataclasses.replace(config.Run(), name="a"))
     with RunLog.claim(workspace, number) as log:
         found = {"val/text_to_image_R@1": 0.5, "val/image_to_text_R@1": 0.5}
         asked = Question("retrieval", 480, gallery=60, protocol="240 distinct pictures")

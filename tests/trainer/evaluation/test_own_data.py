@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -15,6 +20,8 @@ from trainer.__main__ import main
 from trainer.charts.comparison import comparison
 from trainer.charts.evaluation import evaluation
 from trainer.data import DataError, load
+from trainer.data.dataset_index import listing
+from trainer.evaluation.learned_pairs import learned_pairs
 from trainer.evaluation.run_tasks import Wanted, evaluate_runs
 from trainer.inference.model_cache import OpenModels
 from trainer.render_mpl.evaluation_table import about
@@ -146,6 +153,61 @@ def test_a_folder_of_training_pictures_is_no_test_of_them(bare: Workspace, birds
             text.unlink()
     seen = sum(Path(path).parent == folder for path in learned)
     assert f"holds {seen} pairs that birds was trained on, of 36" in capsys.readouterr().err
+
+
+def packed(where: str, pictures: list[str], folder: Path) -> str:
+    """Other data with these pictures: copied, linked, in a tar, in a Parquet table, or saved again."""
+    folder.mkdir()
+    for number, path in enumerate(pictures):
+        name = folder / f"{number:02}.png"
+        if where == "linked":
+            name.symlink_to(path)
+        elif where == "saved again":
+            Image.open(path).save(name, compress_level=0, pnginfo=None)
+        elif where in ("copied", "tar"):
+            shutil.copyfile(path, name)
+        name.with_suffix(".txt").write_text(f"a bird, the {number}th")
+    if where == "tar":
+        with tarfile.open(folder.with_suffix(".tar"), "w") as tar:
+            for file in sorted(folder.iterdir()):
+                tar.add(file, file.name)
+        return str(folder.with_suffix(".tar"))
+    if where == "parquet":
+        columns = {"image": [Path(path).read_bytes() for path in pictures], "title": [f"bird {p}" for p in pictures]}
+        pq.write_table(pa.table(columns), folder.with_suffix(".parquet"))
+        return str(folder.with_suffix(".parquet"))
+    return str(folder)
+
+
+@pytest.mark.parametrize("where", ["copied", "linked", "tar", "parquet", "saved again"])
+def test_training_pictures_in_other_data_are_recognised(bare: Workspace, tmp_path: Path, where: str):
+    learned, held = map(sorted, parts(bare))
+    wanted = Wanted(data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",))
+    with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on, of \d+, copies among them"):
+        evaluate_runs(OpenModels(bare), [1], replace(wanted, split=None), quiet)
+    (done,), _ = evaluate_runs(OpenModels(bare), [1], replace(wanted, split="train"), quiet)
+    among = [int(name) for name in (numbers(path) for path in done.record.arrays["path"])]
+    assert done.record.details["trained_on"] == sum(number < 15 for number in among) > 0
+    clean = Wanted(data=packed(where, held[:15], tmp_path / "clean"), tasks=("retrieval",))
+    (done,), _ = evaluate_runs(OpenModels(bare), [1], clean, quiet)
+    assert "trained_on" not in done.record.details
+
+
+def numbers(path: str) -> str:
+    """The number that `packed` gave a picture, from its place."""
+    return re.findall(r"\d+", path.rpartition("other")[2].removeprefix(".tar").removeprefix(".parquet"))[-1]
+
+
+def test_copies_are_known_by_their_files_where_nothing_is_prepared(bare: Workspace, tmp_path: Path):
+    learned, _ = parts(bare)
+    shutil.rmtree(bare.folder / "cache")
+    known = learned_pairs(bare.runs.config_of(1).data, bare.folder, quiet)
+    other = packed("copied", sorted(learned)[:3], tmp_path / "other")
+    (tmp_path / "other" / "1.png").unlink(missing_ok=True)
+    Image.new("RGB", (9, 9)).save(tmp_path / "other" / "new.png")
+    (tmp_path / "other" / "new.txt").write_text("new")
+    found = listing(config.Folder(path=other), bare.folder, quiet).splits["train"]
+    assert known.seen(found) == [one.relative != "new.png" for one in found]
 
 
 def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
