@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, QTimer
@@ -28,9 +29,12 @@ class ChartView(View):
 
     Attributes:
         name: Of the view: its charts are those of the registry for it, and its widgets and settings are named so.
+        shared: Settings that have one value in all charts of the view which have them.
+        above, beside: Where a view puts controls of its own: over those of the settings, and to their left.
     """
 
     name: ClassVar[str]
+    shared: ClassVar[tuple[str, ...]] = ()
 
     def build(self) -> Iterator[None]:
         self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}
@@ -47,8 +51,11 @@ class ChartView(View):
         theme.set_role(self.tab_question, "secondary")
         yield
         self.pane = ChartPane(self.context, self.name, self.pictures)
-        self.tools = QVBoxLayout()
-        self.tools.setSpacing(theme.INSIDE)
+        self.above, self.tools = QVBoxLayout(), QVBoxLayout()
+        for column in (self.above, self.tools):
+            column.setSpacing(theme.INSIDE)
+        self.beside = QHBoxLayout()
+        self.beside.setSpacing(theme.AROUND)
         self.controls: dict[str, Controls] = {}
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
@@ -129,12 +136,20 @@ class ChartView(View):
         controls.show_settings(self.chart.settings())
         controls.changed.emit()
 
+    def change(self, **values: Any) -> None:
+        """Gives settings of the open chart these values, as if its controls had been moved."""
+        controls = self.controls_of(self.chart)
+        controls.show_settings(replace(controls.settings, **values))
+        controls.changed.emit()
+
     def controls_of(self, chart: Chart[Any, Any]) -> Controls:
         """The controls of a chart; made when first asked for, with the settings remembered."""
         if chart.name not in self.controls:
-            self.controls[chart.name] = made = Controls(chart.settings, chart.name)
-            made.show_settings(self._remembered(chart))
-            made.changed.connect(self._on_settings)
+            made = Controls(chart.settings, chart.name)
+            shared = {name: value for each in self.controls.values() for name, value in self._shared(each).items()}
+            made.show_settings(_with(self._remembered(chart), shared))
+            made.changed.connect(lambda: self._on_settings(made))
+            self.controls[chart.name] = made
             self.tools.addWidget(made)
         return self.controls[chart.name]
 
@@ -159,7 +174,15 @@ class ChartView(View):
         for name, controls in self.controls.items():
             self.context.settings.set(f"{name}/settings", words(controls.settings))
 
-    def _on_settings(self) -> None:
+    def _shared(self, controls: Controls) -> dict[str, Any]:
+        settings = controls.settings
+        return {name: getattr(settings, name) for name in self.shared if hasattr(settings, name)}
+
+    def _on_settings(self, changed: Controls) -> None:
+        shared = self._shared(changed)
+        for controls in self.controls.values():
+            if controls is not changed and shared:
+                controls.show_settings(_with(controls.settings, shared))
         self._remembering.start()
         self.refresh_if_seen()
 
@@ -190,6 +213,16 @@ class ChartView(View):
         bar.addWidget(self.tabs)
         bar.addWidget(self.tab_question, 1)
         bar.addWidget(self.status)
+        tools = QHBoxLayout()
+        tools.setSpacing(theme.AROUND)
+        tools.addLayout(self.beside)
+        tools.addLayout(self.tools, 1)
         self.body.addLayout(bar)
-        self.body.addLayout(self.tools)
+        self.body.addLayout(self.above)
+        self.body.addLayout(tools)
         self.body.addWidget(self.pane, 1)
+
+
+def _with(settings: Any, values: dict[str, Any]) -> Any:
+    """The settings with those of the values that they have."""
+    return replace(settings, **{name: value for name, value in values.items() if hasattr(settings, name)})

@@ -1,4 +1,4 @@
-"""The Hopfield lab in its real widgets: the slider, the queries, what is stored, and the numbers of the analysis."""
+"""The Hopfield view in its real widgets: the slider, the queries, what is stored, and the numbers of the analysis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.hopfield import HopfieldView
 from trainer.analysis.hopfield import effective_number, retrieval_shares
-from trainer.charts.hopfield import PANELS, Asked, hopfield
+from trainer.charts.marks import Panel
 from trainer.store import read_snapshot
 
 N = 48
@@ -31,7 +31,21 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> HopfieldView:
 
 
 def settle(qtbot, view: HopfieldView) -> None:
-    qtbot.waitUntil(lambda: not view.busy and view.board is not None, timeout=8000)
+    qtbot.waitUntil(lambda: not view.busy and view.pane.answer is not None, timeout=8000)
+
+
+def go_to(qtbot, view: HopfieldView, chart: str) -> None:
+    view.open_chart(chart)
+    settle(qtbot, view)
+    assert view.pane.answer.chart.name == chart
+
+
+def board(view: HopfieldView) -> Panel:
+    return view.pane.panel.panel
+
+
+def beta(view: HopfieldView):
+    return view.controls_of(view.chart).controls["beta"]
 
 
 def vectors(view: HopfieldView, run: int) -> np.ndarray:
@@ -39,72 +53,84 @@ def vectors(view: HopfieldView, run: int) -> np.ndarray:
 
 
 def test_the_slider_changes_what_is_averaged(qtbot, view: HopfieldView, two_runs: tuple[int, int]):
-    numbers = view.panes.cards["numbers"]
+    numbers = view.pane.panel.cards["numbers"]
+    slide = beta(view)
     for place in (0, 200, 400):
-        view.beta.slider.setValue(place)
+        slide.slider.setValue(place)
         settle(qtbot, view)
-        beta = view.beta.value
         for column, run in enumerate(two_runs):
             stored = vectors(view, run)
-            shares = retrieval_shares(stored[0].astype(float), stored, beta)
+            shares = retrieval_shares(stored[0].astype(float), stored, slide.value)
             assert numbers.text("Effective number", column) == f"{effective_number(shares):.2f}"
-    assert (view.beta.value, numbers.text("Fixed point")) == (100.0, "single pattern")
+    assert (slide.value, numbers.text("Fixed point")) == (100.0, "single pattern")
     assert view.command()[-1] == "100"
 
 
 def test_arrow_keys_move_the_slider(qtbot, view: HopfieldView):
-    before = view.beta.value
-    view.beta.slider.setFocus()
-    qtbot.keyClick(view.beta.slider, Qt.Key.Key_Right)
+    slide = beta(view)
+    before = slide.value
+    slide.slider.setFocus()
+    qtbot.keyClick(slide.slider, Qt.Key.Key_Right)
     settle(qtbot, view)
-    assert view.beta.value > before
-    assert view.board.head[1].endswith(f"beta = {view.beta.value:g}")
+    assert slide.value > before
+    assert board(view).head[1].endswith(f"beta = {slide.value:g}")
+
+
+def test_beta_and_what_is_stored_are_the_same_on_every_tab(qtbot, view: HopfieldView):
+    beta(view).slider.setValue(300)
+    chosen = beta(view).value
+    view.controls_of(view.chart).controls["stored"].buttons["texts"].click()
+    for chart in view.charts:
+        go_to(qtbot, view, chart)
+        assert beta(view).value == chosen
+        assert getattr(view.pane.answer.settings, "stored", "texts") == "texts"
+        assert f"beta = {chosen:g}" in board(view).head[1]
 
 
 def test_the_query_stands_first_with_its_share(view: HopfieldView, two_runs: tuple[int, int]):
     for index, run in enumerate(two_runs):
         stored = vectors(view, run)
         shares = retrieval_shares(stored[0].astype(float), stored, 8.0)
-        shown = view.panes.cards[f"top-{index}"].row.shown
+        shown = view.pane.panel.cards[f"top-{index}"].row.shown
         assert len(shown) == 12
         assert shown[0].strong
         assert shown[0].share == pytest.approx(float(shares.max()), abs=1e-6)
         assert shown[0].path.endswith("0.png")
-        assert "in the other 36" in view.panes.cards[f"top-{index}"].note.text()
+        assert "in the other 36" in view.pane.panel.cards[f"top-{index}"].note.text()
 
 
 def test_clicking_a_picture_asks_with_its_pair(qtbot, view: HopfieldView):
-    row = view.panes.cards["top-0"].row
-    pair = view.board.piece("top-0").cells[2].row
+    row = view.pane.panel.cards["top-0"].row
+    pair = board(view).piece("top-0").cells[2].row
     qtbot.mouseClick(row, Qt.MouseButton.LeftButton, pos=row.place(2).center())
     settle(qtbot, view)
-    assert view.asked.query == pair
-    assert view.board.piece("top-0").cells[0].row == pair
-    assert view.query.about.text() == f"the image of pair {pair} asks"
+    assert view.settings_now().query == pair
+    assert board(view).piece("top-0").cells[0].row == pair
+    assert view.query.about.text() == f"query: the image of pair {pair}"
 
 
 def test_searching_a_caption(qtbot, view: HopfieldView):
     qtbot.keyClicks(view.query.search, "a green heart, 10")
     qtbot.keyClick(view.query.search, Qt.Key.Key_Return)
     settle(qtbot, view)
-    assert view.asked.query == 10
+    assert view.settings_now().query == 10
     assert view.query.caption.text() == "a green heart, 10"
     qtbot.mouseClick(view.query.sides["text"], Qt.MouseButton.LeftButton)
     settle(qtbot, view)
-    assert view.asked.asks == "text"
-    assert "text of pair 10" in view.board.head[1]
+    assert view.settings_now().asks == "text"
+    assert "text of pair 10" in board(view).head[1]
 
 
 def test_what_is_stored(qtbot, view: HopfieldView):
     view.which.setCurrentIndex(view.which.findText("Class ring"))
     view.which.activated.emit(view.which.currentIndex())
     settle(qtbot, view)
-    numbers = view.panes.cards["numbers"]
+    numbers = view.pane.panel.cards["numbers"]
     assert numbers.text("of patterns") == "12"
     assert view.command()[view.command().index("--only") + 1] == "ring"
     view.context.selection.pairs = [3, 5, 9]
     settle(qtbot, view)
-    assert view.asked.query == 3
+    assert view.settings_now().query == 3
     view.which.setCurrentIndex(view.which.findText("3 selected"))
     view.which.activated.emit(view.which.currentIndex())
     settle(qtbot, view)
@@ -113,42 +139,37 @@ def test_what_is_stored(qtbot, view: HopfieldView):
     assert words[words.index("--pairs") + 1 :][:3] == ["3", "5", "9"]
 
 
-@pytest.mark.parametrize("panel", PANELS)
-def test_every_panel_shows_the_commands_numbers(qtbot, view: HopfieldView, panel: str, two_runs: tuple[int, int]):
-    view.tabs.setCurrentIndex(PANELS.index(panel))
-    settle(qtbot, view)
-    expected = hopfield(view.context.workspace, two_runs, Asked(dataset="scenes", split="renderings"), panel)
-    assert [p.key for p in view.board.pieces] == [p.key for p in expected.pieces]
-    assert view.board.head == expected.head
-    words = view.command()
-    assert words[words.index("--panel") + 1] == panel
-    from trainer.charts.spec import numbers_of as numbers
-
-    assert str(numbers(view.board)) == str(numbers(expected))
-
-
-def test_a_row_of_the_phase_diagram_asks(qtbot, view: HopfieldView):
-    view.tabs.setCurrentIndex(PANELS.index("phase"))
-    settle(qtbot, view)
-    grid = view.panes.cards["phase-0"]
+def test_a_clicked_row_becomes_the_query(qtbot, view: HopfieldView):
+    go_to(qtbot, view, "hopfield-beta")
+    grid = view.pane.panel.cards["beta-0"]
     frame = grid.map.room()
     qtbot.mouseClick(grid.map, Qt.MouseButton.LeftButton, pos=QPointF(frame.center().x(), frame.top() + 2).toPoint())
     first = grid.grid.row_ids[0]
     settle(qtbot, view)
-    assert view.panel == "retrieval"
-    assert view.asked.query == first
+    assert view.chart.name == "hopfield-retrieval"
+    assert view.settings_now().query == first
 
 
-def test_moving_beta_only_moves_the_line_of_the_phase_diagram(qtbot, view: HopfieldView):
-    view.tabs.setCurrentIndex(PANELS.index("phase"))
+def test_moving_beta_only_moves_the_line_of_the_heat_map(qtbot, view: HopfieldView):
+    go_to(qtbot, view, "hopfield-beta")
+    before, data = board(view).piece("beta-0"), view.pane.answer.data
+    beta(view).slider.setValue(100)
     settle(qtbot, view)
-    before = view.board.piece("phase-0")
-    view.beta.slider.setValue(100)
-    settle(qtbot, view)
-    after = view.board.piece("phase-0")
+    after = board(view).piece("beta-0")
+    assert view.pane.answer.data is data
     assert after.values is before.values
     assert after.cursor < before.cursor
-    assert view.board.piece("medians").cursor == view.beta.value
+    assert board(view).piece("medians").cursor == beta(view).value
+
+
+def test_dragging_on_the_plot_moves_beta(qtbot, view: HopfieldView):
+    go_to(qtbot, view, "hopfield-beta")
+    plot = view.pane.panel.cards["medians"].plot
+    where = plot.getPlotItem().getViewBox().mapViewToScene(QPointF(1.5, 0.5)).toPoint()  # log10
+    qtbot.mousePress(plot.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    settle(qtbot, view)
+    assert beta(view).value == pytest.approx(10**1.5, rel=0.03)
+    assert view.pane.answer.settings.beta == beta(view).value
 
 
 def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, two_runs, tmp_path: Path, monkeypatch):
@@ -173,10 +194,13 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
     QApplication.sendEvent(view.query, drop)
     settle(qtbot, view)
     assert [(q.run, q.images) for q in asked] == [(run, (picture,)) for run in two_runs]
-    assert view.board.piece("top-0").cells[0].row == 7
-    assert not view.board.piece("top-0").cells[0].strong
-    assert view.command()[-4:-2] == ["--query-image", picture]
+    assert board(view).piece("top-0").cells[0].row == 7
+    assert not board(view).piece("top-0").cells[0].strong
+    assert view.command()[-2:] == ["--query-image", picture]
+    assert "--query" not in view.command()
     assert not (tmp_path / f"{two_runs[0]}.npy").exists()
+    go_to(qtbot, view, "hopfield-pair")
+    assert view.query.about.text().endswith("the other charts take pairs")
 
 
 def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkeypatch):
@@ -190,7 +214,7 @@ def test_words_that_cannot_be_embedded_say_why(qtbot, view: HopfieldView, monkey
     qtbot.keyClick(view.query.search, Qt.Key.Key_Return)
     settle(qtbot, view)
     assert said[0] == ("No.", "Train.")
-    assert view.query.about.text() == "the image of pair 0 asks"
+    assert view.query.about.text() == "query: the image of pair 0"
 
 
 def test_no_run_teaches(view: HopfieldView):

@@ -27,7 +27,6 @@ from explorer.window.picker_choices import Facts
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
-from trainer.charts.hopfield import PANELS
 from trainer.charts.uniformity import spread_chart
 from trainer.render_mpl import uniformity as figure
 from trainer.store import Snapshot, read_snapshot
@@ -191,16 +190,27 @@ def test_geometry(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
 
 def test_hopfield(qtbot: QtBot, show: Callable, sides: Any):
     view = show(HopfieldView)
-    for place, panel in enumerate(PANELS):
-        view.tabs.setCurrentIndex(place)
-        qtbot.waitUntil(lambda p=panel: not view.busy and view.board is not None and view.panel == p, timeout=30_000)
-        assert [(run.run, run.step) for run in view._reading.patterns] == [*sides]
-        titles = str([(piece.key, piece.title, getattr(piece, "columns", "")) for piece in view.board.pieces])
-        assert all(f"step {step}" in titles for _, step in sides), f"{panel} names both"
-        says_both(view.command(), sides)
+    for name in view.charts:
+        view.open_chart(name)
+        shows_both(qtbot, view, sides)
     view.ask_with_words("a ring")
-    qtbot.waitUntil(lambda: not view.busy and "a ring" in view.board.head[1], timeout=30_000)
+    panel = view.pane.panel
+    qtbot.waitUntil(lambda: not view.busy and "a ring" in panel.panel.head[1], timeout=30_000)
     assert [(q.run, q.step) for q in view.context.asker.questions] == [*sides]
+
+
+def shows_both(qtbot: QtBot, view: Any, sides: Any) -> None:
+    """The open chart shows both snapshots, names them, and its command names them."""
+    name = view.chart.name
+    qtbot.waitUntil(lambda: not view.busy and view.pane.answer.chart.name == name, timeout=30_000)
+    answer = view.pane.answer
+    assert [(target.run, target.step) for target in answer.request.targets] == [*sides]
+    assert all(f"step {step}," in answer.panel.head[0] for _, step in sides)
+    assert all(f"step {step}" in str(answer.panel.pieces) for _, step in sides), f"{name} names both"
+    words = view.command()
+    steps = [str(step) for _, step in sides]
+    at = words.index("--step") + 1
+    assert words[at : at + 2] == steps
 
 
 def test_explaining(qtbot: QtBot, show: Callable, sides: Any):

@@ -34,7 +34,9 @@ EXPORTS = (
     ("uniformity",),
     ("likeness",),
     ("diagnosis",),
-    ("hopfield",),
+    ("hopfield-retrieval",),
+    ("hopfield-pair",),
+    ("hopfield-beta",),
     ("timeline",),
 )
 """Those that need neither a trained model nor further files."""

@@ -18,7 +18,7 @@ import pytest
 
 import trainer.cli
 from trainer.__main__ import _modules_of, main
-from trainer.charts.registry import names
+from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -36,18 +36,18 @@ ELSEWHERE = {
     "fit": "trained both runs",
 }
 FIGURES = {
-    "calibration": (), "changes": (), "curves": (), "diagnosis": (), "evaluation": (), "gap": (), "hopfield": (),
-    "hubness": (), "likeness": (), "map": (), "matrix": (), "prompts": (), "similarity": (), "timeline": (),
+    "calibration": (), "changes": (), "curves": (), "diagnosis": (), "evaluation": (), "gap": (),
+    "likeness": (), "map": (), "matrix": (), "prompts": (), "similarity": (), "timeline": (),
     "uniformity": (),
     "axes": ("--x", "a red circle", "--y", "a blue square"),
     "search": ("--text", "a red circle"),
     "words": ("--pair", "3"),
-}  # fmt: skip
+} | {name: () for name in registry.names() if registry.load(name).needs != "none"}  # fmt: skip
 """Kinds of `trainer export` that draw runs, and what each is asked."""
 GROUPS = ("--group", "clip*", "--group", "cloob*")
 OF_NO_RUN = {"lab": (), "data-efficiency": GROUPS, "groups": GROUPS}
 ANALYSES = (
-    "changes", "diagnosis", "data-efficiency", "gap", "geometry", "hopfield", "hubness", "likeness", "pairs",
+    "changes", "diagnosis", "data-efficiency", "gap", "geometry", "likeness", "pairs",
     "similarity", "uniformity",
 )  # fmt: skip
 
@@ -80,8 +80,9 @@ def test_no_command_and_no_kind_is_left_out():
     walked = {"analyse", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
     walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
     assert commands == walked | set(ELSEWHERE)
-    assert set(_modules_of(trainer.cli.export)) | set(names()) == set(FIGURES) | set(OF_NO_RUN)
-    assert set(_modules_of(trainer.cli.analyse)) | set(names()) == set(ANALYSES)
+    charts = {*registry.names()}
+    assert {*_modules_of(trainer.cli.export)} | charts == {*FIGURES, *OF_NO_RUN}
+    assert {*_modules_of(trainer.cli.analyse)} == {*ANALYSES} - charts
 
 
 def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
@@ -123,7 +124,7 @@ def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
     assert alike["cka"][first][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["diagnosis", "hopfield", "uniformity"])
+@pytest.mark.parametrize("kind", ["diagnosis", "hopfield-pair", "uniformity"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
     told = json.dumps(ask("analyse", kind, "1", "2"))
     assert "clip-pairs" in told

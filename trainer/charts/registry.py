@@ -24,6 +24,13 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("hubness",),
+    "hopfield": (
+        "hopfield-retrieval",
+        "hopfield-pair",
+        "hopfield-beta",
+        "hopfield-batch-size",
+        "hopfield-spectrum",
+    ),
     "evaluate": ("evaluation-curves", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""

@@ -31,11 +31,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """Which embeddings a chart is asked about; A is the first target. None is chosen: the preferred split."""
+    """Which embeddings a chart is asked about; A is the first target. None is chosen: the preferred split.
+
+    Attributes:
+        vectors: Of a query that is not in the snapshots, as each target's model embeds it; empty without one.
+    """
 
     targets: tuple[Target, ...] = ()
     dataset: str | None = None
     split: str | None = None
+    vectors: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,9 +124,11 @@ def _wanted(wanted: str | None) -> tuple[str, ...]:
 
 def _compute(chart: Chart[Any, Any], args: argparse.Namespace) -> tuple[Any, Any]:
     from trainer.charts import ChartError
+    from trainer.cli._outside_query import with_query
 
     settings = from_options(chart.settings, args)
-    data = chart.result(args.workspace, request_of(chart, args), settings, tell)
+    request = with_query(args.workspace, request_of(chart, args), settings)
+    data = chart.result(args.workspace, request, settings, tell)
     tell(1.0, "")
     if problems := getattr(data, "problems", ()):
         # A figure that silently lacks a run that was named would be taken for the whole.

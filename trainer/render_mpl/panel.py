@@ -151,9 +151,12 @@ def _draw_numbers(axes: Axes, mark: NumberTable) -> None:
     axes.set_ylim(lines, 0)
     left, n = 0.3, len(mark.columns)
     at = [left + (1 - left) * (column + 1) / n for column in range(n)]
+    heads: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 7 if n <= 4 else 6, "linespacing": 1.0}
     for column, name in enumerate(mark.columns):
         swatch = TONES[run_tone(column)] if mark.badges else QUIET
-        axes.text(at[column], 0.5, name, ha="right", va="center", fontsize=7 if n <= 4 else 6, color=swatch)
+        # Side by side, long names would run into each other.
+        name = name.replace(", ", ",\n") if n > 4 else name
+        axes.text(at[column], 0.5, name, color=swatch, **heads)
     for row, line in enumerate(mark.lines, start=1):
         weight = 600 if line.strong else 400
         axes.text(0, row + 0.5, line.words, va="center", fontsize=7, color=INK)

@@ -1,4 +1,4 @@
-"""What asks: a pair found by its caption, a picture that is dropped or chosen, or words."""
+"""The query: a pair found by its caption, an image that is dropped or chosen, or a text."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PICTURE: Final = 52
 
 
 class QueryBar(QFrame):
-    """The query's picture and words, its modality, and a field that finds pairs by their captions.
+    """The query's image and caption, its modality, and a field that finds pairs by their captions.
 
     Signals:
         pair_chosen: A pair, by its row in the snapshot.
-        image_chosen: A picture file asks.
-        words_chosen: A sentence asks.
-        side_chosen: `image` or `text` of the pair asks.
+        image_chosen: The path of an image file.
+        words_chosen: A text.
+        side_chosen: `image` or `text` of the pair.
     """
 
     pair_chosen = Signal(int)
@@ -55,12 +55,12 @@ class QueryBar(QFrame):
         self._group = QButtonGroup(self)
         for side, button in self.sides.items():
             button.setObjectName(f"hopfield-asks-{side}")
-            button.setAccessibleName(f"Ask with the {side} of the pair")
-            button.setToolTip(f"Ask with the {side} of the pair")
+            button.setAccessibleName(f"Use the {side} of the pair as the query")
+            button.setToolTip(f"Use the {side} of the pair as the query")
             self._group.addButton(button)
             button.clicked.connect(lambda _=False, s=side: self.side_chosen.emit(s))
         self.search = QLineEdit(objectName="hopfield-search", accessibleName="Find a pair by its caption")
-        self.search.setPlaceholderText("Find a caption, or write words and press Enter")
+        self.search.setPlaceholderText("Find a caption, or type a text and press Enter")
         self.search.setClearButtonEnabled(True)
         self._model = QStringListModel(self)
         self._completer = QCompleter(self._model, self)
@@ -69,7 +69,7 @@ class QueryBar(QFrame):
         self._completer.setMaxVisibleItems(12)
         self.search.setCompleter(self._completer)
         self.browse = QPushButton("Image…", objectName="hopfield-browse")
-        self.browse.setToolTip("Ask with a picture file; or drop one here")
+        self.browse.setToolTip("Use an image file as the query; or drop one here")
         theme.keep_icon(self.browse, "image-plus")
         self._lay_out()
         self._completer.activated.connect(self._chosen)
@@ -84,7 +84,7 @@ class QueryBar(QFrame):
             self._model.setStringList(list(dict.fromkeys(captions)))
 
     def show_query(self, path: str, caption: str, about: str, side: str, *, pair: bool) -> None:
-        """What asks now; the modality can be chosen only for a pair."""
+        """The query as it is now; the modality can be chosen only for a pair."""
         self._path = path
         self.caption.setText(caption)
         self.about.setText(about)
@@ -120,7 +120,7 @@ class QueryBar(QFrame):
 
     def _browse(self) -> None:
         names = " ".join(f"*{suffix}" for suffix in SUFFIXES)
-        path, _ = QFileDialog.getOpenFileName(self, "Ask with a picture", "", f"Images ({names})")
+        path, _ = QFileDialog.getOpenFileName(self, "Use an image as the query", "", f"Images ({names})")
         if path:
             self.image_chosen.emit(path)
 
@@ -144,7 +144,7 @@ class QueryBar(QFrame):
 
 class _Picture(QWidget):
     def __init__(self) -> None:
-        super().__init__(accessibleName="The query's picture")
+        super().__init__(accessibleName="Image of the query")
         self._pixmap: QPixmap | None = None
         self.setFixedSize(PICTURE, PICTURE)
         theme.theme().changed.connect(self.update)

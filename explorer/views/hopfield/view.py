@@ -1,190 +1,124 @@
-"""The Hopfield lab's view: what asks, what is stored, and beta under the hand."""
+"""The Hopfield view: the query, what is stored, and beta under the hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-import numpy as np
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QVBoxLayout
 
 from explorer import theme
-from explorer.render_qt.controls import Slide
 from explorer.state.selection import Side
-from explorer.views.board_view import BoardView
-from explorer.views.hopfield.load import Reading, read
+from explorer.views.chart_view import ChartView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
-from explorer.views.view import side_words
 from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
-from explorer.widgets.progress_row import Ticket
-from trainer.charts import SAME
-from trainer.charts.hopfield import Asked
-from trainer.charts.settings import Setting
+from trainer.charts.hopfield_patterns import Patterns, StoredSettings
+from trainer.charts.outside_query import OutsideQuery
+from trainer.charts.spec import Request
 from trainer.messages import EmbedImages, EmbedTexts, Failure
-from trainer.store import of_split
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
-BETA: Final = Setting("beta", "Beta β", "Inverse temperature of the retrieval.", "number", 8.0, 0.1, 100.0, log=True)
-BETA_PX: Final = 360
 PICKER_PX: Final = 180
 MOST_CLASSES: Final = 200
 ALL, SELECTED = "all", "selected"
-PLANES: Final = (
-    Choice("stored", "the stored patterns", "Two principal axes of what is stored."),
-    Choice("map", "the Map's PCA", "Two principal axes of all images and texts together, as on the Map."),
-)
+BETA: Final = (0.1, 100.0)
+RETRIEVAL: Final = "hopfield-retrieval"
 
 
-class HopfieldView(BoardView):
-    """Retrievals among the embeddings of runs A and B."""
+class HopfieldView(ChartView):
+    """Hopfield retrievals among the embeddings of runs."""
 
     title = "Hopfield"
-    question = "What does a retrieval with this beta average?"
+    question = "What does a Hopfield retrieval with this beta average?"
     icon = "orbit"
     method = METHOD
-    prefix = "hopfield"
-    panels: ClassVar[dict[str, tuple[str, str]]] = {
-        "retrieval": ("Retrieval", "Which stored patterns does this query average, and where do its updates end?"),
-        "pair": ("Pair", "What do the four retrievals of a pair average, and what becomes of its cosine?"),
-        "phase": ("Phase", "How many patterns does each query average at each beta?"),
-        "batch": ("Batch size", "How much of itself does a pattern retrieve, the more are stored?"),
-        "spectrum": ("Spectrum", "What does the retrieval do to the covariance?"),
-    }
+    name = "hopfield"
+    shared: ClassVar[tuple[str, ...]] = ("beta", "stored")
 
     def build(self) -> Iterator[None]:
-        context = self.context
-        self._query, self._side, self._external = 0, "image", ""
+        selection = self.context.selection
+        self._query, self._asks, self._external = 0, "image", ""
         self._external_image = False
-        self._vectors: dict[int, np.ndarray] = {}
+        self._vectors: dict[int, tuple[float, ...]] = {}
         self._open: list[int] = []
-        self._reading: Reading | None = None
-        self.beta = Slide(BETA, "lab-hopfield")
-        self.beta.setFixedWidth(BETA_PX)
-        self.stored = Picker(name="hopfield-stored", words="Modality that is stored", width=92)
         self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)
-        self.plane = Picker(name="hopfield-plane", words="Where the path is drawn", width=150)
-        self.plane_words = QLabel("Path on")
-        for picker in (self.stored, self.which, self.plane):
-            picker.setMaximumWidth(PICKER_PX)
-        yield from super().build()
-        self.query = QueryBar(self.pictures)
-        self.beta.show_value(min(max(float(context.settings.value("hopfield/beta", 8.0)), 0.1), 100.0))
-        self.stored.show_choices((Choice("images", "Images"), Choice("texts", "Texts")), "images")
-        self.plane.show_choices(PLANES, context.settings.value("hopfield/plane", "stored"))
-        yield
+        self.which.setMaximumWidth(PICKER_PX)
+        self.which_label = QLabel("Stored pairs")
         self._show_which([])
-        self._lay_out_tools()
-        yield
-        self.beta.changed.connect(self._on_beta)
-        self.stored.picked.connect(lambda _key: self.refresh_if_seen())
+        yield from super().build()
         self.which.picked.connect(lambda _key: self.refresh_if_seen())
-        self.plane.picked.connect(self._on_plane)
         self.query.pair_chosen.connect(self.ask_with_pair)
         self.query.side_chosen.connect(self._on_side)
         self.query.image_chosen.connect(self.ask_with_image)
         self.query.words_chosen.connect(self.ask_with_words)
-        self.panes.pair_chosen.connect(self.ask_with_pair)
-        self.panes.row_chosen.connect(lambda _key, row: self._on_row(row))
-        self.panes.plot_dragged.connect(self._on_drag)
-        context.selection.pairs_changed.connect(self._on_pairs)
-        for signal in (context.selection.runs_changed, context.selection.step_changed):
+        self.pane.answered.connect(self._on_answer)
+        self.pane.panel.pair_chosen.connect(self.ask_with_pair)
+        self.pane.panel.row_chosen.connect(lambda _key, row: self._on_row(row))
+        self.pane.panel.plot_dragged.connect(self._on_drag)
+        selection.pairs_changed.connect(self._on_pairs)
+        for signal in (selection.runs_changed, selection.step_changed):
             signal.connect(self._embed_again)
 
     # -- what is asked -----------------------------------------------------------------------------------------
 
     @property
-    def asked(self) -> Asked:
-        """What the controls say now."""
-        selection = self.context.selection
+    def patterns(self) -> tuple[Patterns, ...]:
+        """What the runs that are shown have stored; none before the first answer."""
+        return tuple(one.run for one in self.pane.answer.data.found) if self.pane.answer else ()
+
+    def settings_now(self) -> Any:
+        settings = super().settings_now()
         which = self.which.key or ALL
-        return Asked(
-            step=selection.step,
-            step_b=selection.step_of(1) if selection.step_of(1) != selection.step else SAME,
-            **of_split(selection.dataset),
-            stored=self.stored.key or "images",
-            only=which.removeprefix("class ") if which.startswith("class ") else "",
-            pairs=tuple(selection.pairs.tolist()) if which == SELECTED else (),
-            query=self._query,
-            asks=self._side,
-            beta=float(self.beta.value),
-            plane=self.plane.key or "stored",
-            words=self._words() if self.panel == "retrieval" else "",
-        )
+        own: dict[str, Any] = {"query": self._query, "asks": self._asks}
+        if isinstance(settings, StoredSettings):
+            own["only"] = which.removeprefix("class ") if which.startswith("class ") else ""
+            own["pairs"] = tuple(self.context.selection.pairs.tolist()) if which == SELECTED else ()
+        if isinstance(settings, OutsideQuery) and self._embedded_by_all():
+            own = {name: value for name, value in own.items() if name not in ("query", "asks")}
+            own["query_image" if self._external_image else "query_text"] = self._external
+        return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
 
-    def _words(self) -> str:
-        return Path(self._external).name if self._external_image else f"“{self._external}”" if self._external else ""
+    def request_now(self) -> Request:
+        request = super().request_now()
+        if self.chart.name != RETRIEVAL or not self._embedded_by_all():
+            return request
+        return replace(request, vectors=tuple(self._vectors[side.place] for side in self.context.selection.sides))
 
-    def question_now(self) -> object:
-        vectors = tuple(sorted((run, vector.tobytes()) for run, vector in self._vectors.items()))
-        return self.context.selection.sides, self.panel, self.asked, vectors
+    def _embedded_by_all(self) -> bool:
+        """Whether the query is not in the snapshot, and every run has embedded it."""
+        return bool(self._external) and {side.place for side in self.context.selection.sides} <= {*self._vectors}
 
-    def ask(self, work: Ticket) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        selection = self.context.selection
-        kept = self._reading
-        return read, (
-            self.context.workspace,
-            selection.sides,
-            self.asked,
-            self.panel,
-            dict(self._vectors),
-            kept,
-            work,
-        )
-
-    def take(self, answer: Reading) -> None:
-        self._reading = answer
-        super().take(answer.board)
-        if answer.problems:
-            self.warnings.setText("\n".join(answer.problems))
-            self.warnings.show()
-        items = answer.patterns[0].items
+    def _on_answer(self) -> None:
+        items = self.patterns[0].items
         self.query.show_captions(items.caption)
         self._show_which(items.label)
         self._show_query()
 
-    def command(self) -> list[str] | None:
-        if self._reading is None or self.is_empty:
-            return None
-        asked, patterns = self._reading.asked, self._reading.patterns
-        words = ["export", "hopfield", *side_words(self.context.selection, (run.index for run in patterns))]
-        words += ["--dataset", patterns[0].dataset, "--split", patterns[0].split, "--panel", self._reading.panel]
-        words += ["--stored", asked.stored, *(["--only", asked.only] if asked.only else [])]
-        words += ["--pairs", *map(str, asked.pairs)] if asked.pairs else []
-        if self._external and self._reading.panel == "retrieval":
-            words += ["--query-image" if self._external_image else "--query-text", self._external]
-        else:
-            words += ["--query", str(asked.query), "--asks", asked.asks]
-        words += ["--plane", "map"] if asked.plane == "map" and self._reading.panel == "retrieval" else []
-        return [*words, "--beta", f"{asked.beta:g}"]
-
-    def no_run_words(self) -> str:
-        return "Choose run A, and run B beside it, in the bar above. What their retrievals average then appears here."
-
-    # -- what asks ---------------------------------------------------------------------------------------------
+    # -- the query ---------------------------------------------------------------------------------------------
 
     def ask_with_pair(self, row: int) -> None:
-        """Lets a pair of the snapshot ask."""
+        """Makes a pair of the snapshot the query."""
         self._forget_external()
         self._query = row
         self._show_query()
         self.refresh_if_seen()
 
-    def _forget_external(self) -> None:
-        self._external, self._external_image, self._vectors = "", False, {}
-
     def ask_with_image(self, path: str) -> None:
-        """Lets a picture file ask: both runs embed it first."""
+        """Makes an image file the query: every run embeds it first."""
         self._external, self._external_image = path, True
         self._embed()
 
     def ask_with_words(self, words: str) -> None:
-        """Lets a sentence ask: both runs embed it first."""
+        """Makes a text the query: every run embeds it first."""
         self._external, self._external_image = words, False
         self._embed()
+
+    def _forget_external(self) -> None:
+        self._external, self._external_image, self._vectors = "", False, {}
 
     def _embed_again(self) -> None:
         if self._external:
@@ -192,17 +126,16 @@ class HopfieldView(BoardView):
 
     def _embed(self) -> None:
         self._vectors = {}
-        self.tabs.setCurrentIndex(0)
+        self.open_chart(RETRIEVAL)
         self._show_query()
         self.status.setText("Embedding the query …")
         for number in self._open:
             self.context.asker.cancel(number)
         self._open = []
         for side in self.context.selection.sides:
-            image = self._external_image
             question = (
                 EmbedImages(run=side.run, images=(self._external,), step=side.step)
-                if image
+                if self._external_image
                 else EmbedTexts(run=side.run, texts=(self._external,), step=side.step)
             )
             self._open.append(
@@ -221,9 +154,9 @@ class HopfieldView(BoardView):
             self._not_embedded(words, Failure("unreadable", next(iter(unreadable.values()))))
             return
         file = Path(answer["array"])
-        self._vectors[side.place] = load_npy(file)[0].astype(np.float64)
+        self._vectors[side.place] = tuple(load_npy(file)[0].tolist())
         confined.remove(file.parent, file.name)
-        if {side.place for side in self.context.selection.sides} <= set(self._vectors):
+        if self._embedded_by_all():
             self.status.setText("")
             self.refresh_if_seen()
 
@@ -239,46 +172,36 @@ class HopfieldView(BoardView):
         if self._external:
             path = self._external if self._external_image else ""
             caption = Path(path).name if path else f"“{self._external}”"
-            about = "your picture asks" if path else "your words ask"
-            if self.panel in ("pair", "phase", "batch", "spectrum"):
-                about += "; the other panels take pairs"
+            about = "query: your image" if path else "query: your text"
+            if self.chart.name != RETRIEVAL:
+                about += "; the other charts take pairs"
             self.query.show_query(path, caption, about, "image" if path else "text", pair=False)
-        elif self._reading is not None and self._query < len(self._reading.patterns[0].items):
-            items = self._reading.patterns[0].items
-            about = f"the {self._side} of pair {self._query} asks"
-            self.query.show_query(items.path[self._query], items.caption[self._query], about, self._side, pair=True)
+        elif self.patterns and self._query < len(items := self.patterns[0].items):
+            about = f"query: the {self._asks} of pair {self._query}"
+            self.query.show_query(items.path[self._query], items.caption[self._query], about, self._asks, pair=True)
 
     # -- the person moves something ----------------------------------------------------------------------------
 
-    def _on_beta(self) -> None:
-        self.context.settings.set("hopfield/beta", self.beta.value)
-        self.refresh_if_seen()
-
-    def _on_plane(self, plane: str) -> None:
-        self.context.settings.set("hopfield/plane", plane)
-        self.refresh_if_seen()
-
     def show_tools(self) -> None:
-        for widget in (self.plane_words, self.plane):
-            widget.setVisible(self.panel == "retrieval")
+        for widget in (self.which_label, self.which):
+            widget.setVisible(issubclass(self.chart.settings, StoredSettings))
 
     def _on_side(self, side: str) -> None:
-        self._side = side
+        self._asks = side
         self._show_query()
         self.refresh_if_seen()
 
     def _on_row(self, row: int) -> None:
         self.ask_with_pair(row)
-        self.tabs.setCurrentIndex(0)
+        self.open_chart(RETRIEVAL)
 
     def _on_drag(self, key: str, x: float, _y: float) -> None:
         if key == "medians":
-            self.beta.show_value(float(f"{min(max(x, BETA.low), BETA.high):.3g}"))
-            self._on_beta()
+            self.change(beta=float(f"{min(max(x, BETA[0]), BETA[1]):.3g}"))
 
     def _on_pairs(self) -> None:
         pairs = self.context.selection.pairs
-        self._show_which(self._reading.patterns[0].items.label if self._reading else [])
+        self._show_which(self.patterns[0].items.label if self.patterns else [])
         if len(pairs):
             self._forget_external()
             self._query = int(pairs[0])
@@ -297,19 +220,14 @@ class HopfieldView(BoardView):
         # Before the first answer the classes are not known: what was chosen stays chosen.
         self.which.show_choices(choices, wanted if wanted in there else ALL)
 
-    def _lay_out_tools(self) -> None:
-        words = QLabel("Stored")
-        theme.set_role(words, "secondary")
-        words.setBuddy(self.stored)
-        stores = WrappingRow()
-        for widget in (words, self.stored, self.which):
-            stores.add(widget, gap=theme.INSIDE, stretch=widget is not words)
-        stores.add(self.beta, gap=theme.AROUND + theme.INSIDE)
-        theme.set_role(self.plane_words, "secondary")
-        self.plane_words.setBuddy(self.plane)
-        stores.add(self.plane_words, gap=theme.AROUND + theme.INSIDE)
-        stores.add(self.plane, gap=theme.INSIDE, stretch=True)
-        self.tools.setSpacing(theme.INSIDE)
-        self.tools.addWidget(self.query)
-        self.tools.addWidget(stores)
-        self.show_tools()
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        self.query = QueryBar(self.pictures)
+        self.which_label.setBuddy(self.which)
+        stored = QVBoxLayout()
+        stored.setSpacing(theme.SPACE)
+        stored.addWidget(self.which_label)
+        stored.addWidget(self.which)
+        stored.addStretch()
+        self.beside.addLayout(stored)
+        self.above.addWidget(self.query)

@@ -1,6 +1,8 @@
-"""Charts of the Hopfield lab: what they say is what the analyses say of the snapshot, sampled or not."""
+"""Charts of Hopfield retrieval: what they show is what the analyses say of the snapshot, sampled or not."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,11 +10,23 @@ import pytest
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.charts import ChartError
-from trainer.charts import hopfield as charts
-from trainer.charts.hopfield import PANELS, Asked, hopfield, patterns
-from trainer.cli.export import hopfield as command
+from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, registry
+from trainer.charts.hopfield_patterns import StoredSettings, patterns
+from trainer.charts.marks import Panel
+from trainer.charts.settings import checked
+from trainer.charts.spec import Request, Target, targets_of
 from trainer.store import read_snapshot
+
+
+def panel(workspace, name: str, runs: tuple[int, ...] = (1,), vectors=(), **settings: Any) -> Panel:
+    chart = registry.load(f"hopfield-{name}")
+    chosen = checked(chart.settings(**settings))
+    data = chart.result(workspace, Request(targets_of(runs), vectors=vectors), chosen, lambda *_: None)
+    return chart.panel(data, chosen)
+
+
+def stored(workspace, plane="stored", **settings: Any):
+    return patterns(workspace, Target(1), Request((Target(1),)), StoredSettings(**settings), plane)
 
 
 def snapshot(charted, run: int):
@@ -24,17 +38,13 @@ def line(numbers, words: str):
     return next(row for row in numbers.lines if row.words == words).values
 
 
-def test_the_command_knows_the_panels():
-    assert command.PANELS == PANELS
-
-
-@pytest.mark.parametrize(("stored", "asks"), [("images", "image"), ("images", "text"), ("texts", "image")])
-def test_retrieval(charted, stored: str, asks: str):
-    board = hopfield(charted, [1, 2], Asked(stored=stored, asks=asks, query=17, beta=12.0))
+@pytest.mark.parametrize(("side", "asks"), [("images", "image"), ("images", "text"), ("texts", "image")])
+def test_retrieval(charted, side: str, asks: str):
+    board = panel(charted, "retrieval", (1, 2), stored=side, asks=asks, query=17, beta=12.0)
     for place, run in enumerate((1, 2)):
         shot = snapshot(charted, run)
         state = getattr(shot, asks)[17].astype(float)
-        shares = retrieval_shares(state, shot.image if stored == "images" else shot.text, 12.0)
+        shares = retrieval_shares(state, shot.image if side == "images" else shot.text, 12.0)
         numbers = board.piece("numbers")
         assert line(numbers, "Effective number")[place] == pytest.approx(effective_number(shares), rel=1e-5)
         assert line(numbers, "Weight of its own pair")[place] == pytest.approx(float(shares[17]), rel=1e-5)
@@ -49,46 +59,73 @@ def test_retrieval(charted, stored: str, asks: str):
 
 def test_a_class_and_selected_pairs_are_stored(charted):
     labels = np.array(snapshot(charted, 1).items.label)
-    one = patterns(charted, 1, Asked(only="star"))
-    assert one.rows.tolist() == np.flatnonzero(labels == "star").tolist()
-    assert patterns(charted, 1, Asked(pairs=(4, 9, 4, 100_000))).rows.tolist() == [4, 9]
+    assert stored(charted, only="star").rows.tolist() == np.flatnonzero(labels == "star").tolist()
+    assert stored(charted, pairs=(4, 9, 4, 100_000)).rows.tolist() == [4, 9]
     with pytest.raises(ChartError, match="no pair of the class 'cat'"):
-        patterns(charted, 1, Asked(only="cat"))
+        stored(charted, only="cat")
 
 
-def test_a_vector_of_ones_own_asks(charted):
-    shot = snapshot(charted, 1)
-    board = hopfield(charted, [1], Asked(words="mine"), vectors={0: shot.text[3]})
-    assert "asks: mine" in board.head[1]
+def test_patterns_that_are_held_are_not_read_again(charted, monkeypatch):
+    held = stored(charted)
+    monkeypatch.setattr(hopfield_patterns, "read_snapshot", lambda _folder: pytest.fail("read again"))
+    assert stored(charted) is held
+    with pytest.raises(pytest.fail.Exception):
+        stored(charted, only="star")
+
+
+def test_a_query_from_outside(charted):
+    vector = tuple(snapshot(charted, 1).text[3].tolist())
+    board = panel(charted, "retrieval", vectors=(vector,), query_text="mine")
+    assert "query: “mine”" in board.head[1]
     assert np.isnan(line(board.piece("numbers"), "Weight of its own pair")[0])
     assert not any(cell.strong for cell in board.piece("top-0").cells)
+    pair = panel(charted, "retrieval", query=3, asks="text")
+    assert line(board.piece("numbers"), "Entropy (nats)") == line(pair.piece("numbers"), "Entropy (nats)")
+    with pytest.raises(ChartError, match="not embedded yet"):
+        panel(charted, "retrieval", query_text="mine")
 
 
 def test_pair(charted):
-    board = hopfield(charted, [1, 2], Asked(query=5), "pair")
+    board = panel(charted, "pair", (1, 2), query=5)
     shot = snapshot(charted, 2)
     four = four_retrievals(shot.image, shot.text, 5, 8.0)
     numbers = board.piece("pair")
     found = [line(numbers, words)[1] for words in ("cos(x, y)", "cos(U_x, U_y)", "cos(V_x, V_y)")]
     assert found == pytest.approx([four.before, four.images, four.texts], rel=1e-5)
+    for place, name in enumerate(("U_x", "U_y", "V_x", "V_y")):
+        assert line(numbers, f"own weight in {name}")[1] == pytest.approx(four.own[place], rel=1e-5)
+        own = next(cell for cell in board.piece(f"pair-1-{name}").cells if cell.row == 5)
+        assert own.strong
+        assert own.share == pytest.approx(four.own[place], rel=1e-4)
     for curve in board.piece("matched-0").curves:
         assert curve.y.sum() == pytest.approx(100)
 
 
-def test_phase_is_ordered_and_falls_with_beta(charted):
-    board = hopfield(charted, [1], Asked(beta=10.0), "phase")
-    grid = board.piece("phase-0")
-    assert grid.values.shape == (charts.MOST_QUERIES, len(charts.BETAS))
+def test_effective_numbers_are_ordered_and_fall_with_beta(charted):
+    grid = panel(charted, "beta", beta=10.0).piece("beta-0")
+    betas = hopfield_patterns.BETAS
+    assert grid.values.shape == (hopfield_beta.MOST_QUERIES, len(betas))
     assert (np.diff(np.log(grid.values).mean(1)) >= 0).all()
-    assert charts.BETAS[round(grid.cursor)] == pytest.approx(10, rel=0.06)
+    assert betas[round(grid.cursor)] == pytest.approx(10, rel=0.06)
     row = grid.row_ids[0]
     shot = snapshot(charted, 1)
-    numbers = [effective_number(retrieval_shares(shot.image[row].astype(float), shot.image, b)) for b in charts.BETAS]
+    numbers = [effective_number(retrieval_shares(shot.image[row].astype(float), shot.image, b)) for b in betas]
     assert np.allclose(grid.values[0], numbers, rtol=1e-4)
 
 
+def test_self_weights_of_the_whole_snapshot(charted):
+    """At N = n every batch is the snapshot itself: the mean of all own shares, but for the sample of anchors."""
+    table = panel(charted, "batch-size", beta=6.0, pairs=tuple(range(60))).piece("batch")
+    vectors = snapshot(charted, 1).image[:60].astype(float)
+    own = [retrieval_shares(vector, vectors, 6.0)[place] for place, vector in enumerate(vectors)]
+    assert min(own) < table.lines[0].values[0] < max(own)
+    assert table.lines[0].values[0] == pytest.approx(np.mean(own), rel=0.05)
+    cosines = vectors @ vectors.T
+    assert line(table, "Mean cosine of two patterns")[0] == pytest.approx(cosines[~np.eye(60, dtype=bool)].mean())
+
+
 def test_spectrum_before_and_after(charted):
-    board = hopfield(charted, [1], Asked(stored="texts", beta=5.0), "spectrum")
+    board = panel(charted, "spectrum", stored="texts", beta=5.0)
     shot = snapshot(charted, 1)
     after = hopfield_retrieval(shot.text, shot.text, 5.0)
     across = hopfield_retrieval(shot.image, shot.text, 5.0)
@@ -97,28 +134,28 @@ def test_spectrum_before_and_after(charted):
 
 
 def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
-    monkeypatch.setattr(charts.shared, "MOST_PAIRS", 50)
-    monkeypatch.setattr(charts.shared, "MOST_MAPPED", 40)
+    monkeypatch.setattr(hopfield_patterns, "MOST_PAIRS", 50)
+    monkeypatch.setattr(hopfield_patterns, "MOST_MAPPED", 40)
     for query in (0, 239):
-        board = hopfield(charted, [1], Asked(query=query), "pair")
+        board = panel(charted, "pair", query=query)
         assert line(board.piece("pair"), "n stored") == (50.0,)
         assert "50 of 240" in board.notes[-1]
-    assert "40 of 240 drawn" in hopfield(charted, [1], Asked()).piece("map-0").note
-    assert "50 pairs of 240, sampled" in hopfield(charted, [1], Asked(), "spectrum").piece("spectrum-0").note
+    assert "40 of 240 drawn" in panel(charted, "retrieval").piece("map-0").note
+    assert "50 pairs of 240, sampled" in panel(charted, "spectrum").piece("spectrum-0").note
 
 
 @pytest.mark.parametrize(
-    ("asked", "panel", "words"),
+    ("name", "settings", "words"),
     [
-        (Asked(), "nothing", "no panel"),
-        (Asked(beta=1000.0), "retrieval", "Beta must be"),
-        (Asked(query=9999), "retrieval", "no pair 9999"),
-        (Asked(query=9999), "pair", "no pair 9999"),
+        ("retrieval", {"beta": 1000.0}, "Beta β must be"),
+        ("retrieval", {"query": 9999}, "no pair 9999"),
+        ("pair", {"query": 9999}, "no pair 9999"),
+        ("beta", {"pairs": (9999,)}, "no such pair"),
     ],
 )
-def test_refusals(charted, asked: Asked, panel: str, words: str):
+def test_refusals(charted, name: str, settings: dict[str, Any], words: str):
     with pytest.raises(ChartError, match=words):
-        hopfield(charted, [1], asked, panel)
+        panel(charted, name, **settings)
 
 
 def test_the_path_on_the_maps_plane(charted):
@@ -126,9 +163,19 @@ def test_the_path_on_the_maps_plane(charted):
     from trainer.projection.layouts import unit_rows
 
     shot = snapshot(charted, 1)
-    run = patterns(charted, 1, Asked(plane="map"))
     expected = pca(unit_rows(shot), 2)[: shot.n]
-    assert np.allclose(run.points, expected, atol=1e-5), "images stand where the Map's PCA puts them"
-    plot = hopfield(charted, [1], Asked(plane="map", query=5)).piece("map-0")
+    on_map = stored(charted, "map").points
+    assert np.allclose(on_map, expected, atol=1e-5), "images stand where the Map's PCA puts them"
+    plot = panel(charted, "retrieval", plane="map", query=5).piece("map-0")
     assert "as on the Map" in plot.note
     assert (plot.dots[0].x, plot.dots[0].y) == pytest.approx(tuple(expected[5].tolist()), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN["hopfield"])
+def test_three_runs_have_three_colors(charted, name: str):
+    chart = registry.load(name)
+    request = Request((Target(1), Target(2), Target(1, 80)))
+    drawn = chart.panel(chart.result(charted, request, chart.settings(), lambda *_: None), chart.settings())
+    tones = {getattr(part, "tone", None) for mark in drawn.pieces for part in (mark, *getattr(mark, "curves", ()))}
+    assert {"run_a", "run_b", "first"} <= tones
+    assert "step 80" in str([(mark.title, getattr(mark, "columns", "")) for mark in drawn.pieces])

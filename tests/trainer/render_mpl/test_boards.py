@@ -8,13 +8,15 @@ import json
 import pytest
 
 from trainer.__main__ import main
-from trainer.charts import diagnosis, hopfield
+from trainer.charts import diagnosis
+from trainer.charts.snapshots import choose_snapshot
 from trainer.config import Run, replace
 from trainer.config.ablation import FOUR, four_way
+from trainer.store import read_snapshot
 
 pytestmark = pytest.mark.slow
 
-KINDS = [("hopfield", panel) for panel in hopfield.PANELS] + [("diagnosis", panel) for panel in diagnosis.PANELS]
+KINDS = [("diagnosis", panel) for panel in diagnosis.PANELS]
 
 
 @pytest.mark.parametrize(("kind", "panel"), KINDS)
@@ -33,12 +35,12 @@ def test_every_panel_is_drawn_and_listed(charted, kind: str, panel: str, tmp_pat
 
 
 def test_analyse_prints_the_tables(charted, capsys):
-    words = ["analyse", "hopfield", "1", "2", "--panel", "pair", "--query", "3", "--workspace", str(charted.folder)]
+    words = ["analyse", "hopfield-pair", "1", "2", "--query", "3", "--workspace", str(charted.folder)]
     assert main([*words, "--json"]) == 0
-    columns = json.loads(capsys.readouterr().out)["columns"]
-    asked = hopfield.Asked(query=3)
-    expected = hopfield.hopfield(charted, [1, 2], asked, "pair").piece("pair").lines[0]
-    assert [column["cos(x, y)"] for column in columns] == list(expected.values)
+    columns = json.loads(capsys.readouterr().out)["runs"]
+    shots = [read_snapshot(choose_snapshot(charted, charted.runs.get(run)).folder) for run in (1, 2)]
+    expected = [float(shot.image[3].astype(float) @ shot.text[3].astype(float)) for shot in shots]
+    assert [column["cos(x, y)"] for column in columns] == pytest.approx(expected, abs=1e-5)
     assert main(words) == 0
     assert "cos(U_x, U_y)" in capsys.readouterr().out
     assert main(["analyse", "diagnosis", "1", "--panel", "saturation", "--workspace", str(charted.folder)]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from trainer.cli.export import add_step_b, add_view_arguments
@@ -27,13 +28,23 @@ def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]]) -> 
 
 
 def table(values: Sequence[dict[str, Any]]) -> str:
-    """The values as lines of text, a column a run; all runs have the same names."""
-    rows = [[name.replace("_", " "), *(_cell(run[name]) for run in values)] for name in values[0]]
+    """The values as lines of text, a column a run; those that do not have the same names one under the other."""
+    alike = [list(group) for _, group in groupby(values, key=list)]
+    return "\n\n".join(_table(group) for group in alike)
+
+
+def _table(values: Sequence[dict[str, Any]]) -> str:
+    rows = [[_spoken(name), *(_cell(run[name]) for run in values)] for name in values[0]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         row[0].ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))
         for row in rows
     )
+
+
+def _spoken(name: str) -> str:
+    # In `cos(U_x, U_y)` it is an index.
+    return name.replace("_", " ") if name.isidentifier() else name
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,136 @@
+"""The share of a pattern in its own Hopfield retrieval, the more patterns are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.hopfield import equal_self_weight_beta, measured_self_weights, self_weight
+from trainer.charts.hopfield_patterns import (
+    Patterns,
+    StoredSettings,
+    beta_setting,
+    beta_words,
+    head,
+    minus,
+    patterns,
+    stored_words,
+)
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+ANCHORS: Final = 128
+"""More would say the same to the second digit."""
+
+NOTE: Final = (
+    "Measured: batches drawn from the stored patterns. Formula: e^β / (e^β + N − 1), which holds where the others "
+    "lie at cosine 0. The rule keeps the self-weight that β = 8 has at N = 512 there; it is derived here and "
+    "assumes cosine 0: where others lie near (in a cone, or in clusters), the measured curve falls below it."
+)
+
+
+@dataclass(frozen=True)
+class BatchSizeSettings(StoredSettings):
+    """What is stored, and beta."""
+
+    beta: float = beta_setting()
+
+
+@dataclass(frozen=True)
+class SelfWeights:
+    """Measured self-weights of one run.
+
+    Attributes:
+        sizes: Of the batches drawn from the stored patterns.
+        rule: Beta by the rule, for each size.
+        constant, ruled: Mean self-weight at the beta of the settings, and at that of the rule.
+        cosine: Mean of two different patterns.
+    """
+
+    run: Patterns
+    sizes: Int[np.ndarray, " m"]
+    rule: Float[np.ndarray, " m"]
+    constant: Float[np.ndarray, " m"]
+    ruled: Float[np.ndarray, " m"]
+    cosine: float
+
+
+def self_weights(
+    workspace: Workspace, target: Target, request: Request, settings: BatchSizeSettings, progress: Progress
+) -> SelfWeights:
+    """Self-weights in batches of 2 to all stored patterns.
+
+    Raises:
+        ChartError: Nothing is stored.
+        StoreError: No such run.
+    """
+    run = patterns(workspace, target, request, settings, progress=progress)
+    sizes = np.unique(np.geomspace(2, run.n, 25).round().astype(int)) if run.n > 1 else np.array([1])
+    rule = np.maximum(equal_self_weight_beta(sizes), 0.1)
+    progress(0.0, f"Self-weights of {run.name}")
+    constant = measured_self_weights(run.stored, sizes, np.full(len(sizes), settings.beta), anchors=ANCHORS)
+    progress(0.5, f"Self-weights of {run.name}")
+    ruled = measured_self_weights(run.stored, sizes, rule, anchors=ANCHORS)
+    return SelfWeights(run, sizes, rule, constant, ruled, _mean_cosine(run.stored))
+
+
+def draw(data: PerRun[SelfWeights], settings: BatchSizeSettings) -> Panel:
+    """Measured and by the formula, a plot a run, and the numbers of the whole snapshot."""
+    runs = [one.run for one in data.found]
+    names = labels(runs)
+    plots = tuple(_plot(*each, settings.beta) for each in zip(data.found, data.places, names, strict=True))
+    lines = [(o.constant[-1], o.ruled[-1], float(o.rule[-1]), o.cosine, float(o.run.n)) for o in data.found]
+    words = (
+        (f"Self-weight at N = n, β = {settings.beta:g}", "Mean share of a pattern in its own retrieval.", 3),
+        ("Self-weight at N = n, β by the rule", "β = 8 + ln((N − 1) / 511): not from the paper.", 3),
+        ("β by the rule at N = n", "8 + ln((N − 1) / 511), at least 0.1.", 2),
+        ("Mean cosine of two patterns", "With all others at cosine c, β acts as β (1 − c).", 3),
+        ("n", "Patterns drawn from.", 0),
+    )
+    table = tuple(NumberRow(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(words))
+    return Panel(
+        title="Hopfield retrieval: self-weight over batch size",
+        head=head(runs, stored_words(runs, settings), beta_words(settings.beta)),
+        rows=(plots, (NumberTable("batch", "At the whole snapshot", tuple(names), table),)),
+        notes=(NOTE,),
+    )
+
+
+def _plot(one: SelfWeights, index: int, name: str, beta: float) -> XYPlot:
+    tone, sizes, far = run_tone(index), one.sizes.astype(float), np.geomspace(2, 65_536, 121)
+    inside = f"formula, cosine {minus(one.cosine, 2)}"
+    curves = (
+        Series(f"measured, β = {beta:g}", tone, sizes, one.constant, width=2.5),
+        Series("measured, β by the rule", "first", sizes, one.ruled, width=2.5),
+        Series(f"formula, β = {beta:g}, cosine 0", "quiet", far, self_weight(far, beta)),
+        Series(inside, "quiet", far, self_weight(far, beta, one.cosine), dashed=True),
+    )
+    x, y = Axis("batch size N", 2, 65_536, log=True), Axis("self-weight", 0, 1.04)
+    note = f"n = {one.run.n:,} {one.run.side}, {ANCHORS} anchors"
+    return XYPlot(f"self-{index}", f"Self-weight of {name}", x, y, curves, note=note, tone=tone)
+
+
+def _mean_cosine(vectors: np.ndarray) -> float:
+    """Mean over pairs of different rows, in O(n d)."""
+    n = len(vectors)
+    if n < 2:
+        return 0.0
+    total = vectors.sum(0, dtype=np.float64)
+    own = float(np.einsum("nd,nd->", vectors, vectors, dtype=np.float64))
+    return float((total @ total - own) / n / (n - 1))
+
+
+CHART: Final = Chart(
+    name="hopfield-batch-size",
+    view="hopfield",
+    label="Batch size",
+    question="How much of itself does a pattern retrieve, the more are stored?",
+    settings=BatchSizeSettings,
+    compute=per_run(self_weights),
+    draw=draw,
+)

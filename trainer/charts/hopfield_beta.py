@@ -1,0 +1,135 @@
+"""How many patterns each query averages at each beta."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.hopfield import effective_grid
+from trainer.analysis.sampling import at_most
+from trainer.charts.hopfield_patterns import (
+    BETAS,
+    Patterns,
+    StoredSettings,
+    asks_setting,
+    beta_setting,
+    beta_words,
+    head,
+    patterns,
+    stored_words,
+)
+from trainer.charts.marks import Axis, HeatMap, Panel, Series, XYPlot, run_tone
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+MOST_QUERIES: Final = 96
+
+
+@dataclass(frozen=True)
+class BetaSettings(StoredSettings):
+    """What is stored, which modality the queries are of, and the beta that is marked."""
+
+    asks: Literal["image", "text"] = asks_setting()
+    beta: float = beta_setting(redraws=True)
+
+
+@dataclass(frozen=True)
+class BetaGrid:
+    """Effective numbers of one run.
+
+    Attributes:
+        rows: The pairs whose embeddings are the queries, the sharpest first.
+        values: Effective number of each at each of `BETAS`.
+    """
+
+    run: Patterns
+    rows: Int[np.ndarray, " m"]
+    values: Float[np.ndarray, "m b"]
+
+
+def beta_grid(
+    workspace: Workspace, target: Target, request: Request, settings: BetaSettings, progress: Progress
+) -> BetaGrid:
+    """Effective numbers of many queries at every beta.
+
+    Raises:
+        ChartError: Nothing is stored, or the run lacks the modality of the queries.
+        StoreError: No such run.
+    """
+    run = patterns(workspace, target, request, settings, progress=progress)
+    rows = at_most(run.pairs, MOST_QUERIES)
+    values = effective_grid(run.queries(settings.asks)[rows], run.stored, BETAS, progress)
+    order = np.argsort(np.log(values).sum(1), kind="stable")
+    return BetaGrid(run, rows[order], values[order])
+
+
+def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
+    """A heat map a run, and the medians over beta."""
+    runs = [one.run for one in data.found]
+    names = labels(runs)
+    drawn = list(zip(data.found, data.places, names, strict=True))
+    curves = tuple(curve for one in drawn for curve in _medians(*one))
+    x = Axis("beta", BETAS[0], BETAS[-1], log=True)
+    y = Axis("effective number", 0.9, 1.15 * max(run.n for run in runs), log=True)
+    note = "dashed: 10 % and 90 %"
+    plot = XYPlot("medians", "Effective number over beta", x, y, curves, cursor=settings.beta, note=note)
+    queries = "; ".join(f"{name}: {len(one.rows):,} of {one.run.pairs:,} queries" for one, _, name in drawn)
+    return Panel(
+        title="Hopfield retrieval: effective number of patterns over beta",
+        head=head(runs, stored_words(runs, settings), f"queries: {settings.asks}s", beta_words(settings.beta)),
+        rows=(tuple(_grid(*one, settings) for one in drawn), (plot,)),
+        notes=(
+            f"One retrieval of each query, ordered by the mean of the logarithm; {queries}, drawn at random.",
+            "Dark: one pattern. Bright: the average of all. Click a row to make its pair the query; drag the line.",
+        ),
+    )
+
+
+def _medians(one: BetaGrid, index: int, name: str) -> tuple[Series, ...]:
+    tone = run_tone(index)
+    low, high = np.percentile(one.values, (10, 90), axis=0)
+    ends = (Series("", tone, BETAS, end, dashed=True, width=1) for end in (low, high))
+    return Series(f"{name}, median", tone, BETAS, np.median(one.values, axis=0)), *ends
+
+
+def _column(beta: float) -> float:
+    """The place of a beta among the columns."""
+    return float(np.interp(math.log(beta), np.log(BETAS), np.arange(len(BETAS))))
+
+
+def _grid(one: BetaGrid, index: int, name: str, settings: BetaSettings) -> HeatMap:
+    rows = one.rows.tolist()
+    return HeatMap(
+        f"beta-{index}",
+        name,
+        one.values,
+        "beta",
+        f"query ({settings.asks})",
+        tuple((_column(beta), f"{beta:g}") for beta in (0.1, 1, 10, 100)),
+        (),
+        1.0,
+        float(one.run.n),
+        "effective number",
+        log=True,
+        cursor=_column(settings.beta),
+        note=f"n = {one.run.n:,} {one.run.side} stored",
+        rows=tuple(f"pair {row}: {one.run.items.caption[row]}" for row in rows),
+        columns=tuple(f"beta {beta:.3g}" for beta in BETAS),
+        row_ids=tuple(rows),
+    )
+
+
+CHART: Final = Chart(
+    name="hopfield-beta",
+    view="hopfield",
+    label="Beta",
+    question="How many patterns does each query average at each beta?",
+    settings=BetaSettings,
+    compute=per_run(beta_grid),
+    draw=draw,
+)

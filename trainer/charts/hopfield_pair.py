@@ -1,0 +1,166 @@
+"""The four Hopfield retrievals of a pair, and what becomes of the cosines of all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.hopfield import (
+    FourRetrievals,
+    four_retrievals,
+    matched_after_retrieval,
+    retrieval_shares,
+    top_shares,
+)
+from trainer.charts.hopfield_patterns import (
+    KEPT,
+    Patterns,
+    StoredSettings,
+    beta_setting,
+    beta_words,
+    both_of,
+    cell,
+    head,
+    minus,
+    patterns,
+    percent,
+    query_setting,
+)
+from trainer.charts.marks import Axis, ImageRow, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+NOTE: Final = (
+    "U is retrieved from the images, V from the texts; x is the query of the image, y that of the text. CLOOB compares "
+    "U_x with U_y and V_y with V_x instead of x with y. The pair itself is stored and not masked, as in training."
+)
+_COSINES: Final = (
+    ("cos(x, y)", "Image and text before any retrieval."),
+    ("cos(U_x, U_y)", "What CLOOB's first InfoLOOB sees."),
+    ("cos(V_x, V_y)", "What CLOOB's second InfoLOOB sees."),
+)
+_NAMES: Final = ("U_x", "U_y", "V_x", "V_y")
+_WAYS: Final = (
+    ("U_x", "the image retrieves from the images"),
+    ("U_y", "the text retrieves from the images"),
+    ("V_x", "the image retrieves from the texts"),
+    ("V_y", "the text retrieves from the texts"),
+)
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """The pair, and beta."""
+
+    query: int = query_setting()
+    beta: float = beta_setting()
+
+
+@dataclass(frozen=True)
+class PairRetrievals:
+    """What a pair retrieves in one run.
+
+    Attributes:
+        rows: Pairs of the snapshot that are stored.
+        tops: For U_x, U_y, V_x and V_y: places among `rows` of the largest weights, the weights, and the rest.
+        matched: Cosines of all matched pairs: before, and of U_x with U_y and V_x with V_y.
+    """
+
+    run: Patterns
+    rows: Int[np.ndarray, " n"]
+    four: FourRetrievals
+    tops: tuple[tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float], ...]
+    matched: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]
+
+
+def pair_retrievals(
+    workspace: Workspace, target: Target, request: Request, settings: PairSettings, progress: Progress
+) -> PairRetrievals:
+    """The four retrievals of the pair, among all pairs or a sample that holds it.
+
+    Raises:
+        ChartError: The run embeds only one modality, or there is no such pair.
+        StoreError: No such run.
+    """
+    run = patterns(workspace, target, request, StoredSettings(), progress=progress)
+    image, text, rows = both_of(run, settings.query)
+    row, beta = int(np.flatnonzero(rows == settings.query)[0]), settings.beta
+    ways = ((image[row], image), (text[row], image), (image[row], text), (text[row], text))
+    tops = tuple(
+        top_shares(retrieval_shares(state.astype(np.float64), stored, beta).astype(np.float64), KEPT)
+        for state, stored in ways
+    )
+    four = four_retrievals(image, text, row, beta)
+    return PairRetrievals(run, rows, four, tops, matched_after_retrieval(image, text, beta))
+
+
+def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
+    """Cosines, weights and histograms, and the images of the four."""
+    runs = [one.run for one in data.found]
+    names = labels(runs)
+    drawn = list(zip(data.found, data.places, names, strict=True))
+    sampled = tuple(
+        f"{name}: {len(one.rows):,} of {one.run.pairs:,} pairs, drawn at random."
+        for one, _, name in drawn
+        if len(one.rows) < one.run.pairs
+    )
+    histograms = tuple(_matched(*one) for one in drawn)
+    strips = tuple((strip,) for one in drawn for strip in _strips(*one, settings.query))
+    return Panel(
+        title="Four Hopfield retrievals of a pair",
+        head=head(runs, f"pair {settings.query}", beta_words(settings.beta)),
+        rows=((_numbers(data.found, names, settings.query), *histograms), *strips),
+        notes=(NOTE, *sampled),
+    )
+
+
+def _numbers(found: Sequence[PairRetrievals], names: Sequence[str], query: int) -> NumberTable:
+    fours = [one.four for one in found]
+    cosines = zip(*((four.before, four.images, four.texts) for four in fours), strict=True)
+    lines = [NumberRow(w, h, values, 3, strong=True) for (w, h), values in zip(_COSINES, cosines, strict=True)]
+    for place, name in enumerate(_NAMES):
+        lines.append(NumberRow(f"own weight in {name}", "", tuple(four.own[place] for four in fours)))
+    for place, name in enumerate(_NAMES):
+        lines.append(NumberRow(f"patterns in {name}", "", tuple(four.numbers[place] for four in fours), 1))
+    lines.append(NumberRow("n stored", "", tuple(float(len(one.rows)) for one in found), 0))
+    return NumberTable("pair", f"Pair {query}", tuple(names), tuple(lines))
+
+
+def _strips(one: PairRetrievals, index: int, label: str, query: int) -> list[ImageRow]:
+    """What both modalities retrieve from images and from texts; a text is shown as the image it belongs to."""
+    strips = []
+    for (name, words), (places, tops, rest) in zip(_WAYS, one.tops, strict=True):
+        rows = one.rows[places].tolist()
+        cells = tuple(cell(one.run, row, float(s), strong=row == query) for row, s in zip(rows, tops, strict=True))
+        note = f"{percent(rest)} in the other {len(one.rows) - len(cells):,}"
+        strips.append(ImageRow(f"pair-{index}-{name}", f"{label} · {name}: {words}", run_tone(index), cells, note))
+    return strips
+
+
+def _matched(one: PairRetrievals, index: int, label: str) -> XYPlot:
+    edges = np.linspace(min(map(np.min, one.matched)) - 0.01, 1.0 + 1e-6, 41)
+    curves, top = [], 0.0
+    tones: tuple[Tone, ...] = ("quiet", "first", "second")
+    for name, tone, values in zip(("before", "U_x·U_y", "V_x·V_y"), tones, one.matched, strict=True):
+        share = 100 * np.histogram(np.clip(values, edges[0], 1.0), edges)[0] / len(values)
+        top = max(top, float(share.max()))
+        curves.append(Series(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
+    x, y = Axis("cosine of matched pairs", float(edges[0]), 1.0), Axis("share of pairs (%)", 0, 1.05 * top)
+    note = f"n = {len(one.rows):,} pairs"
+    return XYPlot(f"matched-{index}", label, x, y, tuple(curves), note=note, tone=run_tone(index))
+
+
+CHART: Final = Chart(
+    name="hopfield-pair",
+    view="hopfield",
+    label="Pair",
+    question="What do the four Hopfield retrievals of a pair average, and what becomes of its cosine?",
+    settings=PairSettings,
+    compute=per_run(pair_retrievals),
+    draw=draw,
+)

@@ -1,0 +1,259 @@
+"""What the charts of Hopfield retrieval share: each run's stored patterns, and the pair that is the query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from trainer.analysis.projection import principal_axes
+from trainer.analysis.sampling import at_most
+from trainer.analysis.tiles import exact
+from trainer.charts import BOTH, ChartError
+from trainer.charts.marks import RowImage
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Progress, Request, Target
+from trainer.store import SnapshotRow, Workspace, read_snapshot
+from trainer.store.snapshot_files import Items
+
+Stored = Literal["images", "texts"]
+Asks = Literal["image", "text"]
+Plane = Literal["stored", "map"]
+
+BETAS: Final = np.geomspace(0.1, 100, 61)
+
+KEPT: Final = 12
+"""Stored patterns shown with their images."""
+
+MOST_MAPPED: Final = 3_000
+
+MOST_PAIRS: Final = 4_096
+"""More pairs than this are sampled where every pair retrieves: that costs n squared."""
+
+
+def beta_setting(*, redraws: bool = False) -> Any:
+    """The field of the inverse temperature."""
+    told = "Inverse temperature of the Hopfield retrieval: the larger, the fewer patterns are averaged."
+    return setting(8.0, "Beta β", told, low=0.1, high=100.0, log=True, redraws=redraws)
+
+
+def stored_setting() -> Any:
+    """The field of the stored modality."""
+    return setting("images", "Stored patterns", "The embeddings that are stored.")
+
+
+def query_setting() -> Any:
+    """The field of the query's pair."""
+    return setting(0, "Query", "The pair that is the query, a row of the snapshot.", low=0, control=False)
+
+
+def asks_setting() -> Any:
+    """The field of the query's modality."""
+    return setting("image", "Query modality", "Which embedding of the pair is the query.", control=False)
+
+
+@dataclass(frozen=True)
+class StoredSettings:
+    """What is stored.
+
+    Attributes:
+        only: The label of a class; empty for all.
+        pairs: Rows of the snapshot; empty for all.
+    """
+
+    stored: Literal["images", "texts"] = stored_setting()
+    only: str = setting("", "Class", "Store the pairs of this class only.", control=False)
+    pairs: tuple[int, ...] = setting((), "Pairs", "Store these pairs only, rows of the snapshot.", control=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patterns(Shown):
+    """One run's stored patterns, in memory.
+
+    Attributes:
+        rows: Rows of the snapshot that are stored.
+        stored: Their embeddings in float32.
+        image, text: All pairs of the snapshot.
+        plane, mean, axes: Of the plane on which the stored patterns are drawn (PCA); `shares`: its variance.
+        points: The stored patterns on it, at most 3,000.
+    """
+
+    pairs: int
+    items: Items
+    rows: Int[np.ndarray, " n"]
+    stored: Float[np.ndarray, "n d"]
+    side: Stored
+    plane: Plane
+    image: Float[np.ndarray, "m d"] | None
+    text: Float[np.ndarray, "m d"] | None
+    mean: Float[np.ndarray, " d"]
+    axes: Float[np.ndarray, "d 2"]
+    shares: Float[np.ndarray, " 2"]
+    points: Float[np.ndarray, "p 2"]
+
+    @property
+    def n(self) -> int:
+        """Stored patterns."""
+        return len(self.rows)
+
+    def queries(self, asks: Asks) -> Float[np.ndarray, "m d"]:
+        """The embeddings of every pair in this modality.
+
+        Raises:
+            ChartError: The run has none.
+        """
+        vectors = self.image if asks == "image" else self.text
+        if vectors is None:
+            raise ChartError(f"Run {self.name} embeds no {asks}s: choose the other modality of the query. {BOTH}")
+        return vectors
+
+    def state(self, query: int, asks: Asks) -> Float[np.ndarray, " d"]:
+        """The embedding of the query.
+
+        Raises:
+            ChartError: There is no such pair, or no such embedding.
+        """
+        vectors = self.queries(asks)
+        self.check_query(query)
+        return exact(vectors[query]).astype(np.float64)
+
+    def check_query(self, query: int) -> None:
+        """Passes if there is such a pair.
+
+        Raises:
+            ChartError: There is not.
+        """
+        if not 0 <= query < self.pairs:
+            raise ChartError(f"There is no pair {query}; the snapshot has 0 to {self.pairs - 1}.")
+
+    def place(self, states: Float[np.ndarray, "t d"]) -> Float[np.ndarray, "t 2"]:
+        """States on the plane."""
+        return (states - self.mean) @ self.axes
+
+
+_ALIVE: Final[WeakValueDictionary[object, Patterns]] = WeakValueDictionary()
+"""Patterns that a shown chart holds: a slider that moves does not read them again."""
+
+
+def patterns(
+    workspace: Workspace,
+    target: Target,
+    request: Request,
+    settings: StoredSettings,
+    plane: Plane = "stored",
+    progress: Progress | None = None,
+) -> Patterns:
+    """The run's stored patterns.
+
+    Raises:
+        ChartError: No such snapshot, nothing stored, or embeddings that are not numbers.
+        StoreError: No such run.
+    """
+    row = workspace.runs.get(target.run)
+    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
+    key = (row.name, chosen, written, settings.stored, settings.only, settings.pairs, plane)
+    if (found := _ALIVE.get(key)) is None:
+        if progress:
+            progress(0.0, "Reading embeddings")
+        found = _ALIVE[key] = _read(row, chosen, settings, plane)
+    return found
+
+
+def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane) -> Patterns:
+    snapshot = read_snapshot(chosen.folder)
+    vectors = snapshot.image if settings.stored == "images" else snapshot.text
+    if vectors is None:
+        raise ChartError(f"Run {row.name} embeds no {settings.stored}: store the other modality. {BOTH}")
+    rows = _stored_rows(snapshot.items, settings, snapshot.n)
+    stored = exact(vectors[rows])
+    if not np.isfinite(stored).all():
+        raise ChartError(
+            f"The embeddings of {row.name} are not numbers: training has diverged. Choose an earlier step."
+        )
+    parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
+    spanning = stored if plane == "stored" else np.concatenate([exact(part) for part in parts])
+    mean, axes, shares = principal_axes(spanning, 2)
+    drawn = at_most(len(stored), MOST_MAPPED)
+    return Patterns(
+        **shown(row, snapshot),
+        pairs=snapshot.n,
+        items=snapshot.items,
+        rows=rows,
+        stored=stored,
+        side=settings.stored,
+        plane=plane,
+        image=snapshot.image,
+        text=snapshot.text,
+        mean=mean,
+        axes=axes,
+        shares=shares,
+        points=(stored[drawn].astype(np.float64) - mean) @ axes,
+    )
+
+
+def cell(run: Patterns, row: int, share: float, *, strong: bool) -> RowImage:
+    """A stored pattern's image with its share."""
+    return RowImage(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
+
+
+def percent(share: float) -> str:
+    """A share in percent, with as many digits as it needs: `98.2 %`, `0.07 %`."""
+    return f"{100 * share:.1f} %" if share >= 0.001 else "< 0.1 %" if share > 0 else "0 %"
+
+
+def both_of(run: Patterns, query: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Images, texts and rows of all pairs, or of a sample that holds the query.
+
+    Raises:
+        ChartError: The run embeds only one modality, or there is no such pair.
+    """
+    if run.image is None or run.text is None:
+        raise ChartError(f"Run {run.name} embeds only one modality; this chart needs images and texts. {BOTH}")
+    rows = at_most(run.pairs, MOST_PAIRS)
+    if query is not None:
+        run.check_query(query)
+        if query not in rows:
+            rows = np.sort(np.append(rows[1:], query))
+    return exact(run.image[rows]), exact(run.text[rows]), rows
+
+
+def _stored_rows(items: Items, settings: StoredSettings, n: int) -> Int[np.ndarray, " k"]:
+    rows = np.arange(n)
+    if settings.pairs:
+        rows = np.unique(np.array([pair for pair in settings.pairs if 0 <= pair < n], dtype=np.int64))
+    if settings.only:
+        rows = rows[np.array([items.label[row] == settings.only for row in rows.tolist()], dtype=bool)]
+    if not len(rows):
+        there = ", ".join(sorted(set(items.label) - {""})[:12])
+        none = f"no pair of the class {settings.only!r}" if settings.only else "no such pair"
+        raise ChartError(f"Nothing is stored: {none}; there are {there or 'no classes'}.")
+    return rows
+
+
+def head(runs: Sequence[Patterns], *parts: str) -> tuple[str, ...]:
+    """The runs, and further facts in one line."""
+    return "; ".join(f"{run.name}, step {run.step:,}, {run.dataset} {run.split}" for run in runs), " · ".join(parts)
+
+
+def stored_words(runs: Sequence[Patterns], settings: StoredSettings) -> str:
+    """What is stored: `stored: images, class ring, n = 12`."""
+    selected = f"{len(settings.pairs):,} selected pairs"
+    which = f"class {settings.only}" if settings.only else selected if settings.pairs else "all"
+    return f"stored: {settings.stored}, {which}, n = {', '.join(sorted({f'{run.n:,}' for run in runs}))}"
+
+
+def beta_words(beta: float) -> str:
+    """`beta = 8`."""
+    return f"beta = {beta:g}"
+
+
+def minus(value: float, digits: int = 3) -> str:
+    """With a true minus sign."""
+    return f"{value:.{digits}f}".replace("-", "−")

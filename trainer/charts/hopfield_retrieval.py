@@ -1,0 +1,202 @@
+"""One Hopfield retrieval: which patterns the query averages, where repeated updates end, and their path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.hopfield import (
+    Trail,
+    effective_number,
+    entropy,
+    fixed_point_kind,
+    retrieval_shares,
+    top_shares,
+    updates,
+)
+from trainer.charts.hopfield_patterns import (
+    KEPT,
+    Patterns,
+    StoredSettings,
+    asks_setting,
+    beta_setting,
+    beta_words,
+    cell,
+    head,
+    patterns,
+    percent,
+    query_setting,
+    stored_words,
+)
+from trainer.charts.marks import (
+    Axis,
+    ImageRow,
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Points,
+    Series,
+    XYPlot,
+    axis_over,
+    run_tone,
+)
+from trainer.charts.outside_query import OutsideQuery, outside_vector
+from trainer.charts.settings import setting
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+NOTE_KIND: Final = (
+    "Fixed point: where repeated updates end. Single pattern: it averages at most 1.5 patterns; global average: more "
+    "than half of all stored; metastable: a group between. Effective number: exp of the entropy of the weights."
+)
+
+
+@dataclass(frozen=True)
+class RetrievalSettings(OutsideQuery, StoredSettings):
+    """What is stored, and the query: a pair of the snapshot, or an image or text from outside."""
+
+    query: int = query_setting()
+    asks: Literal["image", "text"] = asks_setting()
+    beta: float = beta_setting()
+    plane: Literal["stored", "map"] = setting(
+        "stored", "Path on the PCA of", "Plane of the path: the PCA of the stored patterns, or that of the Map."
+    )
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """One run's retrieval: the share of each stored pattern, and the path of repeated updates."""
+
+    run: Patterns
+    shares: Float[np.ndarray, " n"]
+    path: Trail
+
+    @property
+    def kind(self) -> str:
+        """What the updates end in."""
+        return fixed_point_kind(float(self.path.numbers[-1]), self.run.n)
+
+
+def retrieval(
+    workspace: Workspace, target: Target, request: Request, settings: RetrievalSettings, progress: Progress
+) -> Retrieval:
+    """What the query retrieves among the run's stored patterns.
+
+    Raises:
+        ChartError: Nothing is stored, or there is no such query.
+        StoreError: No such run.
+    """
+    run = patterns(workspace, target, request, settings, settings.plane, progress)
+    state = outside_vector(request, target, settings)
+    state = run.state(settings.query, settings.asks) if state is None else state
+    shares = retrieval_shares(state, run.stored, settings.beta).astype(np.float64)
+    return Retrieval(run, shares, updates(state, run.stored, settings.beta, progress=progress))
+
+
+def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
+    """The largest weights with their images, the facts, the energy and the path."""
+    found, names = data.found, labels([one.run for one in data.found])
+    drawn = list(zip(found, data.places, names, strict=True))
+    strips = tuple((_strip(one, place, settings),) for one, place, _ in drawn)
+    lines = [_facts(one, settings) for one in found]
+    table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits, strong) for w, h, digits, strong in _LINES)
+    numbers = NumberTable("numbers", "This retrieval", tuple(names), table)
+    energy = _energy(found, data.places, names)
+    query = (settings.query_text and f"“{settings.query_text}”") or Path(settings.query_image).name
+    runs = [one.run for one in found]
+    asked = f"query: {query or f'{settings.asks} of pair {settings.query}'}"
+    return Panel(
+        title="Hopfield retrieval of one query",
+        head=head(runs, stored_words(runs, settings), asked, beta_words(settings.beta)),
+        rows=(*strips, (numbers, energy), tuple(_map(*one) for one in drawn)),
+        notes=(NOTE_KIND, "Energies and the path are of updates without normalizing, as only then energy falls."),
+    )
+
+
+_LINES: Final = (
+    ("Effective number", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2, True),
+    ("of patterns", "n: how many are stored.", 0, False),
+    ("Entropy (nats)", "Of the weights; at most ln n.", 3, False),
+    ("Largest weight", "Of the nearest stored pattern.", 4, False),
+    ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4, False),
+    ("Fixed point", NOTE_KIND, 0, True),
+    ("Its effective number", "Patterns that the fixed point averages.", 2, False),
+    ("Updates", "Until a state moved by less than 1e-5.", 0, False),
+    ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4, False),
+    ("Energy of the fixed point", "Never above that of the query.", 4, False),
+)
+
+
+def _facts(one: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
+    own = np.flatnonzero((one.run.rows == settings.query) & (not settings.is_outside))
+    updated = len(one.path.states) - 1
+    return {
+        "Effective number": effective_number(one.shares),
+        "of patterns": float(one.run.n),
+        "Entropy (nats)": entropy(one.shares),
+        "Largest weight": float(one.shares.max()),
+        "Weight of its own pair": float(one.shares[own[0]]) if len(own) else math.nan,
+        "Fixed point": one.kind,
+        "Its effective number": float(one.path.numbers[-1]),
+        "Updates": float(updated) if one.path.converged else f"> {updated}",
+        "Energy of the query": float(one.path.energies[0]),
+        "Energy of the fixed point": float(one.path.energies[-1]),
+    }
+
+
+def _strip(one: Retrieval, index: int, settings: RetrievalSettings) -> ImageRow:
+    run = one.run
+    places, tops, rest = top_shares(one.shares, KEPT)
+    cells = tuple(
+        cell(run, row, float(share), strong=row == settings.query and not settings.is_outside)
+        for row, share in zip(run.rows[places].tolist(), tops, strict=True)
+    )
+    ends = "a metastable state" if one.kind == "metastable" else f"a {one.kind}"
+    note = f"averages {effective_number(one.shares):,.1f} of {run.n:,} · updates end in {ends}"
+    note += f" · {percent(rest)} in the other {run.n - len(cells):,}" if run.n > len(cells) else ""
+    return ImageRow(f"top-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
+
+
+def _energy(found: Sequence[Retrieval], places: Sequence[int], names: Sequence[str]) -> XYPlot:
+    energies = [one.path.energies for one in found]
+    curves = tuple(
+        Series(name, run_tone(place), np.arange(len(values), dtype=float), values, marked=True)
+        for name, place, values in zip(names, places, energies, strict=True)
+    )
+    x = Axis("update", -0.3, max(*map(len, energies), 2) - 0.7)
+    y = axis_over("energy", energies, margin=0.06)
+    least = max(y.high - y.low, 0.004) - (y.high - y.low)
+    return XYPlot("energy", "Energy", x, Axis("energy", y.low - least / 2, y.high + least / 2), curves)
+
+
+def _map(one: Retrieval, index: int, name: str) -> XYPlot:
+    run, trail, tone = one.run, one.run.place(one.path.states), run_tone(index)
+    dots = (
+        Marker("query", "second", float(trail[0, 0]), float(trail[0, 1]), size=13, mark="diamond"),
+        Marker("fixed point", tone, float(trail[-1, 0]), float(trail[-1, 1]), size=13, mark="ring"),
+    )
+    of = "of images and texts, as on the Map" if run.plane == "map" else f"of the stored {run.side}"
+    drawn = f"{len(run.points):,} of {run.n:,} drawn" if len(run.points) < run.n else f"n = {run.n:,}"
+    note = f"PCA {of}, {100 * float(run.shares.sum()):.0f} % of the variance, {drawn}"
+    x, y = (axis_over("", (run.points[:, i], trail[:, i]), margin=0.06) for i in (0, 1))
+    curves, points = (Series("path", tone, trail[:, 0], trail[:, 1]),), (Points("", "quiet", run.points),)
+    return XYPlot(f"map-{index}", f"Path of {name}", x, y, curves, dots=dots, note=note, points=points)
+
+
+CHART: Final = Chart(
+    name="hopfield-retrieval",
+    view="hopfield",
+    label="Hopfield retrieval",
+    question="Which stored patterns does this query average, and where do its updates end?",
+    settings=RetrievalSettings,
+    compute=per_run(retrieval),
+    draw=draw,
+)

@@ -1,0 +1,130 @@
+"""The spectrum of the covariance before and after a Hopfield retrieval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.spectra import (
+    covariance_spectrum,
+    effective_directions,
+    effective_rank,
+    share_in_first,
+    shares_of,
+)
+from trainer.charts.hopfield_patterns import (
+    Patterns,
+    StoredSettings,
+    beta_setting,
+    beta_words,
+    both_of,
+    head,
+    patterns,
+    stored_setting,
+    stored_words,
+)
+from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.store import Workspace
+
+NOTE: Final = (
+    "before: the stored embeddings; after: what each retrieves from them with this beta (U_x or V_y); across: what "
+    "its partner of the other modality retrieves (U_y or V_x). One retrieval averages, so it narrows the spectrum "
+    "of given embeddings; the paper's claim is that training with it enriches the embeddings themselves: compare "
+    "the runs' spectra 'before'."
+)
+_LINES: Final = (
+    ("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
+    ("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),
+    ("Variance in the first direction (%)", "", lambda e: 100 * share_in_first(e, 1), 1),
+    ("Variance in the first 10 (%)", "", lambda e: 100 * share_in_first(e, 10), 1),
+    ("Total variance", "Sum of the eigenvalues; 1 would be spread all over the sphere.", lambda e: float(e.sum()), 4),
+)
+
+
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """The stored modality, and beta."""
+
+    stored: Literal["images", "texts"] = stored_setting()
+    beta: float = beta_setting()
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Eigenvalues of one run, descending: of `n` stored patterns, and of what is retrieved from them."""
+
+    run: Patterns
+    n: int
+    before: Float[np.ndarray, " d"]
+    after: Float[np.ndarray, " d"]
+    across: Float[np.ndarray, " d"]
+
+
+def spectra(
+    workspace: Workspace, target: Target, request: Request, settings: SpectrumSettings, progress: Progress
+) -> Spectra:
+    """Spectra before, after and across; more than 4,096 pairs are sampled.
+
+    Raises:
+        ChartError: The run embeds only one modality.
+        StoreError: No such run.
+    """
+    run = patterns(workspace, target, request, StoredSettings(settings.stored), progress=progress)
+    image, text, rows = both_of(run)
+    own, other = (image, text) if settings.stored == "images" else (text, image)
+    before = covariance_spectrum(own, progress)
+    after = covariance_spectrum(hopfield_retrieval(own, own, settings.beta), progress)
+    across = covariance_spectrum(hopfield_retrieval(other, own, settings.beta), progress)
+    return Spectra(run, len(rows), before, after, across)
+
+
+def draw(data: PerRun[Spectra], settings: SpectrumSettings) -> Panel:
+    """A plot a run, and the measures of all spectra."""
+    runs = [one.run for one in data.found]
+    names = labels(runs)
+    plots = tuple(_plot(*each) for each in zip(data.found, data.places, names, strict=True))
+    each = [(f"{name}, {part}", getattr(one, part)) for one, name in zip(data.found, names) for part in _PARTS]
+    table = tuple(NumberRow(w, h, tuple(float(read(e)) for _, e in each), digits) for w, h, read, digits in _LINES)
+    return Panel(
+        title="Covariance before and after a Hopfield retrieval",
+        head=head(runs, stored_words(runs, StoredSettings(settings.stored)), beta_words(settings.beta)),
+        rows=(plots, (NumberTable("spectra", "Spectra", tuple(name for name, _ in each), table, badges=False),)),
+        notes=(NOTE,),
+    )
+
+
+_PARTS: Final = ("before", "after", "across")
+
+
+def _plot(one: Spectra, index: int, name: str) -> XYPlot:
+    side, other = ("image", "text") if one.run.side == "images" else ("text", "image")
+    d = len(one.before)
+    parts: tuple[tuple[str, Tone, np.ndarray, bool], ...] = (
+        (f"{one.run.side} before", "quiet", one.before, False),
+        (f"retrieved by the {side}", run_tone(index), one.after, False),
+        (f"retrieved by the {other}", run_tone(index), one.across, True),
+    )
+    curves = tuple(
+        Series(words, tone, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(part), 1e-9), dashed=dashed)
+        for words, tone, part, dashed in parts
+    )
+    x, y = Axis("direction", 1, d, log=True), Axis("share of the variance", 1e-6, 1.0, log=True)
+    note = f"n = {one.n:,} pairs" + (f" of {one.run.pairs:,}, sampled" if one.n < one.run.pairs else "")
+    return XYPlot(f"spectrum-{index}", name, x, y, curves, note=note, tone=run_tone(index))
+
+
+CHART: Final = Chart(
+    name="hopfield-spectrum",
+    view="hopfield",
+    label="Spectrum",
+    question="What does a Hopfield retrieval do to the covariance?",
+    settings=SpectrumSettings,
+    compute=per_run(spectra),
+    draw=draw,
+)
