@@ -94,7 +94,7 @@ class Faults:
         return max(1, round(full / self.part))
 
     def every(self, tenth: int) -> int:
-        """Each how-many-th of many cases to try, where a tenth of the tries takes each `tenth`-th."""
+        """The step through many cases: 1 for all, `tenth` for a tenth of them, four times that for a few."""
         return {1: 1, 10: tenth}.get(self.part, 4 * tenth)
 
     def within(self, seconds: float) -> float:
