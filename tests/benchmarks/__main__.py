@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-NAMES: Final = ("coverage", "data", "losses", "many_runs", "map", "objectives", "search")
+NAMES: Final = ("coverage", "data", "losses", "many_pairs", "many_runs", "map", "objectives", "search")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,24 +1,31 @@
 """`python -m tests.benchmarks many_runs`: how long the window computes at a stretch beside thousands of runs.
 
-Makes a workspace of so many runs with so many rows of curves each, opens the window on it and goes through every view.
-Prints the seconds to the first paint and to the last view, and the longest stretches of computing with their calls.
+Makes a workspace of so many runs with so many rows of curves each, and one of two runs. Starts the window on both in
+turn and prints the seconds to the first paint; then goes through every view of the large one, scrolls, sorts, types and
+polls beside a run that trains, and prints the longest stretches of computing with their calls.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import logging
-import os
 import sqlite3
-import sys
+import statistics
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.opened import Opened, measured_apart, opened
+
+OBJECTIVES = ("clip", "cloob", "siglip", "infoloob")
+ENDS = ("finished", "finished", "finished", "stopped", "failed", "interrupted")
+NAMES = ("train/loss", "train/inv_tau", "train/lr", "val/image_to_text_R@1", "val/text_to_image_R@1")
 
 
 def make(folder: Path, runs: int, rows: int) -> None:
-    """A workspace of finished runs; `rows` values of curves each, under five names."""
+    """A workspace of runs that have ended; `rows` values of curves each, under five names."""
     from trainer import config
     from trainer.store import Workspace
     from trainer.store.run_files import folder_name
@@ -28,99 +35,152 @@ def make(folder: Path, runs: int, rows: int) -> None:
     space.runs.change(first, status="finished")
     space.close()
     base = sqlite3.connect(space.database_file, isolation_level=None)
-    columns = [row[1] for row in base.execute("PRAGMA table_info(run)")]
-    known = dict(zip(columns, base.execute("SELECT * FROM run").fetchone()))
+    base.execute("PRAGMA cache_size=-600000")
     base.execute("PRAGMA synchronous=OFF")
+    columns = [row[1] for row in base.execute("PRAGMA table_info(run)")]
+    known = dict(zip(columns, base.execute("SELECT * FROM run").fetchone(), strict=True))
     base.execute("BEGIN")
     for number in range(2, runs + 1):
         name = f"run {number:04d}"
-        row = known | {"id": number, "name": name, "folder": folder_name(number, name), "last": 1 / number}
-        row |= {"started_at": known["created_at"], "ended_at": known["created_at"] + number, "step": rows // 5}
+        row = known | {"id": number, "name": name, "folder": folder_name(number, name)}
+        row |= {"objective": OBJECTIVES[number % 4], "status": ENDS[number % 6], "last": 1 / number}
+        row |= {"started_at": known["created_at"] + 7919 * number % 100_003, "ended_at": known["created_at"] + 200_000}
+        row |= {"step": rows // len(NAMES), "total_steps": rows // len(NAMES), "trained_s": 1000.0 + number}
         base.execute(f"INSERT INTO run VALUES ({','.join('?' * len(columns))})", [row[name] for name in columns])
-        (space.runs_folder / row["folder"]).mkdir()
-    names = ("train/loss", "train/inv_tau", "train/lr", "heldout/loss", "heldout/acc1")
+        (space.runs_folder / row["folder"]).mkdir(mode=0o700)
     insert = "INSERT INTO scalar (run, name, step, value, time, elapsed_s) VALUES (?, ?, ?, ?, ?, ?)"
+    steps, began = rows // len(NAMES), known["created_at"]
     for number in range(1, runs + 1):
-        values = ((number, names[i % 5], i // 5, 1 / (1 + i), 1.7e9 + i, float(i)) for i in range(rows))
+        # Curve by curve, as the index has them: in the order of steps the making takes three times as long.
+        values = (
+            (number, name, i, 1 / (1 + i + number % 7), began + i, float(i))
+            for name in sorted(NAMES)
+            for i in range(steps)
+        )
         base.executemany(insert, values)
     base.execute("COMMIT")
     base.close()
 
 
-def measure(folder: Path) -> dict[str, object]:
-    """Opens the window and every view; what it took."""
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    logging.disable(logging.WARNING)
-    began = time.perf_counter()
-    from PySide6.QtWidgets import QApplication
-
-    from explorer import theme
-    from explorer.event_loop.exception_hooks import Hooks
-    from explorer.event_loop.gc_on_gui_thread import Garbage
-    from explorer.window import Window
-
-    application = QApplication.instance() or QApplication([])
-    hooks = Hooks(folder)
-    theme.theme().apply(application, "light")
-    window = Window(folder, hooks)
-    garbage = Garbage()
-    window.ready.connect(garbage.keep_what_is_there)
-    passed: dict[str, float] = {}
-    window.painted.connect(lambda: passed.setdefault("first_paint_s", time.perf_counter() - began))
-    window.ready.connect(lambda: passed.setdefault("all_views_s", time.perf_counter() - began))
-    window.show()
-    stretches: dict[str, dict[str, object]] = {}
-
-    def wait(seconds: float, until: str = "") -> None:
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end and until not in passed:
-            application.processEvents()
-            time.sleep(0.001)
-
-    def note(what: str) -> None:
-        longest = window.watchdog.longest
-        told = [gap.stack for gap in window.watchdog.gaps if gap.own_ms > 100]
-        if longest is not None:
-            stretches[what] = {"cpu_ms": round(longest.cpu_ms), "wall_ms": round(longest.wall_ms), "stacks": told}
-        window.watchdog.forget()
-
-    wait(120, until="all_views_s")
-    wait(6)
-    note("start")
-    for place in window._places:
-        window.go_to(place.name)
-        wait(2)
-        note(place.name)
-    window.bar.run_a.showPopup()
-    wait(1)
-    note("picker")
-    window.bar.run_a._finder.close()
-    window.selection.select_runs(1, 2)
-    wait(4)
-    note("two chosen")
-    window.close()
-    garbage.close()
-    hooks.remove()
-    return {name: round(value, 2) for name, value in passed.items()} | {"stretches": stretches}
+def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
+    """Opens the window; goes through all that a person does beside many runs."""
+    with opened(folder) as it:
+        it.wait(120, until=lambda: "all_views" in it.passed)
+        if only_start:
+            return it.passed
+        it.wait(6)
+        it.note("start")
+        _views(it)
+        _table(it)
+        _pickers(it)
+        _polls(it, folder)
+    longest = max(it.stretches.items(), key=lambda pair: pair[1]["cpu_ms"])
+    return it.passed | {"longest_cpu_ms": longest[1]["cpu_ms"], "longest_in": longest[0], "stretches": it.stretches}
 
 
-HELP = "how long the window computes at a stretch beside thousands of runs"
+def _views(it: Opened) -> None:
+    for place in it.window._places:
+        it.do(f"view {place.name}", lambda name=place.name: it.window.go_to(name))
+    it.do("back to runs", lambda: it.window.go_to("runs"))
+
+
+def _table(it: Opened) -> None:
+    view = it.window.pages.views["runs"]
+    table, bar = view.table, view.table.verticalScrollBar()  # type: ignore[attr-defined]
+
+    def scroll() -> None:
+        for place in range(0, bar.maximum() + 1, max(1, bar.maximum() // 60)):
+            bar.setValue(place)
+            it.wait(0.02)
+
+    it.do("scroll", scroll)
+    for column in range(table.shown.columnCount()):
+        for order in _orders():
+            it.do(f"sort by {column} {order.name}", lambda c=column, o=order: table.sortByColumn(c, o), 0.3)
+    for typed in ("c", "cl", "clo", "run 1", ""):
+        it.do(f"filter {typed!r}", lambda words=typed: view.filter.setText(words), 0.5)  # type: ignore[attr-defined]
+    for count in (1, 2, 10, 100):
+        it.do(f"choose {count}", lambda n=count: table.choose([*range(3, 3 + n)]), 5)
+    it.do("choose all", table.selectAll, 40)
+    it.do("choose one again", lambda: table.choose([5]), 3)
+
+
+def _orders() -> tuple[Any, ...]:
+    """Both ways of sorting."""
+    from PySide6.QtCore import Qt
+
+    return (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder)
+
+
+def _pickers(it: Opened) -> None:
+    picker = it.window.bar.run_a
+    it.do("open a picker", picker.showPopup, 1)
+    for typed in ("1", "19", "199", "run 1999"):
+        it.do(f"type {typed!r}", lambda words=typed: picker._finder.line.setText(words), 0.3)
+    rows = picker._finder.list.model().rowCount()
+    it.do(f"found {rows}", picker._finder.close, 0.3)
+    it.do("choose A and B", lambda: it.window.selection.select_runs(1, 2), 4)
+    it.do("the palette", it.window.show_palette, 1)
+    it.window.palette_panel.hide()
+
+
+def _polls(it: Opened, folder: Path) -> None:
+    """A run logs five rows ten times a second, and gives signs of life, for eight seconds."""
+    over = threading.Event()
+
+    def train() -> None:
+        base = sqlite3.connect(folder / "explorer.db", isolation_level=None, timeout=20)
+        step = int(base.execute("SELECT max(step) FROM scalar WHERE run = 2").fetchone()[0])
+        insert = "INSERT INTO scalar (run, name, step, value, time, elapsed_s) VALUES (2, ?, ?, ?, ?, ?)"
+        while not over.wait(0.1):
+            step += 1
+            base.execute("BEGIN IMMEDIATE")
+            base.executemany(insert, [(name, step, 1 / step, time.time(), float(step)) for name in NAMES])
+            base.execute("UPDATE run SET step = ?, beats = beats + 1 WHERE id = 2", (step,))
+            base.execute("COMMIT")
+        base.close()
+
+    writer = threading.Thread(target=train)
+    writer.start()
+    it.do("polls", lambda: None, 8)
+    over.set()
+    writer.join()
+
+
+HELP = "how long the window computes at a stretch beside thousands of runs, and how soon it paints"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How many runs, how long their curves."""
+    """How many runs, how long their curves, how often it is measured."""
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=7_000, help="values of curves a run (default: 7000)")
-    parser.add_argument("--workspace", type=Path, help="measure this one; it is made if it is not there")
+    parser.add_argument("--starts", type=int, default=5, help="of each workspace, in turn (default: 5)")
+    parser.add_argument("--times", type=int, default=3, help="walks through the large one (default: 3)")
+    parser.add_argument("--workspace", type=Path, help="where both are, or are made")
+    parser.add_argument("--one", choices=("start", "walk"), help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one object."""
+    """Prints an object for each workspace's starts, and one for each walk."""
+    if args.one:
+        print(json.dumps(measure(args.workspace, only_start=args.one == "start")))
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
-        folder = args.workspace or Path(scratch) / "many"
-        if not (folder / "explorer.db").exists():
-            began = time.perf_counter()
-            make(folder, args.runs, args.rows)
-            print(f"made in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-        print(json.dumps(measure(folder), indent=1))
+        both = {n: (args.workspace or Path(scratch)) / name for n, name in ((2, "two"), (args.runs, "many"))}
+        for runs, folder in both.items():
+            if not (folder / "explorer.db").exists():
+                make(folder, runs, args.rows)
+        starts: dict[int, list[dict[str, Any]]] = {runs: [] for runs in both}
+        for _ in range(args.starts):
+            for runs, folder in both.items():
+                starts[runs].append(_apart("start", folder))
+        for runs, found in starts.items():
+            told = {name: statistics.median(one[name] for one in found) for name in (found or [{}])[0]}
+            print(json.dumps({"runs": runs, "starts": len(found), **told}), flush=True)
+        for _ in range(args.times):
+            print(json.dumps(_apart("walk", both[args.runs]), indent=1), flush=True)
     return 0
+
+
+def _apart(what: str, folder: Path) -> dict[str, Any]:
+    return measured_apart("many_runs", "--one", what, "--workspace", str(folder.absolute()))

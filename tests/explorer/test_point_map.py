@@ -107,6 +107,7 @@ def test_compiled_lasso_is_brute_force(kernels: None, xy: np.ndarray, polygon: n
 
 @pytest.mark.slow
 @given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3), hidden=st.integers(0, 5))
+@example(xy=np.array([[0, 1e-32]] + 15 * [[1e-32, 1e-32]], np.float32), x=0.0, y=0.0, reach=1.0, hidden=0)
 @settings(max_examples=80, deadline=None)
 def test_compiled_picking_is_brute_force(kernels: None, xy: np.ndarray, x: float, y: float, reach: float, hidden: int):
     exact = xy.astype(np.float64)

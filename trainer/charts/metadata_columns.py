@@ -63,6 +63,8 @@ def _classes_of(values: StoredColumn) -> Column | None:
 def is_class(values: Sequence[Any], most: int) -> bool:
     """Whether a column tells classes apart: up to `most` values, missing ones left out, and not one for each pair."""
     if isinstance(values, StoredColumn):
+        if values.differs_in_more_than(most + 1):  # one may be the empty word
+            return False
         different = values.count_different() - (1 if values.count_empty() > values.missing else 0)
     else:
         try:
@@ -75,7 +77,7 @@ def is_class(values: Sequence[Any], most: int) -> bool:
 def is_scale(values: Sequence[Any]) -> bool:
     """Whether a column is coloured along a scale: more than a dozen different numbers; None is a missing one."""
     if isinstance(values, StoredColumn):
-        return values.is_numeric and values.count_different() > _MOST_WHOLE_NUMBERS
+        return values.is_numeric and values.differs_in_more_than(_MOST_WHOLE_NUMBERS)
     numbers = [value for value in values if value is not None]
     numeric = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers)
     return bool(numbers) and numeric and len(set(numbers)) > _MOST_WHOLE_NUMBERS

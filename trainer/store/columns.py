@@ -109,6 +109,11 @@ class StoredColumn(Sequence):
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             return -1
 
+    def differs_in_more_than(self, most: int) -> bool:
+        """Whether `count_different` is more; where the first rows tell, the others are not looked at."""
+        first = StoredColumn(self._array.slice(0, _AT_ONCE)) if len(self) > _AT_ONCE else self
+        return first.count_different() > most or (first is not self and self.count_different() > most)
+
     @property
     def missing(self) -> int:
         """Missing values."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("id", "path", "caption", "label", "split")
 _CONTENT: Final = "content"
 _METADATA_PREFIX: Final = "meta."
+_WORDS: Final = ("path", "caption", _CONTENT)
+"""Columns that differ from pair to pair, and take most of the time to read."""
 VERIFIED_BYTES: Final = 32 * 2**20
 """Up to which size a snapshot is compared with its manifest when it is read; `trainer doctor --check` reads all."""
 _VERIFIED: Final[dict[Path, tuple[tuple[tuple[int, int, int], ...], bool]]] = {}
@@ -137,12 +139,13 @@ def write_snapshot(
     write_atomically(folder, write)
 
 
-def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
+def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = False) -> Snapshot:
     """The snapshot at `folder`; its arrays are read-only memory maps.
 
     Args:
         folder: Where it is.
         items: What its pairs are, if that was read before: a million take a second.
+        wordless: Paths, captions and contents of the items stay unread, and empty: what tells pairs apart is there.
 
     Raises:
         StoreError: A file is missing or damaged, or the shapes contradict `snapshot.json`.
@@ -156,7 +159,7 @@ def read_snapshot(folder: Path, items: Items | None = None) -> Snapshot:
         }
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
-        items = _read_items(folder / _ITEMS, n, trusted=trusted) if items is None else items
+        items = _read_items(folder / _ITEMS, n, trusted=trusted, wordless=wordless) if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(
@@ -252,9 +255,12 @@ def _write_items(path: Path, items: Items) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def _read_items(path: Path, n: int, *, trusted: bool) -> Items:
-    table = _read_table(path, n) if trusted else _read_by_helper(path, n)
-    columns = {name: StoredColumn(table.column(name)) for name in table.column_names}
+def _read_items(path: Path, n: int, *, trusted: bool, wordless: bool) -> Items:
+    left_out = _WORDS if wordless else ()
+    table = _read_table(path, n, left_out) if trusted else _read_by_helper(path, n)
+    names = [name for name in table.column_names if name not in left_out]
+    columns: dict[str, Any] = {name: StoredColumn(table.column(name)) for name in names}
+    columns |= {"path": [""] * n, "caption": [""] * n} if wordless else {}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)
     }
@@ -262,10 +268,10 @@ def _read_items(path: Path, n: int, *, trusted: bool) -> Items:
     return Items(read_ids(columns["id"]), paths, captions, labels, splits, metadata, columns.get(_CONTENT, ()))
 
 
-def _read_table(path: Path, n: int) -> pa.Table:
+def _read_table(path: Path, n: int, left_out: tuple[str, ...]) -> pa.Table:
     from trainer.untrusted.bounded.parquet import whole
 
-    return whole(path, rows=n)
+    return whole(path, rows=n, leave_out=left_out)
 
 
 def _read_by_helper(path: Path, n: int) -> pa.Table:

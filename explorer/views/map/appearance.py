@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Colouring
 from explorer.views.map.details import MapDetails
-from explorer.views.map.load import Side, read_changes, read_numbers, read_words
+from explorer.views.map.load import Side, Sketch, read_changes, read_numbers, read_words
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.selecting import Selecting
 from explorer.views.map.shared_colors import Asked, SharedColours, columns_of, found
@@ -113,6 +113,17 @@ class Looks(QObject):
             enter(self._colours.of(asked))
         else:
             self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
+
+    def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
+        """Shows a part of a snapshot, coloured as chosen, until the whole comes; then does `then`."""
+        asked = Asked(self._by, (sketch.side,), (None,), dark=theme().dark)
+
+        def enter(made: list[Colouring]) -> None:
+            self._panels[index].show_sketch(sketch, made[0])
+            then()
+
+        # On the thread though they are few: the first colours of a process load what names of colours mean.
+        self._context.background.run(self, found, asked, done=enter, key=f"enter {index}")
 
     def recolour(self) -> None:
         """Colours the points by what is chosen, and says what the colours mean."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,8 @@ from trainer.charts.metadata_columns import Column, column
 from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
+from trainer.store.columns import taken
+from trainer.store.component_files import kept_components, snapshot_components
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 
@@ -85,6 +87,65 @@ class Side:
         return (*image, self.images + pair) if 0 <= pair < self.texts else image
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """What is shown of a snapshot of very many points first.
+
+    Attributes:
+        side: Some of its pairs, as if there were no others, without paths and captions.
+        points: How many points all have.
+    """
+
+    side: Side
+    points: int
+
+
+SKETCHED: Final = 200_000
+"""Points of which some are shown before all are placed."""
+SKETCH_PAIRS: Final = 10_000
+"""Pairs that are."""
+
+
+def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> Sketch | None:
+    """Places some pairs of the run's snapshot of `data` at `step`; None where all of them are placed as fast.
+
+    They stand where they will stand among all, if that was computed before; else along their own components, which
+    point nearly the same way.
+
+    Raises:
+        ChartError: The run has no such snapshot; the message names those there are.
+    """
+    row = chosen_row(workspace, run, step, data)
+    if 2 * row.n <= SKETCHED:
+        return None
+    snapshot = read_snapshot(row.folder, wordless=True)
+    parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
+    if len(parts) * snapshot.n <= SKETCHED:
+        return None
+    rows = np.unique(np.linspace(0, snapshot.n - 1, SKETCH_PAIRS).astype(np.int64))
+    kept = kept_components(workspace.folder, snapshot)
+    if kept is None:
+        space = components([part[rows] for part in parts])
+    else:
+        # The texts' points follow the images'.
+        space = kept[np.concatenate([place * snapshot.n + rows for place in range(len(parts))])]
+    image, text = (None if part is None else part[: len(rows)] for part in (snapshot.image, snapshot.text))
+    some = replace(snapshot, image=image, text=text, items=_some(snapshot.items, rows), sampled=True)
+    columns = tuple(choices(snapshot.items))
+    values = {name: _taken(one, rows) for name, one in _values(snapshot.items, columns).items()}
+    return Sketch(_side(workspace, run, row, some, space, columns, values), len(parts) * snapshot.n)
+
+
+def _some(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
+    columns = {name: taken(getattr(items, name), rows) for name in ("path", "caption", "label", "split")}
+    return Items(items.id[rows], **columns)  # type: ignore[arg-type]
+
+
+def _taken(column: Column, rows: Int[np.ndarray, " k"]) -> Column:
+    place, numbers = (None if part is None else part[rows] for part in (column.place, column.numbers))
+    return replace(column, place=place, numbers=numbers)
+
+
 def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> Side:
     """The run's snapshot of `data` at `step`, placed by PCA; None is the first data and the last step.
 
@@ -97,7 +158,12 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey |
     with _READING.setdefault(key, threading.Lock()):
         side = _SIDES.get(key)
         if side is None:
-            side = _SIDES[key] = _read_side(workspace, run, row)
+            snapshot = read_snapshot(row.folder)
+            columns = tuple(choices(snapshot.items))
+            values = _values(snapshot.items, columns)
+            # The third costs nothing beside the first two: later the map enters space without reading anything again.
+            space = snapshot_components(workspace.folder, snapshot, keep=not workspace.look_only)
+            side = _SIDES[key] = _side(workspace, run, row, snapshot, space, columns, values)
     return side
 
 
@@ -106,12 +172,16 @@ _SIDES: Final[weakref.WeakValueDictionary[tuple[str, int], Side]] = weakref.Weak
 """Sides that a map shows, so that they are not read again while it does."""
 
 
-def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
+def _side(
+    workspace: Workspace,
+    run: int,
+    row: SnapshotRow,
+    snapshot: Snapshot,
+    space: Float[np.ndarray, "m 3"],
+    columns: tuple[str, ...],
+    values: dict[str, Column],
+) -> Side:
     run_row = workspace.runs.get(run)
-    snapshot = read_snapshot(row.folder)
-    columns = tuple(choices(snapshot.items))
-    # The third costs nothing beside the first two: later the map enters space without reading anything again.
-    space = components((snapshot.image, snapshot.text))
     return Side(
         run=run,
         name=run_row.name,
@@ -123,7 +193,7 @@ def _read_side(workspace: Workspace, run: int, row: SnapshotRow) -> Side:
         space=space,
         xy=np.ascontiguousarray(space[:, :2]),
         columns=columns,
-        values=_values(snapshot.items, columns),
+        values=values,
         identity=_identity(snapshot.items),
         sampled=snapshot.sampled,
     )

@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.map.coloring import Colouring
 from explorer.views.map.depth_shading import Seen, shaded
-from explorer.views.map.load import Side
+from explorer.views.map.load import Side, Sketch
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
@@ -47,6 +47,7 @@ class MapPanel(QFrame):
         self._pictures = pictures
         self.coloring: Colouring | None = None
         self._level: Int[np.ndarray, " m"] | None = None
+        self._sketched = False
         self.setObjectName(f"map-panel-{'ab'[index]}")
         theme.set_role(self, "card")
         self._projection = self._progress = ""
@@ -75,8 +76,23 @@ class MapPanel(QFrame):
             self.map.set_colours(colours.index, colours.palette)
         else:
             diamond = np.arange(side.images + side.texts) >= side.images
-            self.map.set_points(side.xy, diamond=diamond, colour=colours.index, palette=colours.palette)
+            # What was sketched is seen until all points are sorted and drawn.
+            self.map.set_points(
+                side.xy, diamond=diamond, colour=colours.index, palette=colours.palette, instead=self._sketched
+            )
             self.sprites.set_points(~diamond)
+        self._sketched = False
+        self._pages.setCurrentWidget(self.map)
+
+    def show_sketch(self, sketch: Sketch, colours: Colouring) -> None:
+        """Shows some of the points until all are placed; as long, none can be pointed at or selected."""
+        some = sketch.side
+        self._sketched = True
+        diamond = np.arange(some.images + some.texts) >= some.images
+        self.map.set_points(some.xy, diamond=diamond, colour=colours.index, palette=colours.palette)
+        self.sprites.set_points(np.zeros(len(diamond), bool))
+        self.title.setText(f"{some.name} · step {some.row.step:,}")
+        self.note.setText(f"{len(diamond):,} of {sketch.points:,} points, the others are being placed")
         self._pages.setCurrentWidget(self.map)
 
     def colour(self, colours: Colouring) -> None:
@@ -125,6 +141,7 @@ class MapPanel(QFrame):
     def show_nothing(self, icon: str, title: str, text: str, *, name: str = "") -> None:
         """Shows why there are no points, and what to do."""
         self.side = self.numbers = self.one = None
+        self._sketched = False
         self.labels.show(())
         self.pins.show(())
         self.title.setText(name)

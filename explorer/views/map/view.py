@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from explorer.views.map.appearance import Looks
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
 from explorer.views.map.external_images import Layout, Newcomers
-from explorer.views.map.load import Side, read_one
+from explorer.views.map.load import Side, Sketch, read_one, read_sketch
 from explorer.views.map.locking import Locking
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
@@ -32,6 +32,7 @@ from trainer.charts.layout_method import LABELS, METHODS, Placement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.errors import Problem
 from trainer.messages import Failure
+from trainer.store import SplitKey
 
 
 class MapView(View):
@@ -162,17 +163,40 @@ class MapView(View):
             panel.show_nothing("columns-2", f"No run {'AB'[index]}", NO_B if index else NO_RUN)
             self._after_side()
             return
-        if panel.side is None:
-            panel.show_nothing("loader", "Reading the embeddings", "The points appear in a moment.")
+        first = selection.run_a if index else None
+        asked = (run, selection.step_of(index), selection.dataset)
+        read = partial(self._read_whole, index, asked, first, selection.step_of(0))
+        if panel.side is not None:
+            read()
+            return
+        panel.show_nothing("loader", "Reading the embeddings", "The points appear in a moment.")
+        self.context.background.run(
+            self,
+            read_sketch,
+            self.context.workspace,
+            *asked,
+            done=partial(self._show_sketch, index, read),
+            failed=partial(self._refuse, index),
+            key=f"side {index}",
+        )
+
+    def _show_sketch(self, index: int, then: Callable[[], None], sketch: Sketch | None) -> None:
+        """Some points of very many, until all are placed."""
+        if sketch is None:
+            then()
+        else:
+            self.looks.show_sketch(index, sketch, then)
+
+    def _read_whole(
+        self, index: int, asked: tuple[int, int | None, SplitKey | None], other: int | None, other_step: int | None
+    ) -> None:
         self.context.background.run(
             self,
             read_facing,
             self.context.workspace,
-            run,
-            selection.step_of(index),
-            selection.dataset,
-            selection.run_a if index else None,
-            selection.step_of(0),
+            *asked,
+            other,
+            other_step,
             done=partial(self._show, index),
             failed=partial(self._refuse, index),
             key=f"side {index}",

@@ -153,7 +153,9 @@ def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
 @compiled
 def _span(middle, reach, cell, least, greatest):
     """First and last cell within `reach` of a place, and one more at either end for what rounding does."""
-    low, high = math.floor((middle - reach) / cell) - 1, math.floor((middle + reach) / cell) + 1
+    # Held within the window before it is a whole number: in cells of 1e-33 a reach of 1 is more than those go up to.
+    low = math.floor(min(max((middle - reach) / cell, least), greatest + 1)) - 1
+    high = math.floor(min(max((middle + reach) / cell, least - 1), greatest)) + 1
     return int(min(max(low, least), greatest)), int(max(min(high, greatest), least))
 
 

@@ -106,13 +106,19 @@ class PointLayer(pg.GraphicsObject):
 
     # What is shown ----------------------------------------------------------------------------------------------
 
-    def set_points(self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"]) -> None:
-        """Shows these points, all in one colour, none dimmed, until colours and states are set."""
-        self._epoch += 1
-        self._is_preview = False
-        for asked in (self._places, self._arrangements, self._requests, self._previews):
-            asked.take()
-        self.arranged = self._frame = None
+    def set_points(
+        self, xy: Float[np.ndarray, "n 2"], *, diamond: Bool[np.ndarray, " n"], instead: bool = False
+    ) -> None:
+        """Shows these points, all in one colour, none dimmed, until colours and states are set.
+
+        `instead`: the picture of those that are shown is not taken away before there is one of these.
+        """
+        if not instead:
+            self._epoch += 1
+            self._is_preview = False
+            for asked in (self._places, self._arrangements, self._requests, self._previews):
+                asked.take()
+            self.arranged = self._frame = None
         self._count = len(xy)
         colour = np.zeros(len(xy), np.uint16)
         self._look = Look(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -252,6 +258,11 @@ class PointLayer(pg.GraphicsObject):
         return (
             self._asked == 0 and not self._stale and not self.moving and self._frame is not None and self._frame.exact
         )
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether `grid` is of the points that were set last, so that a number it gives is one of theirs."""
+        return len(self.grid) == self._count
 
     @property
     def moving(self) -> bool:

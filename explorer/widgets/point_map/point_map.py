@@ -78,13 +78,17 @@ class PointMap(InTurn, pg.GraphicsView):
         diamond: Bool[np.ndarray, " n"],
         colour: Int[np.ndarray, " n"],
         palette: UInt8[np.ndarray, "k 3"],
+        instead: bool = False,
     ) -> None:
-        """Shows these points and fits them into the view; nothing is selected, hovered or hidden any more."""
+        """Shows these points and fits them into the view; nothing is selected, hovered or hidden any more.
+
+        `instead`: those that are shown stand for these, and are seen until these are drawn.
+        """
         self._motion.stop()
         self.selected = self._isolated = self._shown = None
         self.set_hovered()
         self.note.expect(len(xy))
-        self.layer.set_points(xy, diamond=diamond)
+        self.layer.set_points(xy, diamond=diamond, instead=instead)
         self.layer.set_colours(colour, palette)
         self._follows_fit = True
         self.fit()
@@ -144,6 +148,8 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def pick(self, x: float, y: float) -> int:
         """The shown point nearest to (x, y), in pixels of the widget, within 14 px; -1 if there is none."""
+        if not self.layer.is_sorted:
+            return -1
         place = self.box.mapSceneToView(self.mapToScene(QPointF(x, y).toPoint()))
         across, down = self.box.viewPixelSize()
         return self.layer.grid.nearest(
@@ -152,6 +158,8 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def lasso(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
         """Ascending numbers of the shown points inside a polygon of map coordinates."""
+        if not self.layer.is_sorted:
+            return np.empty(0, np.int64)
         inside = self.layer.grid.in_polygon(polygon)
         return inside if self.layer.allowed is None else inside[self.layer.allowed[inside]]
 
@@ -161,6 +169,8 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def brushed(self, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
         """Ascending numbers of the shown points at most `radius` (in the map's units) away from a line."""
+        if not self.layer.is_sorted:
+            return np.empty(0, np.int64)
         under = swept(self.layer.grid, way, radius)
         return under[self.layer.shown[under]]
 
@@ -230,7 +240,8 @@ class PointMap(InTurn, pg.GraphicsView):
     def _announce_click(self, place: tuple[float, float], mode: str) -> None:
         across, down = self.box.viewPixelSize()
         reach = (PICK_PX * across, PICK_PX * down)
-        self.clicked.emit(self.layer.grid.nearest(*place, reach=reach, allowed=self.layer.allowed), mode)
+        if self.layer.is_sorted:
+            self.clicked.emit(self.layer.grid.nearest(*place, reach=reach, allowed=self.layer.allowed), mode)
 
     def _on_indexed(self) -> None:
         self._place_rings()

@@ -68,3 +68,15 @@ def test_lists_are_no_classes_and_ids_are_an_array():
     assert not is_scale(lists)
     assert read_ids(StoredColumn(pa.array([3, 1, 2**53 + 1]))).tolist() == [3, 1, 2**53 + 1]
     assert read_ids(StoredColumn(pa.array(["b", "ä"]))).tolist() == ["b", "ä"]
+
+
+@pytest.mark.parametrize("late", [0, 1, 40], ids=["all alike", "one late value", "many late values"])
+def test_long_columns_are_judged_by_all_their_rows(late: int):
+    """The first rows, which are looked at first, may hold one value only."""
+    values = ["same"] * 20_000 + [f"late {i}" for i in range(late)]
+    stored = StoredColumn(pa.array(values))
+    assert is_class(stored, 8) == is_class(values, 8)
+    for most in (0, 1, late, late + 1):
+        assert stored.differs_in_more_than(most) == (len(set(values)) > most)
+    numbers = [1.0] * 20_000 + [float(i) for i in range(late)]
+    assert is_scale(StoredColumn(pa.array(numbers))) == is_scale(numbers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,8 +117,8 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     return {}, wanted, _bounded(path, again.iter_batches(rows, use_threads=False), wanted, None)
 
 
-def whole(path: Path, *, rows: int | None) -> pa.Table:
-    """All columns of a table that this computer wrote itself; read in this process, which is quicker for small ones.
+def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> pa.Table:
+    """The columns of a table that this computer wrote itself; read in this process, which is quicker for small ones.
 
     Its description is checked, but what a page of it unfolds to is known only when that is done: a stranger's table is
     read by `table`, in a helper.
@@ -126,24 +126,26 @@ def whole(path: Path, *, rows: int | None) -> pa.Table:
     Args:
         path: The file.
         rows: How many it must have; None for as many as it says.
+        leave_out: Columns that are not wanted.
 
     Raises:
         Unreadable: It has others, or claims what cannot be.
     """
     about, claimed = _checked(path, rows)
     rows = about.metadata.num_rows
-    words = [field.name for field in about.schema_arrow if _is_words(field.type)]
+    names = [name for name in about.schema_arrow.names if name not in leave_out]
+    words = [field.name for field in about.schema_arrow if _is_words(field.type) and field.name not in leave_out]
     most = _FREE + _TIMES * path.stat().st_size
     if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
         # memory_map off: a mapped file cannot be replaced on Windows.
-        return pq.read_table(path, memory_map=False, partitioning=None)
-    table = pq.read_table(path, memory_map=False, partitioning=None, read_dictionary=words)
+        return pq.read_table(path, columns=names, memory_map=False, partitioning=None)
+    table = pq.read_table(path, columns=names, memory_map=False, partitioning=None, read_dictionary=words)
     if sum(int(_lengths(chunk).sum()) for name in words for chunk in table.column(name).chunks) > most:
         raise Unreadable(
             f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
             "repeat themselves."
         )
-    return table.cast(about.schema_arrow)
+    return table.cast(pa.schema([about.schema_arrow.field(name) for name in names]))
 
 
 def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:

@@ -1,0 +1,104 @@
+"""The window as a person has it, for benchmarks: opened on a workspace, watched by its own watchdog."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from explorer.window import Window
+
+
+@dataclass
+class Opened:
+    """An open window.
+
+    Attributes:
+        passed: Seconds from the start of this process to `first_paint` and to `all_views`.
+        stretches: What was done -> its longest stretch of computing, and the calls of all that were over 100 ms.
+    """
+
+    application: QApplication
+    window: Window
+    passed: dict[str, float] = field(default_factory=dict)
+    stretches: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
+        """Lets the window live until something is so; False when `seconds` were over before."""
+        end = time.perf_counter() + seconds
+        while not (so := bool(until())) and time.perf_counter() < end:
+            self.application.processEvents()
+            time.sleep(0.001)
+        return so
+
+    def note(self, what: str) -> None:
+        """Keeps the longest stretch since the last note under this name."""
+        dog = self.window.watchdog
+        if dog.longest is not None:
+            told = [gap.stack for gap in dog.gaps if gap.own_ms > 100]
+            row = {"cpu_ms": round(dog.longest.cpu_ms), "own_ms": round(max([0.0, *(gap.own_ms for gap in dog.gaps)]))}
+            self.stretches[what] = row | ({"stacks": told} if told else {})
+        dog.forget()
+
+    def do(self, what: str, act: Callable[[], object], seconds: float = 2.0) -> None:
+        """Does something, lets the window live a while, and keeps what it took."""
+        act()
+        self.wait(seconds)
+        self.note(what)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Opened]:
+    """The window on a workspace, from its start and as if for the first time; it is closed in the end."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    logging.disable(logging.WARNING)
+    from PySide6.QtWidgets import QApplication
+
+    from explorer import theme
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.window import Window
+
+    application = QApplication.instance() or QApplication([])
+    assert isinstance(application, QApplication)
+    (folder / "explorer.json").unlink(missing_ok=True)  # else it opens where it was left
+    hooks = Hooks(folder)
+    theme.theme().apply(application, "light")
+    window = Window(folder, hooks)
+    it = Opened(application, window)
+    garbage = Garbage()
+    window.ready.connect(garbage.keep_what_is_there)
+    for signal, name in ((window.painted, "first_paint"), (window.ready, "all_views")):
+        signal.connect(lambda name=name: it.passed.setdefault(name, since_start_s()))
+    window.show()
+    try:
+        yield it
+    finally:
+        window.close()
+        garbage.close()
+        hooks.remove()
+
+
+def measured_apart(*arguments: str) -> dict[str, Any]:
+    """What `python -m tests.benchmarks ARGUMENTS...` prints last, in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def since_start_s() -> float:
+    """Seconds since this process was started."""
+    import psutil
+
+    return round(time.time() - psutil.Process().create_time(), 3)

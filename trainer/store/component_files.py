@@ -1,0 +1,86 @@
+"""Where the points of a large snapshot stand along its principal components: computed once, then found on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float32
+
+from trainer.analysis.camera_3d import components
+from trainer.store import manifests
+from trainer.store.snapshot_files import Snapshot
+from trainer.untrusted import confined
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.headers import check_npy
+
+WORTH_KEEPING: Final = 100_000
+"""Points from which on the file is written: fewer are computed in less than a second."""
+_VERSION: Final = 1
+_FOLDER: Final = "layouts"
+
+
+def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: bool) -> Float32[np.ndarray, "m 3"]:
+    """Three principal components of a snapshot's unit rows, images first, then texts.
+
+    Args:
+        workspace_folder: Those of many points are kept in its `layouts`.
+        snapshot: Of what.
+        keep: Whether they are written there; where they are, they are read from there anyway.
+    """
+    found = kept_components(workspace_folder, snapshot)
+    if found is not None:
+        return found
+    points = components((snapshot.image, snapshot.text))
+    if keep and len(points) >= WORTH_KEEPING:
+        # On a full disk they are computed again the next time.
+        with contextlib.suppress(OSError):
+            _keep(workspace_folder, _name(snapshot), points)
+    return points
+
+
+def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.ndarray, "m 3"] | None:
+    """What `snapshot_components` kept of exactly these embeddings; None if there is nothing, or nothing usable."""
+    points = sum(len(part) for part in (snapshot.image, snapshot.text) if part is not None)
+    if points < WORTH_KEEPING:
+        return None
+    file = workspace_folder / _FOLDER / _name(snapshot)
+    try:
+        confined.inside(workspace_folder, f"{_FOLDER}/{file.name}")
+        header = check_npy(file, "f")
+        if header.shape != (points, 3) or header.dtype != np.float32:
+            return None
+        found = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, Unreadable):
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _name(snapshot: Snapshot) -> str:
+    """Changes with the embeddings: no gigabytes are read for it."""
+    told: list[object] = [_VERSION, snapshot.folder.parent.parent.name, snapshot.folder.name]
+    for name in ("image.npy", "text.npy"):
+        with contextlib.suppress(OSError):
+            state = (snapshot.folder / name).stat()
+            told.append((name, state.st_size, state.st_mtime_ns))
+    digest = hashlib.sha256(json.dumps(told).encode())
+    with contextlib.suppress(OSError):  # older ones have no manifest
+        digest.update((snapshot.folder / manifests.NAME).read_bytes())
+    return f"{digest.hexdigest()[:32]}.components.npy"
+
+
+def _keep(workspace_folder: Path, name: str, points: Float32[np.ndarray, "m 3"]) -> None:
+    folder = confined.make_folder(workspace_folder, _FOLDER)
+    # A name of its own, so that two processes never share a half-written file.
+    half = f"{name}.{os.getpid()}.tmp"
+    with io.BufferedWriter(confined.open_file(folder, half, "wb")) as stream:  # type: ignore[type-var]
+        np.save(stream, points)
+        stream.flush()
+        os.fsync(stream.fileno())
+    confined.replace(folder, half, name)
