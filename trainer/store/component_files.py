@@ -17,13 +17,15 @@ from trainer.analysis.camera_3d import components
 from trainer.store import manifests
 from trainer.store.snapshot_files import Snapshot
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.headers import check_npy
+from trainer.untrusted.bounded.arrays import map_npy
 
 WORTH_KEEPING: Final = 100_000
 """Points from which on the file is written: fewer are computed in less than a second."""
 _VERSION: Final = 1
 _FOLDER: Final = "layouts"
+_MOST_MANIFEST: Final = 2**20
 
 
 def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: bool) -> Float32[np.ndarray, "m 3"]:
@@ -53,12 +55,13 @@ def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.nd
     file = workspace_folder / _FOLDER / _name(snapshot)
     try:
         confined.inside(workspace_folder, f"{_FOLDER}/{file.name}")
-        header = check_npy(file, "f")
-        if header.shape != (points, 3) or header.dtype != np.float32:
-            return None
-        found = np.load(file, allow_pickle=False)
+        mapped = map_npy(file, "f")
     except (OSError, ValueError, Unreadable):
         return None
+    if mapped.shape != (points, 3) or mapped.dtype != np.float32:
+        return None
+    # A copy: on Windows a file that is mapped cannot be replaced.
+    found = np.array(mapped)
     return found if np.isfinite(found).all() else None
 
 
@@ -70,8 +73,8 @@ def _name(snapshot: Snapshot) -> str:
             state = (snapshot.folder / name).stat()
             told.append((name, state.st_size, state.st_mtime_ns))
     digest = hashlib.sha256(json.dumps(told).encode())
-    with contextlib.suppress(OSError):  # older ones have no manifest
-        digest.update((snapshot.folder / manifests.NAME).read_bytes())
+    with contextlib.suppress(OSError, Unreadable):  # older ones have no manifest
+        digest.update(untrusted_files.read_bytes(snapshot.folder / manifests.NAME, _MOST_MANIFEST))
     return f"{digest.hexdigest()[:32]}.components.npy"
 
 
