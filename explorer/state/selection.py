@@ -18,7 +18,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from trainer.store import SplitKey
+from trainer.config.split_key import SplitKey
 
 UNDO_LIMIT: Final = 100
 MOST_LISTED: Final = 1_000

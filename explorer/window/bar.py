@@ -13,7 +13,7 @@ from explorer import theme
 from explorer.state.selection import Selection
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.window.picker_choices import Facts
-from trainer.store import SplitKey
+from trainer.config.split_key import SplitKey
 
 if TYPE_CHECKING:
     from trainer.store import RunRow

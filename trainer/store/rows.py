@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from trainer.config.split_key import SplitKey
 from trainer.errors import Problem
 from trainer.store.question import Question
 
@@ -134,17 +135,6 @@ class ScalarRow(NamedTuple):
     value: float
     time: float
     elapsed_s: float
-
-
-@dataclass(frozen=True)
-class SplitKey:
-    """One split of one dataset; as a text `dataset-split`, which is for people: names of both may have dashes."""
-
-    dataset: str
-    split: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset}-{self.split}"
 
 
 def of_split(key: SplitKey | None) -> dict[str, Any]:
