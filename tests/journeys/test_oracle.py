@@ -1,14 +1,19 @@
 """Every number of `evaluate`, `compare` and `analyse` against numpy, scipy and scikit-learn on exported embeddings.
 
+A number of the JSON that no oracle computes fails the test, unless `WITHOUT` says why there is none.
+
 One run is trained on a folder a class, one on a captioned table, both made here.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +24,50 @@ from PIL import Image
 from trainer.__main__ import main
 from trainer.store import Snapshot, Workspace, read_snapshot
 
+metrics = pytest.importorskip("sklearn.metrics")
+linear_model = pytest.importorskip("sklearn.linear_model")
+special = pytest.importorskip("scipy.special")
+stats = pytest.importorskip("scipy.stats")
+optimize = pytest.importorskip("scipy.optimize")
+spatial = pytest.importorskip("scipy.spatial")
+
+SEEDED = "a seeded bootstrap; tests/benchmarks/test_coverage.py simulates how often it holds the truth"
+SPOILT = "of pixels that are spoilt by seeded noise: tests/trainer/evaluation/test_run_tasks.py"
+DRAWN = "a mean over drawn labels: tests/trainer/evaluation/test_run_tasks.py"
+SETTING = "a setting, not a result"
+WITHOUT = {
+    "similarity": dict.fromkeys(
+        ("auc_hard10_low", "auc_hard10_high", "d_prime_hard10_low", "d_prime_hard10_high"), SEEDED
+    ),
+    "evaluate linear_probe": {
+        "weight_decay": "chosen on a part of the training pairs; scikit-learn's probe takes it",
+        **dict.fromkeys(("seed", "fewshot_k"), SETTING),
+    },
+    "evaluate few_shot": {
+        **dict.fromkeys(("lp_acc1", "lp_acc5", "lp_mean_per_class_recall"), DRAWN),
+        **dict.fromkeys(("seed", "fewshot_k", "draws"), SETTING),
+    },
+    "evaluate robustness": {f"robust_{kind}": SPOILT for kind in ("noise", "blur", "contrast", "jpeg", "occlusion")},
+    "compare": {
+        **dict.fromkeys(("robust_mean", "robust_kept"), "as `evaluate` stored it, and has its oracle there"),
+        "linear_probe_acc1": "as `evaluate` stored it, and has its oracle there",
+        "few_shot_1_acc1": DRAWN,
+        "knn_words": "of the words that captions share: tests/trainer/evaluation/test_numbers.py",
+    },
+}
+"""Command or analysis -> number without an oracle here -> why."""
+FACTS = ("run", "step", "n", "pairs", "k", "d", "texts", "images", "captions_ranked", "n_unmatched")
+FACTS += ("whole", "classes", "templates", "gallery", "trained_on")
+"""Whole numbers, which have to be met exactly."""
+TIE = 4 * np.finfo(np.float32).eps
+"""Of cosines in 16 dimensions: what ties up to the rounding of single precision stands before a text's own image."""
+KINDS = ("similarity", "gap", "hubness", "pairs", "geometry", "uniformity", "diagnosis")
+KINDS += tuple(f"hopfield-{name}" for name in ("retrieval", "pair", "beta", "batch-size", "spectrum"))
+
 CLASSES = ("red kite", "blue tit", "green finch", "grey owl", "lone crow")
 SMALL = ("model.image_size=32", "model.image_width=8", "model.text_width=32", "model.text_heads=2")
 SMALL += ("model.text_layers=1", "model.context_length=16", "model.embed_dim=16", "device=cpu")
-SHORT = ("optimiser.epochs=2", "optimiser.batch_size=16", "optimiser.warmup_steps=1", "watching.snapshots=2")
+SHORT = ("optimiser.epochs=12", "optimiser.batch_size=16", "optimiser.warmup_steps=1", "watching.snapshots=2")
 
 
 def pictures(folder: Path, names: Sequence[str], seed: int) -> None:
@@ -73,93 +118,653 @@ def embedded(workspace: Workspace, capsys: pytest.CaptureFixture[str], out: Path
     return exact(np.load(out / "embeddings.npy"))
 
 
-def ranks_of(cosines: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """1 + wrong answers at least as good as the best right one, of each row; by a loop."""
-    return np.array([1 + (row[~own] >= row[own].max()).sum() for row, own in zip(cosines, right, strict=True)])
+@dataclass
+class Seen:
+    """A snapshot in float64; `distinct` are the first rows of each caption, in order."""
+
+    workspace: Workspace
+    run: int
+    step: int
+    image: np.ndarray
+    text: np.ndarray
+    captions: np.ndarray
+    distinct: np.ndarray
+    labels: list[str]
+    others: list[Any] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        return len(self.image)
 
 
-def test_zero_shot_and_probes_of_a_class_folder(trained: Workspace, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    metrics = pytest.importorskip("sklearn.metrics")
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    tasks = ("zero_shot", "knn", "linear_probe")
-    found = {one["task"]: one for one in answer(trained, capsys, "evaluate", "1", "--task", *tasks)}
-    snapshot = heldout(trained, 1)
-    n, label = snapshot.n, np.array([sorted(CLASSES).index(one) for one in snapshot.items.label])
-    root = Path(trained.runs.config_of(1).data.path)
-    held = set(snapshot.items.path)
-    learned = sorted(str(path) for path in root.rglob("*.png") if str(path) not in held)
-    image = exact(snapshot.image)
-    for one in found.values():
-        assert (one["split"], one["n"], one["classes"]) == ("heldout", n, len(CLASSES))
-    # Zero-shot, among all classes of the data.
-    sentences = [template.format(name) for name in sorted(CLASSES) for template in ("{}", "a picture of a {}")]
-    texts = embedded(trained, capsys, tmp_path / "texts", "1", "--texts", *sentences).reshape(len(CLASSES), 2, -1)
-    weights = texts.mean(axis=1)
-    cosines = image @ (weights / np.linalg.norm(weights, axis=1, keepdims=True)).T
-    got = found["zeroshot_classification"]["metrics"]
+def seen(workspace: Workspace, run: int, step: int | None = None) -> Seen:
+    rows = [one for one in workspace.results.snapshots(run) if one.split == "heldout"]
+    rows.sort(key=lambda one: one.step)
+    chosen = rows[-1] if step is None else next(one for one in rows if one.step == step)
+    held: Snapshot = read_snapshot(chosen.folder)
+    captions = np.array(list(held.items.caption))
+    first = np.sort(np.unique(captions, return_index=True)[1])
+    image, text = (np.asarray(part, np.float64) for part in (held.image, held.text))
+    return Seen(workspace, run, chosen.step, image, text, captions, first, list(held.items.label), rows)
+
+
+def numbers(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The leaf numbers of a flat row."""
+    for name, value in row.items():
+        assert not isinstance(value, dict | list), f"{name} is not a leaf"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, value
+
+
+def check(kind: str, row: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Each leaf number has an oracle that gives it, or a reason; and each oracle is of a number that is there."""
+    without = WITHOUT.get(kind, {})
+    found = dict(numbers(row))
+    assert not set(found) - set(wanted) - set(without), f"{kind} prints numbers without oracle or reason"
+    assert not set(wanted) - set(found), f"{kind} does not print what an oracle computes"
+    assert not set(wanted) & set(without)
+    assert set(without) <= set(found), f"a reason is given for a number that {kind} does not print"
+    for name, value in wanted.items():
+        if name in FACTS:
+            assert found[name] == value, (kind, name)
+        else:
+            value, tolerance = value if isinstance(value, tuple) else (value, 2e-5)
+            assert found[name] == pytest.approx(value, rel=2e-4, abs=tolerance, nan_ok=True), (kind, name)
+
+
+# -- rankings, by loops ------------------------------------------------------------------------------------------
+
+
+def ranks(query: np.ndarray, stored: np.ndarray, right: np.ndarray, tie: float = 0.0) -> np.ndarray:
+    """1 + wrong answers at least as good as the best right one, up to `tie`."""
+    found = []
+    for asks, own in zip(query, right, strict=True):
+        cosines = [float(asks @ other) for other in stored]
+        best = max(c for c, r in zip(cosines, own, strict=True) if r)
+        found.append(1 + sum(c >= best - tie for c, r in zip(cosines, own, strict=True) if not r))
+    return np.array(found)
+
+
+def caption_ranks(one: Seen, image: np.ndarray | None = None, text: np.ndarray | None = None) -> np.ndarray:
+    image, text = one.image if image is None else image, one.text if text is None else text
+    return ranks(image, text[one.distinct], one.captions[:, None] == one.captions[one.distinct][None])
+
+
+def image_ranks(
+    one: Seen, image: np.ndarray | None = None, text: np.ndarray | None = None, tie: float = 0.0
+) -> np.ndarray:
+    image, text = one.image if image is None else image, one.text if text is None else text
+    return ranks(text, image, one.captions[:, None] == one.captions[None], tie)
+
+
+# -- an oracle a kind --------------------------------------------------------------------------------------------
+
+
+def similarity(one: Seen) -> dict[str, Any]:
+    def measured(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Matched cosines, and of each image those with the ten most similar captions that are not its own."""
+        captions, text = one.captions[order], one.text[order]
+        first = np.unique(captions, return_index=True)[1]
+        hardest = []
+        for place, image in enumerate(one.image):
+            wrong = [float(image @ text[row]) for row in first if captions[row] != captions[place]]
+            hardest += sorted(wrong)[-10:]
+        return np.einsum("nd,nd->n", one.image, text), np.array(hardest)
+
+    def separated(matched: np.ndarray, unmatched: np.ndarray) -> list[float]:
+        truth = np.repeat([1, 0], [len(matched), len(unmatched)])
+        both = np.concatenate([matched, unmatched])
+        pooled = math.sqrt((np.var(matched) + np.var(unmatched)) / 2)
+        edges = np.linspace(both.min(), both.max(), 101)
+        shared = np.minimum(*(np.histogram(part, edges)[0] / len(part) for part in (matched, unmatched))).sum()
+        distance = stats.ks_2samp(matched, unmatched).statistic
+        return [metrics.roc_auc_score(truth, both), (matched.mean() - unmatched.mean()) / pooled, shared, distance]
+
+    matched, unmatched = measured(np.arange(one.n))
+    names = [f"{name}_hard10" for name in ("auc", "d_prime", "overlap", "ks")]
+    rng, levels = np.random.default_rng(0), []
+    for _ in range(10):
+        order = rng.permutation(one.n)
+        cycle = np.empty(one.n, int)
+        cycle[order] = np.roll(order, 1)
+        levels.append(separated(*measured(cycle)))
+    near = 1.01 / one.n  # a cosine on the edge of a bar
+    tolerance = [2e-4, 2e-4, near, near]
+    return {
+        "run": one.run, "step": one.step, "n": one.n, "pairs": one.n, "k": 10, "n_unmatched": len(unmatched),
+        "mean_matched": matched.mean(), "mean_unmatched_hard10": unmatched.mean(),
+        **dict(zip(names, zip(separated(matched, unmatched), tolerance), strict=True)),
+        **{f"{name}_shuffled": (value, more) for name, value, more in zip(names, np.mean(levels, 0), tolerance)},
+        "image_to_text_R@1": np.mean(caption_ranks(one) == 1),
+    }  # fmt: skip
+
+
+def gap(one: Seen) -> dict[str, Any]:
+    found: dict[str, Any] = {"run": one.run, "step": one.step, "n": one.n, "pairs": one.n}
+    for row in one.others:
+        at = seen(one.workspace, one.run, row.step)
+        found[f"gap at step {row.step}"] = np.linalg.norm(at.image.mean(0) - at.text.mean(0))
+    steps, values, _ = one.workspace.results.series(one.run, "train/inv_tau")
+    chosen = one.workspace.runs.config_of(one.run).objective
+    inv_tau = [value for step, value in zip(steps, values) if step <= one.step][-1] if len(steps) else chosen.inv_tau
+    vector = one.image.mean(0) - one.text.mean(0)
+    for share in (0.0, 0.5, 1.0):
+        image, text = one.image - share / 2 * vector, one.text + share / 2 * vector
+        if share:
+            image, text = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (image, text))
+        found[f"gap at {share:g}"] = np.linalg.norm(image.mean(0) - text.mean(0))
+        if chosen.kind == "cloob":
+            loss = sum(loob(*retrieved, inv_tau) for retrieved in retrievals(image, text, chosen.scale_hopfield))
+        else:
+            logits = inv_tau * image @ text.T
+            columns = np.arange(one.n)
+            loss = metrics.log_loss(columns, special.softmax(logits, 1)) / 2
+            loss += metrics.log_loss(columns, special.softmax(logits.T, 1)) / 2
+        found[f"loss at {share:g}"] = loss, 2e-4
+        found[f"image_to_text at {share:g}"] = np.mean(caption_ranks(one, image, text) == 1), 1.01 / one.n
+        found[f"text_to_image at {share:g}"] = np.mean(image_ranks(one, image, text) == 1), 1.01 / one.n
+    return found
+
+
+def retrievals(image: np.ndarray, text: np.ndarray, beta: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Fuerst et al., 2022: what both modalities retrieve from the images, and from the texts; anchors first."""
+    for own, other in ((image, text), (text, image)):
+        anchors, samples = (special.softmax(beta * state @ own.T, 1) @ own for state in (own, other))
+        yield anchors / np.linalg.norm(anchors, axis=1)[:, None], samples / np.linalg.norm(samples, axis=1)[:, None]
+
+
+def loob(anchors: np.ndarray, samples: np.ndarray, inv_tau: float) -> float:
+    """InfoLOOB, each anchor's own sample left out below; times tau."""
+    total = 0.0
+    for place, anchor in enumerate(anchors):
+        logits = inv_tau * samples @ anchor
+        total += special.logsumexp(np.delete(logits, place)) - logits[place]
+    return total / len(anchors) / inv_tau
+
+
+def hubness(one: Seen) -> dict[str, Any]:
+    text, captions = one.text[one.distinct], one.captions[one.distinct]
+    k = min(10, one.n)
+    cosines = text @ one.image.T
+    local = np.array([np.sort(column)[-k:].mean() for column in cosines.T])
+    right = captions[:, None] == one.captions[None]
+    found: dict[str, Any] = {"run": one.run, "step": one.step, "k": k, "n": len(text), "texts": len(text)}
+    found |= {"images": one.n, "pairs": one.n}
+    for end, scores in (("", cosines), ("_csls", 2 * cosines - local[None])):
+        counts = np.bincount(np.concatenate([np.argsort(-row, kind="stable")[:k] for row in scores]), minlength=one.n)
+        found |= {f"skewness{end}": (stats.skew(counts), 0.02), f"greatest_hub{end}": (counts.max(), 1)}
+        found[f"never_found{end}"] = (int((counts == 0).sum()), 1)
+        places = np.array([1 + (row[~own] >= row[own].max()).sum() for row, own in zip(scores, right, strict=True)])
+        found |= {f"recall_at_{at}{end}": (np.mean(places <= at), 1.01 / len(text)) for at in (1, 5, 10)}
+    return found
+
+
+def pairs(one: Seen) -> dict[str, Any]:
+    cosines = np.einsum("nd,nd->n", one.image, one.text)
+    places = caption_ranks(one)
+    found: dict[str, Any] = {"run": one.run, "step": one.step, "n": one.n, "captions_ranked": len(one.distinct)}
+    found |= {"mean_cosine": cosines.mean(), "median_cosine": np.median(cosines)}
+    for name, low, high in (("1", 1, 1), ("2–5", 2, 5), ("6–10", 6, 10), ("11–100", 11, 100), ("over 100", 101, 1e9)):
+        found[f"rank_{name}"] = int(sum(low <= place <= high for place in places)), 1
+    return found
+
+
+def spectrum(rows: np.ndarray) -> np.ndarray:
+    return np.linalg.eigvalsh(np.cov(rows.T, bias=True))[::-1].clip(0)
+
+
+def directions(rows: np.ndarray) -> int:
+    """How many hold 99 % of the variance."""
+    shares = spectrum(rows) / spectrum(rows).sum()
+    return next(count for count in range(1, len(shares) + 1) if shares[:count].sum() >= 0.99 - 1e-12)
+
+
+def angles(rows: np.ndarray) -> np.ndarray:
+    """Of all pairs of rows."""
+    return np.array([math.acos(min(1.0, max(-1.0, float(a @ b)))) for a, b in itertools.combinations(rows, 2)])
+
+
+def ajne(rows: np.ndarray) -> float:
+    return len(rows) / 4 - angles(rows).sum() / (len(rows) * math.pi)
+
+
+def gine(rows: np.ndarray) -> float:
+    """Prentice, 1978, with the gamma function written out."""
+    n, d = rows.shape
+    ratio = special.gamma((d - 1) / 2) / special.gamma(d / 2)
+    return n / 2 - (d - 1) / (2 * n) * ratio**2 * np.sin(angles(rows)).sum()
+
+
+def even(rows: np.ndarray) -> float:
+    """Wang and Isola's uniformity."""
+    return math.log(np.mean(np.exp(-2 * spatial.distance.pdist(rows, "sqeuclidean"))))
+
+
+def geometry(one: Seen) -> dict[str, Any]:
+    found: dict[str, Any] = {"run": one.run, "step": one.step, "n": one.n, "pairs": one.n, "d": one.image.shape[1]}
+    found["modality_gap"] = np.linalg.norm(one.image.mean(0) - one.text.mean(0))
+    found["alignment"] = np.mean([np.sum((a - b) ** 2) for a, b in zip(one.image, one.text, strict=True)])
+    for name, rows in (("image", one.image), ("text", one.text)):
+        found[f"uniformity_{name}"] = even(rows), 1e-4
+        found[f"effective_eigenvalues_{name}"] = directions(rows)
+        found[f"ajne_{name}"] = ajne(rows), 1e-3
+    return found
+
+
+def uniformity(one: Seen) -> dict[str, Any]:
+    rng, null = np.random.default_rng(5), []
+    for _ in range(199):
+        drawn = rng.standard_normal(one.image.shape)
+        drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+        null.append((ajne(drawn), gine(drawn)))
+    found: dict[str, Any] = {"run": one.run, "step": one.step, "pairs": one.n, "alignment": geometry(one)["alignment"]}
+    for name, raw in (("image", one.image), ("text", one.text)):
+        rows = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+        tested = ajne(rows), gine(rows)
+        found |= {f"n_{name}": one.n, f"d_{name}": rows.shape[1], f"n_tested_{name}": one.n}
+        for place, what in enumerate(("ajne", "gine")):
+            found[f"{what}_{name}"] = tested[place], 1e-3
+            found[f"{what}_per_n_{name}"] = tested[place] / one.n, 1e-3
+            larger = sum(drawn[place] >= tested[place] for drawn in null)
+            found[f"p_{what}_{name}"] = (1 + larger) / 200, 0.06  # two simulations
+        found[f"mean_angle_{name}"] = np.degrees(angles(rows).mean()), 0.02
+        found[f"resultant_{name}"] = np.linalg.norm(rows.mean(0)), 1e-3
+        found[f"uniformity_{name}"] = even(raw), 1e-4
+    return found
+
+
+def hopfield(one: Seen) -> dict[str, Any]:
+    """The image of pair 0 among all images, with beta 8."""
+    stored, beta = one.image, 8.0
+
+    def energy(state: np.ndarray) -> float:
+        largest = max(float(row @ row) for row in stored)
+        lse = special.logsumexp(beta * stored @ state) / beta
+        return -lse + state @ state / 2 + math.log(len(stored)) / beta + largest / 2
+
+    state, moved, made = stored[0], math.inf, 0
+    shares = special.softmax(beta * stored @ state)
+    while moved >= 1e-5:
+        after = special.softmax(beta * stored @ state) @ stored
+        moved, made, state = float(np.linalg.norm(after - state)), made + 1, after
+    entropy = stats.entropy(shares)
+    return {
+        "Effective number": math.exp(entropy), "of patterns": one.n, "Entropy (nats)": entropy,
+        "Largest weight": shares.max(), "Weight of its own pair": shares[0],
+        "Its effective number": math.exp(stats.entropy(special.softmax(beta * stored @ state))),
+        "Updates": (made, 1), "Energy of the query": energy(stored[0]), "Energy of the fixed point": energy(state),
+    }  # fmt: skip
+
+
+def pair(one: Seen) -> dict[str, Any]:
+    """Pair 0 and beta 8: what its image x and its text y retrieve from the images (U) and from the texts (V)."""
+    found: dict[str, Any] = {"cos(x, y)": one.image[0] @ one.text[0], "n stored": one.n}
+    for letter, stored in (("U", one.image), ("V", one.text)):
+        retrieved = []
+        for name, state in (("x", one.image[0]), ("y", one.text[0])):
+            shares = special.softmax(8.0 * stored @ state)
+            found[f"own weight in {letter}_{name}"] = shares[0]
+            found[f"patterns in {letter}_{name}"] = math.exp(stats.entropy(shares))
+            retrieved.append(shares @ stored)
+        found[f"cos({letter}_x, {letter}_y)"] = 1 - spatial.distance.cosine(*retrieved)
+    return found
+
+
+def batch_size(one: Seen) -> dict[str, Any]:
+    def own_share(beta: float) -> float:
+        return np.mean([special.softmax(beta * one.image @ row)[place] for place, row in enumerate(one.image)])
+
+    rule = 8 + math.log((one.n - 1) / 511)
+    cosines = [float(a @ b) for a, b in itertools.combinations(one.image, 2)]
+    return {
+        "Self-weight at N = n, β = 8": own_share(8.0), "Self-weight at N = n, β by the rule": own_share(rule),
+        "β by the rule at N = n": rule, "Mean cosine of two patterns": np.mean(cosines), "n": one.n,
+    }  # fmt: skip
+
+
+def hopfield_spectrum(one: Seen) -> list[dict[str, Any]]:
+    """Of the images, of what they retrieve from the images, and of what the texts retrieve from the images."""
+    (after, across), _ = retrievals(one.image, one.text, 8.0)
+    columns = []
+    for rows in (one.image, after, across):
+        found = spectrum(rows)
+        shares = found / found.sum()
+        columns.append({
+            "Effective directions (99 %)": directions(rows), "Effective rank": math.exp(stats.entropy(shares)),
+            "Variance in the first direction (%)": 100 * shares[0],
+            "Variance in the first 10 (%)": 100 * shares[:10].sum(), "Total variance": found.sum(),
+        })  # fmt: skip
+    return columns
+
+
+def diagnosis(one: Seen) -> list[dict[str, Any]]:
+    columns = []
+    for rows in (one.image, one.text):
+        found = spectrum(rows)
+        shares = found / found.sum()
+        columns.append({
+            "Effective directions (99 %)": directions(rows), "Effective rank": math.exp(stats.entropy(shares)),
+            "Variance in the first (%)": 100 * shares[0], "Variance in the first 10 (%)": 100 * shares[:10].sum(),
+            "Total variance": found.sum(), "Width d": rows.shape[1], "n": one.n,
+        })  # fmt: skip
+    return columns
+
+
+ORACLES: dict[str, Callable[[Seen], Any]] = {
+    "similarity": similarity, "gap": gap, "hubness": hubness, "pairs": pairs, "geometry": geometry,
+    "uniformity": uniformity, "diagnosis": diagnosis, "hopfield-retrieval": hopfield, "hopfield-pair": pair,
+    "hopfield-beta": lambda one: [], "hopfield-batch-size": batch_size, "hopfield-spectrum": hopfield_spectrum,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_of_an_analysis(trained: Workspace, capsys: pytest.CaptureFixture[str], kind: str, run: int):
+    told = answer(trained, capsys, "analyse", kind, str(run))
+    rows = told["runs"] if "runs" in told else told["columns"]
+    wanted = ORACLES[kind](seen(trained, run))
+    for row, expected in zip(rows, wanted if isinstance(wanted, list) else [wanted], strict=True):
+        check(kind, row, expected)
+
+
+@pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
+def test_every_number_of_likeness(trained: Workspace, capsys: pytest.CaptureFixture[str], run: int):
+    told = answer(trained, capsys, "analyse", "likeness", str(run))
+    steps = [row.step for row in seen(trained, run).others]
+    spaces = [getattr(seen(trained, run, step), side) for side in ("image", "text") for step in steps]
+    assert [(one["run"], one["step"]) for one in told["spaces"]] == [(run, step) for _ in "it" for step in steps]
+    wanted: dict[str, list[list[float]]] = {name: [] for name in ("cka", "rsa", "neighbours")}
+    for first in spaces:
+        both = [(first - first.mean(0), second - second.mean(0)) for second in spaces]
+        norm = np.linalg.norm
+        wanted["cka"].append([norm(y.T @ x) ** 2 / (norm(x.T @ x) * norm(y.T @ y)) for x, y in both])
+        # Captions repeat, and with them cosines: what differs in the last digits only is a tie.
+        cosines = [[round(float(a @ b), 12) for a, b in itertools.combinations(unit(s), 2)] for s in (first, *spaces)]
+        wanted["rsa"].append([stats.spearmanr(cosines[0], other).statistic for other in cosines[1:]])
+        near = [near_sets(space) for space in (first, *spaces)]
+        wanted["neighbours"].append([np.mean([len(a & b) / len(a | b) for a, b in zip(near[0], o)]) for o in near[1:]])
+    rest = {name: value for name, value in told.items() if name not in (*wanted, "spaces")}
+    check("likeness", rest, {"n": len(first), "pairs": len(first), "k": 10})
+    numeric = [dict(numbers(one)) for one in told["spaces"]]
+    assert all(set(one) == {"run", "step"} for one in numeric)
+    assert np.array(told["cka"]) == pytest.approx(np.array(wanted["cka"]), abs=2e-4)
+    assert np.array(told["rsa"]) == pytest.approx(np.array(wanted["rsa"]), abs=2e-4)
+    assert np.array(told["neighbours"]) == pytest.approx(np.array(wanted["neighbours"]), abs=0.02)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def near_sets(rows: np.ndarray, k: int = 10) -> list[set[int]]:
+    single = rows.astype(np.float32)  # near ties fall as they do in single precision
+    found = []
+    for place, cosines in enumerate(single @ single.T):
+        cosines[place] = -np.inf
+        found.append(set(np.argsort(-cosines, kind="stable")[:k].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
+def test_every_number_of_changes(trained: Workspace, capsys: pytest.CaptureFixture[str], run: int):
+    last = seen(trained, run)
+    first = seen(trained, run, last.others[0].step)
+    told = answer(trained, capsys, "analyse", "changes", str(run), "--step-a", str(first.step))["changes"]
+    values: dict[str, np.ndarray] = {}
+    for side, one in (("a", first), ("b", last)):
+        values[f"image_rank_{side}"], values[f"text_rank_{side}"] = caption_ranks(one), image_ranks(one, tie=TIE)
+        values[f"margin_{side}"] = margins(one)
+    for what in ("image_rank", "text_rank", "margin"):
+        values[f"{what}_change"] = values[f"{what}_b"] - values[f"{what}_a"]
+    both = zip(near_sets(first.image), near_sets(last.image), strict=True)
+    values["overlap"] = np.array([len(a & b) / len(a | b) for a, b in both])
+    laid, onto, _ = spatial.procrustes(first.image, last.image)
+    values["residual"] = np.linalg.norm(laid - onto, axis=1) * math.sqrt(first.n)
+    if any(first.labels):
+        values["verdict"] = (verdicts(first) == verdicts(last)).astype(float)
+    wanted: dict[str, Any] = {"n": first.n, "pairs": first.n, "k": 10}
+    wanted |= {"run_a": run, "run_b": run, "step_a": first.step, "step_b": last.step}
+    for name, column in values.items():
+        known = column[np.isfinite(column)]
+        loose = {"overlap": 0.02, "verdict": 1.01 / first.n}.get(name, 2e-3 if "margin" in name else 2e-4)
+        wanted |= {f"{name}_mean": (known.mean(), loose), f"{name}_median": (np.median(known), loose)}
+    bad = [np.sqrt(values[f"image_rank_{side}"] * values[f"text_rank_{side}"]) for side in "ab"]
+    worst = [np.array([(one < b).mean() >= 0.9 and b > 1 for b in one]) for one in bad]
+    wanted |= {"bad_in_both": (worst[0] & worst[1]).sum(), "bad_only_in_a": (worst[0] & ~worst[1]).sum()}
+    wanted |= {"bad_only_in_b": (~worst[0] & worst[1]).sum()}
+    wanted["bad_in_both_by_chance"] = worst[0].mean() * worst[1].mean() * first.n
+    check("changes", told, wanted)
+
+
+def margins(one: Seen) -> np.ndarray:
+    """Right cosine minus the best wrong one, in deviations of the wrong ones."""
+    found = []
+    for place, image in enumerate(one.image):
+        cosines = {one.captions[row]: float(image @ one.text[row]) for row in one.distinct}
+        own = cosines.pop(one.captions[place])
+        found.append((own - max(cosines.values())) / np.std(list(cosines.values())))
+    return np.array(found)
+
+
+def verdicts(one: Seen) -> np.ndarray:
+    """The class whose mean caption is the most similar."""
+    labels = np.array(one.labels)
+    means = unit(np.stack([one.text[labels == name].mean(0) for name in sorted(set(one.labels))]))
+    return (one.image @ means.T).argmax(1)
+
+
+# -- evaluate and compare ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Learned:
+    """What the oracles of a run of classes need besides its snapshot."""
+
+    one: Seen
+    label: np.ndarray
+    prompts: np.ndarray
+    train: np.ndarray
+    targets: np.ndarray
+    inv_tau: float
+
+
+def learned(workspace: Workspace, capsys: pytest.CaptureFixture[str], out: Path) -> Learned:
+    one, names = seen(workspace, 1), sorted(CLASSES)
+    root = Path(workspace.runs.config_of(1).data.path)
+    held = set(read_snapshot(one.others[-1].folder).items.path)
+    paths = sorted(str(path) for path in root.rglob("*.png") if str(path) not in held)
+    sentences = [template.format(name) for name in names for template in ("{}", "a picture of a {}")]
+    prompts = embedded(workspace, capsys, out / "texts", "1", "--texts", *sentences).reshape(len(names), 2, -1)
+    train = embedded(workspace, capsys, out / "train", "1", "--images", *paths)
+    told = answer(workspace, capsys, "classify", paths[0], "--runs", "1", "--labels", *names)
+    targets = np.array([names.index(Path(path).parent.name) for path in paths])
+    label = np.array([names.index(name) for name in one.labels])
+    return Learned(one, label, unit(prompts.mean(axis=1)), train, targets, told["runs"][0]["inv_tau"])
+
+
+def zero_shot(of: Learned) -> dict[str, Any]:
+    cosines = of.one.image @ of.prompts.T
+    shuffled = np.random.default_rng(0).permutation(len(cosines))
+    fit, rest = np.split(shuffled, [len(cosines) // 2])
+
+    def surprise(log_inv_tau: float) -> float:
+        shares = special.softmax(math.exp(log_inv_tau) * cosines[fit], axis=1)
+        return metrics.log_loss(of.label[fit], shares, labels=range(len(CLASSES)))
+
+    fitted = optimize.minimize_scalar(surprise, bounds=(math.log(1e-2), math.log(1e4)), method="bounded").x
     predicted = cosines.argmax(axis=1)
-    assert got["acc1"] == pytest.approx(metrics.accuracy_score(label, predicted), abs=1e-9)
-    assert got["mean_per_class_recall"] == pytest.approx(
-        np.mean([np.mean(predicted[label == c] == c) for c in np.unique(label)]), abs=1e-9
-    )
-    assert got["acc5"] == 1.0
-    # Neighbours and the linear probe, learned from what the run was trained on and from nothing else.
-    train = embedded(trained, capsys, tmp_path / "train", "1", "--images", *learned)
-    targets = np.array([sorted(CLASSES).index(Path(path).parent.name) for path in learned])
-    near = np.argsort(-(image @ train.T), axis=1, kind="stable")[:, :20]
-    votes = np.zeros((n, len(CLASSES)))
-    for row, places in enumerate(near):
-        for place in places:
-            votes[row, targets[place]] += math.exp(float(image[row] @ train[place]) / 0.07)
-    assert found["knn"]["metrics"]["knn_acc1"] == pytest.approx(np.mean(votes.argmax(1) == label), abs=1.01 / n)
-    got = found["linear_probe"]["metrics"]
-    scaled, spread = train - train.mean(0), train.std(0)
-    theirs = linear_model.LogisticRegression(C=1 / (got["weight_decay"] * len(train)), tol=1e-9, max_iter=10_000)
-    theirs.fit(scaled / spread, targets)
-    said = theirs.predict((image - train.mean(0)) / spread)
-    assert got["lp_acc1"] == pytest.approx(metrics.accuracy_score(label, said), abs=1.01 / n)
-
-
-def test_retrieval_of_a_captioned_table(trained: Workspace, capsys: pytest.CaptureFixture[str]):
-    """Distinct captions and distinct pictures are ranked; all that belong together are right."""
-    (found,) = answer(trained, capsys, "evaluate", "2", "--task", "retrieval")
-    snapshot = heldout(trained, 2)
-    image, text, captions = exact(snapshot.image), exact(snapshot.text), np.array(list(snapshot.items.caption))
-    distinct, first = np.unique(captions, return_index=True)
-    n = len(captions)
-    assert 1 < len(distinct) < n
-    assert (found["split"], found["n"], found["question"]["gallery"]) == ("heldout", n, len(distinct))
-    ranks = {
-        "text": ranks_of(image @ text[first].T, captions[:, None] == distinct[None, :]),
-        "image": ranks_of(text @ image.T, captions[:, None] == captions[None, :]),
+    return {
+        "acc1": metrics.accuracy_score(of.label, predicted),
+        "acc5": 1.0,  # of five classes
+        "mean_per_class_recall": metrics.recall_score(of.label, predicted, labels=np.unique(of.label), average="macro"),
+        "ece": calibration_error(of.inv_tau * cosines, of.label),
+        "ece_fitted": (calibration_error(math.exp(fitted) * cosines[rest], of.label[rest]), 1e-2),
+        "inv_tau_fitted": (math.exp(fitted), 1e-2 * math.exp(fitted)),
     }
-    for name, places in ranks.items():
-        for k in (1, 5, 10):
-            got = found["metrics"][f"{name}_retrieval_recall@{k}"]
-            # Cosines that differ in their last digit only may stand either way.
-            assert got == pytest.approx(np.mean(places <= k), abs=1.01 / n), (name, k)
 
 
-def test_compare_shows_what_numpy_says_of_the_same_question(trained: Workspace, capsys: pytest.CaptureFixture[str]):
-    rows = answer(trained, capsys, "compare", "2")["rows"]
-    snapshot = heldout(trained, 2)
-    image, text, captions = exact(snapshot.image), exact(snapshot.text), np.array(list(snapshot.items.caption))
-    assert all(row["question"]["n"] == row["n"][0] == snapshot.n for row in rows)
-    values = {row["metric"]: row["values"][0] for row in rows}
-    gap = np.linalg.norm(image.mean(axis=0) - text.mean(axis=0))
-    assert values["modality_gap"] == pytest.approx(gap, abs=1e-5)
-    distinct, first = np.unique(captions, return_index=True)
-    places = ranks_of(image @ text[first].T, captions[:, None] == distinct[None, :])
-    for k in (1, 5, 10):
-        assert values[f"image_to_text_R@{k}"] == pytest.approx(np.mean(places <= k), abs=1.01 / snapshot.n)
+def calibration_error(logits: np.ndarray, label: np.ndarray) -> float:
+    """Guo et al., 2017: 15 bins, by a loop."""
+    shares = special.softmax(logits, axis=1)
+    sure, right, error = shares.max(axis=1), shares.argmax(axis=1) == label, 0.0
+    for low in range(15):
+        inside = (sure > low / 15) & (sure <= (low + 1) / 15)
+        if inside.any():
+            error += inside.mean() * abs(sure[inside].mean() - right[inside].mean())
+    return error
 
 
-def test_geometry_of_the_snapshot(trained: Workspace, capsys: pytest.CaptureFixture[str]):
-    (row,) = answer(trained, capsys, "analyse", "geometry", "2")["runs"]
-    snapshot = heldout(trained, 2)
-    image, text = exact(snapshot.image), exact(snapshot.text)
-    assert (row["split"], row["n"]) == ("heldout", snapshot.n)
-    assert row["modality_gap"] == pytest.approx(np.linalg.norm(image.mean(axis=0) - text.mean(axis=0)), abs=1e-5)
-    assert row["alignment"] == pytest.approx(np.mean(np.sum((image - text) ** 2, axis=1)), abs=1e-4)
-    apart = np.sum((image[:, None] - image[None]) ** 2, axis=2)[np.triu_indices(snapshot.n, 1)]
-    assert row["uniformity_image"] == pytest.approx(math.log(np.mean(np.exp(-2 * apart))), abs=1e-4)
+def retrieval(one: Seen) -> dict[str, Any]:
+    """Distinct captions and distinct pictures are ranked; all that belong together are right."""
+    gallery = one.text[one.distinct], one.captions[one.distinct]
+    ways = {
+        "text": ("image_to_text", one.image, *gallery, caption_ranks(one)),
+        "image": ("text_to_image", one.text, one.image, one.captions, image_ranks(one)),
+    }
+    found: dict[str, Any] = {}
+    for name, (long, query, stored, captions, places) in ways.items():
+        # Cosines that differ in their last digit only may stand either way.
+        found |= {f"{name}_retrieval_recall@{k}": (np.mean(places <= k), 1.01 / one.n) for k in (1, 5, 10)}
+        precision = [
+            metrics.average_precision_score(captions == own, stored @ asks)
+            for asks, own in zip(query, one.captions, strict=True)
+        ]
+        found |= {f"{long}_median_rank": (np.median(places), 1), f"{long}_mAP": (np.mean(precision), 1.01 / one.n)}
+    return found
+
+
+def neighbors(of: Learned) -> dict[str, Any]:
+    """The 20 nearest of what the run was trained on vote by exp(cosine / 0.07)."""
+    right = []
+    for image, own in zip(of.one.image, of.label, strict=True):
+        cosines = of.train @ image
+        votes = np.zeros(len(CLASSES))
+        for place in np.argsort(-cosines, kind="stable")[:20]:
+            votes[of.targets[place]] += math.exp(cosines[place] / 0.07)
+        right.append(votes.argmax() == own)
+    return {"knn_acc1": (np.mean(right), 1.01 / of.one.n)}
+
+
+def linear_probe(of: Learned, decay: float) -> dict[str, Any]:
+    """scikit-learn's, with the weight decay that was chosen."""
+    shift, scale = of.train.mean(0), of.train.std(0)
+    theirs = linear_model.LogisticRegression(C=1 / (decay * len(of.train)), tol=1e-9, max_iter=10_000)
+    theirs.fit((of.train - shift) / scale, of.targets)
+    rows = (of.one.image - shift) / scale
+    said = theirs.predict(rows)
+    return {
+        "lp_acc1": (metrics.accuracy_score(of.label, said), 1.01 / of.one.n),
+        "lp_acc5": 1.0,
+        "lp_mean_per_class_recall": (np.mean([np.mean(said[of.label == c] == c) for c in set(of.label)]), 0.1),
+    }
+
+
+def robustness(of: Learned, told: dict[str, Any]) -> dict[str, Any]:
+    clean = zero_shot(of)["acc1"]
+    kinds = [told[f"robust_{kind}"] for kind in ("noise", "blur", "contrast", "jpeg", "occlusion")]
+    return {"robust_clean": clean, "robust_mean": np.mean(kinds), "robust_kept": np.mean(kinds) / clean}
+
+
+def test_every_number_of_evaluate_on_classes(trained: Workspace, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    tasks = ("zero_shot", "retrieval", "knn", "linear_probe", "few_shot", "robustness")
+    told = answer(trained, capsys, "evaluate", "1", "--task", *tasks)
+    of = learned(trained, capsys, tmp_path)
+    known = {"n": of.one.n, "whole": of.one.n, "trained_on": 0}
+    for entry in told:
+        flat = entry["metrics"]
+        wanted = {
+            "zeroshot_classification": lambda: zero_shot(of),
+            "zeroshot_retrieval": lambda: retrieval(of.one),
+            "knn": lambda: neighbors(of),
+            "linear_probe": lambda flat=flat: linear_probe(of, flat["weight_decay"]),
+            "few_shot": dict,
+            "robustness": lambda flat=flat: robustness(of, flat),
+        }[task_of(entry)]()
+        check(f"evaluate {task_of(entry)}", flat, wanted)
+        ranked = task_of(entry) == "zeroshot_retrieval"
+        assert entry["split"] == "heldout"
+        rest = {name: value for name, value in entry.items() if name not in ("metrics", "question")}
+        check("evaluate", rest, known | {"classes": 0 if ranked else len(CLASSES)})
+        templates = 2 if task_of(entry) in ("zeroshot_classification", "robustness") else 0
+        gallery = len(of.one.distinct) if ranked else 0
+        asked = {"n": of.one.n, "classes": 0 if ranked else 5, "templates": templates, "gallery": gallery}
+        check("evaluate", entry["question"], asked)
+    assert len(told) == len(tasks)
+
+
+def task_of(entry: dict[str, Any]) -> str:
+    """Few-shot and linear probe are one task in CLIP_benchmark's JSON."""
+    few = entry["task"] == "linear_probe" and entry["metrics"]["fewshot_k"] > 0
+    return "few_shot" if few else entry["task"]
+
+
+def test_every_number_of_evaluate_on_a_table(trained: Workspace, capsys: pytest.CaptureFixture[str]):
+    (told,) = answer(trained, capsys, "evaluate", "2", "--task", "retrieval")
+    one = seen(trained, 2)
+    assert 1 < len(one.distinct) < one.n
+    check("evaluate zeroshot_retrieval", told["metrics"], retrieval(one))
+    rest = {name: value for name, value in told.items() if name not in ("metrics", "question")}
+    check("evaluate", rest, {"n": one.n, "whole": one.n, "trained_on": 0, "classes": 0})
+    check("evaluate", told["question"], {"n": one.n, "classes": 0, "templates": 0, "gallery": len(one.distinct)})
+
+
+@pytest.mark.parametrize("run", [1, 2], ids=["classes", "table"])
+def test_every_number_of_compare(trained: Workspace, capsys: pytest.CaptureFixture[str], tmp_path: Path, run: int):
+    told = answer(trained, capsys, "compare", str(run))
+    one = seen(trained, run)
+    found = {name.replace("text_retrieval_recall", "image_to_text_R"): value for name, value in retrieval(one).items()}
+    found = {name.replace("image_retrieval_recall", "text_to_image_R"): value for name, value in found.items()}
+    found |= {"auc_hard10": similarity(one)["auc_hard10"], "modality_gap": geometry(one)["modality_gap"]}
+    if run == 1:
+        of = learned(trained, capsys, tmp_path)
+        shot = zero_shot(of)
+        found |= {"zero_shot_acc1": shot["acc1"], "zero_shot_acc5": shot["acc5"], "zero_shot_ece": shot["ece"]}
+        found |= {"zero_shot_mean_per_class": shot["mean_per_class_recall"], **neighbors(of)}
+    for row in told["rows"]:
+        name, without = row["metric"], WITHOUT["compare"]
+        assert (name in found) != (name in without), f"compare prints {name} without oracle or reason"
+        (value,), (interval,), (n,) = row["values"], row["intervals"], row["n"]
+        if name in found:
+            # Measured while it trained, in single precision; a snapshot is kept in half.
+            check("", {name: value}, {name: loosened(found[name])})
+        assert n == row["question"]["n"] == one.n
+        assert row["question"]["gallery"] in (0, len(one.distinct))
+        if interval is not None:
+            queries = len(one.distinct) if name.startswith("text_to_image") else one.n
+            assert interval == pytest.approx(wilson(value, queries), abs=1e-6)
+    assert (told["runs"][0]["run"], told["runs"][0]["step"]) == (run, one.step)
+    shares = {row["metric"] for row in told["rows"] if row["intervals"] != [None]}
+    assert {"image_to_text_R@1", "text_to_image_R@10"} <= shares
+
+
+def loosened(value: Any) -> tuple[float, float]:
+    value, tolerance = value if isinstance(value, tuple) else (value, 0.0)
+    return value, max(tolerance, 2e-3)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Where the true share would lie 1.96 of its own deviations from what was seen: the roots of a parabola."""
+    z = 1.96**2 / n
+    low, high = sorted(np.roots([1 + z, -(2 * share + z), share**2]).real.tolist())
+    return max(low, 0.0), min(high, 1.0)
+
+
+def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["analyse", "none of them"])
+    kinds = set(re.findall(r"'([a-z-]+)'", capsys.readouterr().err))
+    elsewhere = {
+        "data-efficiency": "compares groups of runs: tests/trainer/charts",
+        "evaluation-curves": "shows what `evaluate` has stored",
+    }
+    assert not kinds - {*KINDS, "changes", "likeness", *elsewhere}, "an analysis without oracle or reason"
+    assert {*KINDS, "changes", "likeness"} <= kinds
+
+
+def test_a_number_without_oracle_or_reason_fails():
+    with pytest.raises(AssertionError, match="without oracle or reason"):
+        check("geometry", {"n": 3, "new": 1.0}, {"n": 3})
+    with pytest.raises(AssertionError, match="does not print"):
+        check("geometry", {"n": 3}, {"n": 3, "gone": 1.0})
+    with pytest.raises(AssertionError):
+        check("geometry", {"alignment": 1.0}, {"alignment": 1.1})

@@ -207,7 +207,8 @@ def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> fl
 
 def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
     """Ranks of all n (n - 1) / 2 cosines, centred and of length 1; NaN where they do not vary. See `rsa`."""
-    cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)]
+    # Rows repeat, and with them cosines: those that differ by the order of summing only are ties.
+    cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)].round(12)
     if len(cosines) < 2 or not np.isfinite(cosines).all():
         return np.full(len(cosines), np.nan)
     ranked = _ranked(cosines)

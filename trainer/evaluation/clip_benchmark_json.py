@@ -36,6 +36,7 @@ def clip_benchmark(done: Evaluated) -> list[dict[str, Any]]:
 
 
 def _entry(done: Evaluated, task: str, metrics: dict[str, Any]) -> dict[str, Any]:
+    question = done.record.question
     return {
         "dataset": done.dataset,
         "model": done.name,
@@ -46,9 +47,9 @@ def _entry(done: Evaluated, task: str, metrics: dict[str, Any]) -> dict[str, Any
         "split": done.split,
         "n": done.record.n,
         "whole": done.record.whole,
-        "classes": _count(done.record.details.get("classes", ())),
+        "classes": question.classes if question else _count(done.record.details.get("classes", ())),
         "trained_on": done.record.details.get("trained_on", 0),
-        "question": asdict(done.record.question) if done.record.question else None,
+        "question": asdict(question) if question else None,
     }
 
 
