@@ -18,7 +18,7 @@ class Place:
     """Where a view stands in the rail: `title` and `icon` are the view's own (a test compares them).
 
     Attributes:
-        name: Of its folder.
+        name: Of its folder or file.
         view: Name of its class.
         group: What one wants to do there; views of a group stand together.
     """

@@ -44,8 +44,9 @@ class ChartView(View):
         self.tabs.setExpanding(False)
         for chart in self.charts.values():
             self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
-        self.tabs.setVisible(len(self.charts) > 1)
         self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.name}-status")
+        for widget in (self.tabs, self.tab_question):
+            widget.setVisible(len(self.charts) > 1)
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.status, "small")
         theme.set_role(self.tab_question, "secondary")
@@ -60,6 +61,7 @@ class ChartView(View):
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
         self._lay_out()
+        self.tell("")
         yield
         remembered = self.context.settings.value(f"{self.name}/chart", "")
         self.tabs.setCurrentIndex(list(self.charts).index(remembered) if remembered in self.charts else 0)
@@ -126,6 +128,11 @@ class ChartView(View):
         if self.isVisible():
             self.refresh()
 
+    def tell(self, words: str) -> None:
+        """Says something next to the tabs; nothing takes no room there."""
+        self.status.setText(words)
+        self.status.setVisible(bool(words))
+
     def refuse(self, text: str) -> None:
         """Says why there is nothing to see."""
         self.show_empty("triangle-alert", "This cannot be shown", text)
@@ -188,7 +195,7 @@ class ChartView(View):
 
     def _on_tab(self) -> None:
         self.context.settings.set(f"{self.name}/chart", self.chart.name)
-        self.status.setText("")
+        self.tell("")
         self.refresh_if_seen()
 
     def _on_snapshot(self, run: int) -> None:
@@ -203,9 +210,9 @@ class ChartView(View):
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self._remembering.timeout.connect(self._remember)
         self.pane.refused.connect(self.refuse)
-        self.pane.answered.connect(lambda: self.status.setText(""))
+        self.pane.answered.connect(lambda: self.tell(""))
         words = "Cancelled. Change a setting, or open the tab again, to go on."
-        self.pane.cancelled.connect(lambda: self.status.setText(words))
+        self.pane.cancelled.connect(lambda: self.tell(words))
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

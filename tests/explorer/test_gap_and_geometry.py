@@ -11,10 +11,10 @@ from explorer.views.gap import GapView
 from explorer.views.geometry import GeometryView
 from explorer.widgets.progress_row import Cancelled, Working
 from trainer.analysis.gap import close_gap
-from trainer.analysis.geometry import ajne, modality_gap
+from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.uniformity import gine
-from trainer.charts import uniformity
+from trainer.charts import geometry
 from trainer.charts.gap import PUBLISHED, gap
 from trainer.store import read_snapshot
 
@@ -125,21 +125,23 @@ def test_one_run_and_none(qtbot, show):
 
 
 def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr(uniformity, "DRAWS", 39)
+    monkeypatch.setattr(geometry, "DRAWS", 39)
     view = show(GeometryView)
-    qtbot.waitUntil(lambda: view.reading is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=20_000)
+    cards = view.pane.panel.cards
     for index, run in enumerate(two_runs):
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
+        assert cards["pairs"].text("Alignment", index) == f"{alignment(snapshot.image, snapshot.text):.3f}"
         for modality in ("image", "text"):
-            rows = getattr(snapshot, modality)
-            assert view.numbers.text("Ajne A", index, modality) == f"{ajne(rows):.3f}"
-            assert view.numbers.text("Giné G", index, modality) == f"{gine(rows):.3f}"
-            assert view.numbers.text("n, all pairs of", index, modality) == "48"
-            assert 0.02 < float(view.numbers.text("p (Ajne)", index, modality)) <= 1
-            assert [at.step for at in view.reading.runs[index].course[modality]] == [10, 20]
-    assert view.command()[:2] == ["export", "uniformity"]
-    QTest.keyClick(view.course, Qt.Key.Key_Down)
-    assert view.context.settings.value("geometry/course", "") in ("uniformity", "")
+            rows, numbers = getattr(snapshot, modality), cards[f"{modality}s"]
+            assert numbers.text("Ajne A", index) == f"{ajne(rows):.3f}"
+            assert numbers.text("Giné G", index) == f"{gine(rows):.3f}"
+            assert numbers.text("n, all pairs of", index) == "48"
+            assert 0.02 < float(numbers.text("p (Ajne)", index)) <= 1
+    assert view.command()[:2] == ["export", "geometry"]
+    QTest.mouseClick(view.controls["geometry"].controls["course"].buttons["uniformity"], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: cards["course"].title.text() == "Uniformity over training", timeout=5000)
+    assert view.command()[-2:] == ["--course", "uniformity"]
 
 
 def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
@@ -27,8 +26,6 @@ from explorer.window.picker_choices import Facts
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
-from trainer.charts.uniformity import spread_chart
-from trainer.render_mpl import uniformity as figure
 from trainer.store import Snapshot, read_snapshot
 
 TWO_RUNS, ONE_RUN = "two runs", "one run"
@@ -167,25 +164,19 @@ def test_without_the_checkpoint_of_a_step_window_and_command_refuse_alike(
         assert "Choose step 20." in told
 
 
-def test_geometry(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
+def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     view = show(GeometryView)
-    qtbot.waitUntil(lambda: view.reading is not None and len(view.reading.runs) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=30_000)
+    cards = view.pane.panel.cards
     for place in (0, 1):
         shot = at(view, sides[place])
-        assert view.numbers.text("Alignment", place, "both") == f"{alignment(shot.image, shot.text):.3f}"
-    assert [f"step {step}" in entry.words for entry, (_, step) in zip(view.legend.entries, sides)] == [True, True]
-    says_both(view.command(), sides)
-    items = view.course_plot.getPlotItem().items
-    runs = len({run for run, _ in sides})
-    assert sum(isinstance(item, pg.PlotDataItem) for item in items) == 2 * runs, "one run has one course, of A's colour"
-    steps = [item.value() for item in items if isinstance(item, pg.InfiniteLine)]
-    assert steps == [step for _, step in sides]
-    file = tmp_path / "numbers.csv"
-    assert main([*view.command(), "--out", str(file), "--workspace", str(view.context.workspace.folder)]) == 0
-    assert file.read_text().count("resultant over steps") == 2 * 2 * runs
-    chart = spread_chart(view.context.workspace, [run for run, _ in sides], step=sides[0][1], step_b=sides[1][1])
-    for axes in figure.draw(chart).get_axes()[2:]:
-        assert len(axes.lines) == 2 + 2 * runs
+        assert cards["pairs"].text("Alignment", place) == f"{alignment(shot.image, shot.text):.3f}"
+    assert [f"step {step}" in name for name, (_, step) in zip(cards["pairs"].numbers.columns, sides)] == [True, True]
+    words, steps = view.command(), [str(step) for _, step in sides]
+    assert words[words.index("--step") + 1 :][:2] == steps
+    course = cards["course"].plot.piece
+    assert len(course.curves) == 2 * len({run for run, _ in sides}), "one run has one course, of A's color"
+    assert [(dot.tone, dot.x) for dot in course.dots[::2]] == [("run_a", sides[0][1]), ("run_b", sides[1][1])]
 
 
 def test_hopfield(qtbot: QtBot, show: Callable, sides: Any):

@@ -31,7 +31,7 @@ EXPORTS = (
     ("matrix",),
     ("hubness",),
     ("gap",),
-    ("uniformity",),
+    ("geometry",),
     ("likeness",),
     ("diagnosis",),
     ("hopfield-retrieval",),

@@ -38,7 +38,6 @@ ELSEWHERE = {
 FIGURES = {
     "calibration": (), "changes": (), "curves": (), "diagnosis": (), "evaluation": (), "gap": (),
     "likeness": (), "map": (), "matrix": (), "prompts": (), "similarity": (), "timeline": (),
-    "uniformity": (),
     "axes": ("--x", "a red circle", "--y", "a blue square"),
     "search": ("--text", "a red circle"),
     "words": ("--pair", "3"),
@@ -47,8 +46,8 @@ FIGURES = {
 GROUPS = ("--group", "clip*", "--group", "cloob*")
 OF_NO_RUN = {"lab": (), "data-efficiency": GROUPS, "groups": GROUPS}
 ANALYSES = (
-    "changes", "diagnosis", "data-efficiency", "gap", "geometry", "likeness", "pairs",
-    "similarity", "uniformity",
+    "changes", "diagnosis", "data-efficiency", "gap", "likeness", "pairs",
+    "similarity",
 )  # fmt: skip
 
 
@@ -124,7 +123,7 @@ def test_changes_and_likeness_compare_the_two_steps(ask: Answer, embedded):
     assert alike["cka"][first][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["diagnosis", "hopfield-pair", "uniformity"])
+@pytest.mark.parametrize("kind", ["diagnosis", "hopfield-pair", "geometry"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
     told = json.dumps(ask("analyse", kind, "1", "2"))
     assert "clip-pairs" in told

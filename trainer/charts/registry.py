@@ -24,6 +24,7 @@ FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
 
 BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("hubness",),
+    "geometry": ("geometry",),
     "hopfield": (
         "hopfield-retrieval",
         "hopfield-pair",

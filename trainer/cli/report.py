@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli import compare
-from trainer.cli.analyse import geometry, similarity
+from trainer.cli.analyse import similarity
 from trainer.cli.export import View
 from trainer.cli.export import calibration as export_calibration
 from trainer.cli.export import curves as export_curves
@@ -225,8 +225,20 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
         "similarity": similarity.values(workspace, paired, view=View()) if paired else {},
-        "geometry": geometry.values(workspace, paired, view=View()) if paired else {},
+        "geometry": _numbers(workspace, "geometry", paired) if paired else {},
     }
+
+
+def _numbers(workspace: Workspace, kind: str, runs: Sequence[int]) -> list[dict[str, Any]]:
+    """What `trainer analyse KIND` gives of these runs."""
+    from trainer.charts.registry import load
+    from trainer.charts.spec import Request, targets_of
+
+    chart = load(kind)
+    settings = chart.settings()
+    return chart.numbers(
+        chart.result(workspace, Request(targets_of(runs)), settings, lambda _share, _note: None), settings
+    )
 
 
 def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:

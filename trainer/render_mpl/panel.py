@@ -19,7 +19,7 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
-from trainer.render_mpl.xy_plot import TONES, draw_plot
+from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 CAPTION_LETTERS: Final = 15
 MOST_PICTURES: Final = 12
+COLUMN_IN: Final = 0.75
+COLUMN_LETTERS: Final = 14
+LINE_IN: Final = 0.19
+"""Of a table of numbers: a column, the letters of a line of its name, and a line."""
 MOST_BESIDE: Final = 3
 """More marks of one row than these go into further lines."""
 
@@ -35,43 +39,75 @@ MOST_BESIDE: Final = 3
 def draw(panel: Panel) -> Figure:
     """The figure of the panel."""
     lines = list(_lines(panel))
-    heights = [max(_height(mark) for mark in row) for row in lines]
+    heights = [max(_height(mark, len(row)) for mark in row) for row in lines]
     head = [panel.title, *(line for part in panel.head for line in broken(part.split(" "), " ")), *panel.warnings]
     figure = new_figure(PAGE_IN, sum(heights) + 0.5 + 0.16 * len(head))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     for place, row in enumerate(lines):
-        inner = rows[place].subgridspec(1, len(row))
+        widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
+        inner = rows[place].subgridspec(1, len(row), width_ratios=widths if len(widths) == len(row) else None)
         for column, mark in enumerate(row):
-            _draw(figure, inner[column], mark, beside=len(row))
+            _draw(figure, inner[column], mark, beside=len(row), high=heights[place])
     figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(line for note in panel.notes for line in broken(note.split(" "), " ")))
     return figure
 
 
 def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
-    """The rows of the panel; tables, which are too wide for half a page, one under the other."""
+    """The rows of the panel; tables that are too wide to stand next to each other, one under the other."""
     for row in panel.rows:
         if all(isinstance(mark, ShadedTable) for mark in row):
             yield from ((mark,) for mark in row)
+        elif all(isinstance(mark, NumberTable) for mark in row):
+            yield from _fitting([mark for mark in row if isinstance(mark, NumberTable)])
         else:
             yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
 
-def _height(mark: Mark) -> float:
+def _fitting(tables: list[NumberTable]) -> Iterator[tuple[Mark, ...]]:
+    line: list[NumberTable] = []
+    for table in tables:
+        if line and sum(map(_table_width, [*line, table])) > PAGE_IN:
+            yield tuple(line)
+            line = []
+        line.append(table)
+    yield tuple(line)
+
+
+def _table_width(table: NumberTable) -> float:
+    return _names_width(table) + COLUMN_IN * len(table.columns) + 0.2
+
+
+def _names_width(table: NumberTable) -> float:
+    return 0.1 + 0.056 * max((len(line.words) for line in table.lines), default=0)
+
+
+def _height(mark: Mark, beside: int) -> float:
     if isinstance(mark, ShadedTable):
         return 0.55 + 0.24 * (len(mark.rows) + 1)
     if isinstance(mark, ImageRow):
         return 1.75 if mark.cells else 0.85
     if isinstance(mark, NumberTable):
-        return 0.5 + 0.19 * (len(mark.lines) + 1)
+        return 0.5 + LINE_IN * (len(mark.lines) + _heads(mark))
+    if isinstance(mark, XYPlot):
+        return 2.7 + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
     return 2.7
 
 
-def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int) -> None:
+def _legend_columns(beside: int) -> int:
+    return {1: 4, 2: 2}.get(beside, 1)
+
+
+def _heads(table: NumberTable) -> int:
+    """Lines of the longest name of a column."""
+    return max((len(broken(name.split(" "), " ", COLUMN_LETTERS)) for name in table.columns), default=1)
+
+
+def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -> None:
     axes = figure.add_subplot(place)
     if isinstance(mark, XYPlot):
-        draw_plot(axes, mark, columns={1: 4, 2: 2}.get(beside, 1))
+        draw_plot(axes, mark, columns=_legend_columns(beside))
     elif isinstance(mark, ShadedTable):
         draw_table(axes, mark)
     elif isinstance(mark, HeatMap):
@@ -79,7 +115,7 @@ def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int) -> None:
     elif isinstance(mark, ImageRow):
         _draw_images(axes, mark)
     else:
-        _draw_numbers(axes, mark)
+        _draw_numbers(axes, mark, wide=PAGE_IN / beside, high=high)
 
 
 def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
@@ -143,34 +179,27 @@ def _picture(path: str) -> np.ndarray | None:
     return None if told.reason else pixels[0]
 
 
-def _draw_numbers(axes: Axes, mark: NumberTable) -> None:
+def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:
     heading(axes, mark.title, mark.note)
     axes.set_axis_off()
-    lines = len(mark.lines) + 1
+    heads = _heads(mark)
     axes.set_xlim(0, 1)
-    axes.set_ylim(lines, 0)
-    left, n = 0.3, len(mark.columns)
-    at = [left + (1 - left) * (column + 1) / n for column in range(n)]
-    heads: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 7 if n <= 4 else 6, "linespacing": 1.0}
+    # Lines are as far apart next to a taller mark as they are alone.
+    axes.set_ylim(max(len(mark.lines) + heads, (high - 0.5) / LINE_IN), 0)
+    left, n = min(0.6, _names_width(mark) / wide), len(mark.columns)
+    step = min((1 - left) / n, 1.1 * COLUMN_IN / wide)
+    at = [left + step * (column + 1) for column in range(n)]
     for column, name in enumerate(mark.columns):
         swatch = TONES[run_tone(column)] if mark.badges else QUIET
-        # Side by side, long names would run into each other.
-        name = name.replace(", ", ",\n") if n > 4 else name
-        axes.text(at[column], 0.5, name, color=swatch, **heads)
-    for row, line in enumerate(mark.lines, start=1):
-        weight = 600 if line.strong else 400
-        axes.text(0, row + 0.5, line.words, va="center", fontsize=7, color=INK)
+        words = "\n".join(broken(name.split(" "), " ", COLUMN_LETTERS))
+        style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1}
+        axes.text(at[column], heads - 0.1, words, fontsize=7 if n <= 4 else 6, **style)
+    for row, line in enumerate(mark.lines, start=heads):
+        plain: dict[str, Any] = {"va": "center", "fontsize": 7, "color": INK}
+        axes.text(0, row + 0.5, line.words, **plain)
         for column in range(n):
-            axes.text(
-                at[column],
-                row + 0.5,
-                line.text(column),
-                ha="right",
-                va="center",
-                fontsize=7,
-                color=INK,
-                fontweight=weight,
-            )
+            weight = 600 if line.strong else 400
+            axes.text(at[column], row + 0.5, line.text(column), ha="right", fontweight=weight, **plain)
 
 
 def broken(parts: list[str], between: str, most: int = 132) -> list[str]:

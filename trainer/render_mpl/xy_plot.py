@@ -56,7 +56,8 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4) -> None:
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     _scale(axes, plot)
-    lines = _legend(axes, columns)
+    _legend(axes, columns)
+    lines = legend_lines(plot, columns)
     swatch = TONES[plot.tone] if plot.tone else None
     heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
@@ -90,19 +91,29 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
                 axes.text(x, top, f"{height:.3g}", ha="center", va="bottom", fontsize=6.5, color=QUIET)
 
 
-def _legend(axes: Axes, columns: int) -> int:
-    """Names the series over the axes, where no curve is, in so many lines; a single one is named by the title."""
+def legend_lines(plot: XYPlot, columns: int) -> int:
+    """How many lines the legend of a plot has; a single series is named by the title."""
+    every = [[m.name for m in plot.points], [m.name for m in plot.curves], [m.name for m in plot.bars]]
+    every.append([m.name for m in plot.dots])
+    names = [*dict.fromkeys(name for some in every for name in some if name)]
+    return -(-len(names) // _columns(names, columns)) if len(names) > 1 else 0
+
+
+def _columns(names: list[str], most: int) -> int:
+    # A legend wider than its axes would push them together.
+    return max(1, min(most, int(LETTERS * most / 4 / (max(map(len, names)) + 6))))
+
+
+def _legend(axes: Axes, columns: int) -> None:
+    """Names the series over the axes, where no curve is."""
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
-        return 0
-    # A legend wider than its axes would push them together.
-    columns = max(1, min(columns, int(LETTERS * columns / 4 / (max(map(len, names)) + 6))))
+        return
     place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "labelspacing": 0.2}
-    drawn = axes.legend(handles, names, ncols=columns, columnspacing=1.2, **place)
+    drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **place)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
             mark.set_sizes([18])
-    return -(-len(names) // columns)
 
 
 def _draw_dots(axes: Axes, plot: XYPlot) -> None:

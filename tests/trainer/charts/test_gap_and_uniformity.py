@@ -1,8 +1,6 @@
-"""Charts of the gap, of uniformity, of the matrix and of words against naive computations over a snapshot."""
+"""Charts of the gap, of the matrix and of words against naive computations over a snapshot."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -14,21 +12,14 @@ from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
 from trainer.charts import similarity as similarity_module
-from trainer.charts import uniformity as uniformity_module
 from trainer.charts.facets import facet_columns
 from trainer.charts.gap import gap, objective_of
 from trainer.charts.matching import matching_of
 from trainer.charts.matrix import Window, matrix
 from trainer.charts.similarity import similarity
 from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.uniformity import sphere_density, spread_chart
 from trainer.charts.words import AxisText, axes, words
 from trainer.store import read_snapshot
-
-
-@pytest.fixture(autouse=True)
-def _few_draws(monkeypatch):
-    monkeypatch.setattr(uniformity_module, "DRAWS", 19)
 
 
 def _snapshot(workspace, run: int):
@@ -57,22 +48,6 @@ def test_a_sample_of_the_gap_says_so(charted):
     assert "100 pairs are measured, drawn at random" in chart.note
 
 
-def test_spreads_follow_the_steps(charted):
-    chart = spread_chart(charted, [1, 2], most=200)
-    assert "200 rows drawn at random" in chart.note
-    for run in chart.runs:
-        assert [at.step for at in run.course["image"]] == [0, 80, 160, 240]
-        for spread in run.spreads.values():
-            assert (spread.n, spread.n_tested, spread.d) == (200, 200, 32)
-            assert spread.angles.sum() == 200 * 199 / 2
-            assert spread.p_ajne >= 1 / 20
-            degrees = (np.arange(180) + 0.5) @ spread.angle_density
-            assert degrees == pytest.approx(spread.mean_angle, abs=0.5)
-    assert sphere_density(32).sum() == pytest.approx(1)
-    with pytest.raises(ChartError, match="At least 2"):
-        spread_chart(charted, [1], most=1)
-
-
 def test_the_work_can_be_cancelled(charted):
     class Stop(Exception):
         pass
@@ -80,7 +55,7 @@ def test_the_work_can_be_cancelled(charted):
     def cancel(share: float, note: str) -> None:
         raise Stop
 
-    for chart in (spread_chart, gap, lambda *a, **k: similarity(*a, compared="all", **k)):
+    for chart in (gap, lambda *a, **k: similarity(*a, compared="all", **k)):
         with pytest.raises(Stop):
             chart(charted, [1], progress=cancel)
 
@@ -174,7 +149,6 @@ def test_words_and_axes(charted):
 def test_figures_and_rows_tell_the_same(charted):
     from trainer.render_mpl import gap as gap_figure
     from trainer.render_mpl import matrix as matrix_figure
-    from trainer.render_mpl import uniformity as uniformity_figure
     from trainer.render_mpl import words as words_figure
 
     chart = gap(charted, [1, 2], shares=(0.0, 1.0))
@@ -182,9 +156,6 @@ def test_figures_and_rows_tell_the_same(charted):
     losses = [row[-1] for row in rows if row[-2] == "loss" and row[0] == 2]
     assert losses == [point.loss for point in chart.runs[1].points]
     assert 1.1248 in [row[-1] for row in rows]
-    spread = spread_chart(charted, [1])
-    rows = list(uniformity_figure.rows(spread).rows)
-    assert math.isclose(next(r[-1] for r in rows if r[6:8] == ("text", "gine")), spread.runs[0].text.gine)
     cells = list(matrix_figure.rows(matrix(charted, [1], blocks=6)).rows)
     assert len(cells) == 36
     assert (cells[-1][6], cells[-1][8]) == (240, 240)
@@ -193,7 +164,6 @@ def test_figures_and_rows_tell_the_same(charted):
     placed = axes(charted, [1], _embed, x=axis, y=AxisText.parse("red"))
     for figure in (
         gap_figure.draw(chart),
-        uniformity_figure.draw(spread),
         matrix_figure.draw(matrix(charted, [1], window=Window(0, 9, 0, 9))),
         words_figure.draw(said),
         words_figure.draw_axes(placed),

@@ -1,22 +1,112 @@
-"""The geometry of a run is that of its snapshot."""
+"""The geometry of a run is that of its snapshots."""
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 
-from trainer.analysis.geometry import uniformity
+from trainer.analysis.geometry import ajne, effective_eigenvalues
+from trainer.analysis.uniformity import gine
+from trainer.charts import ChartError
 from trainer.charts import geometry as module
-from trainer.charts.geometry import geometry
+from trainer.charts.geometry import CHART, PUBLISHED, GeometrySettings, sphere_density
+from trainer.charts.settings import checked
 from trainer.charts.snapshots import choose_snapshot
-from trainer.store import read_snapshot
+from trainer.charts.spec import PerRun, Request, targets_of
+from trainer.store import Workspace, read_snapshot
 
 
-def test_measures_are_those_of_the_snapshot(charted, monkeypatch):
-    clip, cloob = geometry(charted, [1, 2])
-    assert clip.modality_gap == pytest.approx(charted.results.last_values(1)["val/modality_gap"], abs=1e-6)
-    assert clip.modality_gap > cloob.modality_gap, "the fixture gives CLIP the larger gap"
-    text = read_snapshot(choose_snapshot(charted, charted.runs.get(2)).folder).text
-    assert cloob.uniformity[1] == pytest.approx(uniformity(text))
-    monkeypatch.setattr(module, "MOST_PAIRS", 50)
-    (sampled,) = geometry(charted, [1])
-    assert (sampled.n, sampled.pairs) == (50, 240)
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    monkeypatch.setattr(module, "DRAWS", 19)
+
+
+def geometry(workspace: Workspace, *runs: int, steps=(), **settings) -> PerRun[module.Geometry]:
+    request = Request(targets_of(runs, steps))
+    return CHART.result(workspace, request, GeometrySettings(**settings), lambda share, note: None)
+
+
+def test_measures_are_those_of_the_snapshot(charted):
+    data = geometry(charted, 1, 2)
+    for run, values in zip(data.found, CHART.numbers(data, GeometrySettings()), strict=True):
+        snapshot = read_snapshot(choose_snapshot(charted, charted.runs.get(run.run)).folder)
+        image, text = snapshot.image.astype(np.float64), snapshot.text.astype(np.float64)
+        assert (values["n"], values["pairs"], values["d"]) == (240, 240, 32)
+        assert values["modality_gap"] == pytest.approx(np.linalg.norm(image.mean(0) - text.mean(0)), abs=1e-6)
+        assert values["modality_gap"] == pytest.approx(
+            charted.results.last_values(run.run)["val/modality_gap"], abs=1e-6
+        )
+        assert values["alignment"] == pytest.approx(np.mean(np.sum((image - text) ** 2, 1)), abs=1e-6)
+        for modality, rows in (("image", image), ("text", text)):
+            pairs = list(itertools.combinations(rows, 2))
+            kernel = [math.exp(-2 * float(np.sum((a - b) ** 2))) for a, b in pairs]
+            angles = [math.degrees(math.acos(min(1.0, max(-1.0, float(a @ b))))) for a, b in pairs]
+            assert values[f"uniformity_{modality}"] == pytest.approx(math.log(np.mean(kernel)), abs=1e-5)
+            assert values[f"mean_angle_{modality}"] == pytest.approx(np.mean(angles), abs=1e-3)
+            assert values[f"resultant_{modality}"] == pytest.approx(np.linalg.norm(rows.mean(0)), abs=1e-6)
+            assert values[f"ajne_{modality}"] == pytest.approx(ajne(rows), abs=1e-3)
+            assert values[f"gine_{modality}"] == pytest.approx(gine(rows), abs=1e-3)
+            assert values[f"effective_eigenvalues_{modality}"] == effective_eigenvalues(rows)
+    assert data.found[0].modality_gap > data.found[1].modality_gap, "the fixture gives CLIP the larger gap"
+
+
+def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):
+    data = geometry(charted, 1, 2, most=200)
+    assert "200 rows drawn at random" in CHART.draw(data, GeometrySettings()).notes[0]
+    for run in data.found:
+        assert (run.n, run.pairs) == (200, 240)
+        assert [at.step for at in run.course["image"]] == [0, 80, 160, 240]
+        for spread in run.spreads.values():
+            assert (spread.n, spread.n_tested, spread.d) == (200, 200, 32)
+            assert spread.angles.sum() == 200 * 199 / 2
+            assert spread.p_ajne >= 1 / 20
+            degrees = (np.arange(180) + 0.5) @ spread.angle_density
+            assert degrees == pytest.approx(spread.mean_angle, abs=0.5)
+    assert sphere_density(32).sum() == pytest.approx(1)
+    with pytest.raises(ChartError, match="from 2 to"):
+        checked(GeometrySettings(most=1))
+
+
+def test_the_course_is_that_of_the_measure_chosen(charted):
+    data = geometry(charted, 1, 2)
+    _, lines = CHART.records(data, GeometrySettings())
+    fields = {"angle": 6, "uniformity": 7, "resultant": 8, "ajne": 9}
+    for course, column in fields.items():
+        plot = CHART.draw(data, GeometrySettings(course=course)).piece("course")
+        for curve, (run, modality) in zip(plot.curves, itertools.product((1, 2), ("image", "text")), strict=True):
+            expected = [line[column] for line in lines if (line[0], line[4]) == (run, modality)]
+            assert curve.y.tolist() == expected
+            assert curve.x.tolist() == [0, 80, 160, 240]
+    for run in data.found:
+        for modality, spread in run.spreads.items():
+            assert run.course[modality][-1].mean_angle == pytest.approx(spread.mean_angle)
+            assert run.course[modality][-1].uniformity == pytest.approx(spread.uniformity)
+
+
+def test_one_run_at_two_steps_has_one_course_and_both_are_marked(charted):
+    plot = CHART.draw(geometry(charted, 1, steps=(80, 240)), GeometrySettings()).piece("course")
+    assert len(plot.curves) == 2
+    assert [(dot.tone, dot.x) for dot in plot.dots] == [("run_a", 80), ("run_a", 80), ("run_b", 240), ("run_b", 240)]
+
+
+def test_published_values_stand_next_to_ours(charted):
+    table = CHART.draw(geometry(charted, 1), GeometrySettings()).piece("published")
+    assert [line.values[:2] for line in table.lines] == list(PUBLISHED.values())
+    # A = n/4 - (n - 1) angle / 360
+    for line in table.lines:
+        for a, angle in zip(line.values[:2], line.values[2:], strict=True):
+            assert a == pytest.approx(13_000 / 4 - 12_999 * angle / 360)
+
+
+def test_the_work_can_be_cancelled(charted):
+    class Stop(Exception):
+        pass
+
+    def cancel(share: float, note: str) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        CHART.result(charted, Request(targets_of([1])), GeometrySettings(), cancel)

@@ -42,7 +42,7 @@ NAMES = tuple(
 )
 LABELS = ("circle", "square", "star", "ring", "heart")
 RELIABLE = {"ece": 0.1, "edges": [0, 0.5, 1], "counts": [20, 20], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
-KINDS = ("curves", "similarity", "map", "gap", "uniformity", "hubness", "matrix", "timeline")
+KINDS = ("curves", "similarity", "map", "gap", "geometry", "hubness", "matrix", "timeline")
 
 
 @pytest.fixture(scope="module")
