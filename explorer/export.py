@@ -150,7 +150,7 @@ def shell_command(command: Sequence[str], workspace: Path) -> str:
 
 def file_stem(command: Sequence[str]) -> str:
     """A file name (without suffix) that says what the command draws: kind and runs or panel, `similarity-1-2`."""
-    kind = next((word for word in command[:2] if word.isidentifier() and word != "export"), "export")
+    kind = next((word for word in command[:2] if word != "export" and not word.startswith("-")), "export")
     after = command[command.index("--runs") + 1 :] if "--runs" in command else []
     runs = itertools.takewhile(lambda word: not word.startswith("-"), after)
     kind = "-".join([kind, *command[command.index("--panel") + 1 :][:1]]) if "--panel" in command else kind

@@ -167,8 +167,10 @@ class Check(Control):
 class Cells(Control):
     """A small matrix to type in; a cell that is no number is marked, and the last good one counts."""
 
-    def __init__(self, setting: Setting, panel: str, *, rows: tuple[str, ...], columns: tuple[str, ...]) -> None:
-        super().__init__(setting, panel)
+    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+        super().__init__(setting, panel, parent)
+        columns = tuple(str(place + 1) for place in range(setting.columns))
+        rows = setting.rows or tuple(str(n + 1) for n in range(len(setting.default) // setting.columns))
         heading = self._heading()
         theme.set_role(heading, "strong")
         grid = QGridLayout()
@@ -223,7 +225,9 @@ class Cells(Control):
 
 
 class Controls(QWidget):
-    """The controls of a chart's settings in a row that wraps; settings without a control keep their value.
+    """The controls of a chart's settings, in a row that wraps or one under the other.
+
+    Settings without a control keep their value.
 
     Signals:
         changed: The person chose another value.
@@ -231,19 +235,23 @@ class Controls(QWidget):
 
     changed = Signal()
 
-    def __init__(self, kind: type, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, kind: type, name: str, *, below: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"{name}-controls")
         self._kind = kind
         self._settings = kind()
         self.controls = {one.name: control for one in settings_of(kind) if (control := control_of(one, name))}
-        row = WrappingRow()
-        for control in self.controls.values():
-            row.add(control, gap=theme.AROUND)
-            control.changed.connect(self.changed)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        row = WrappingRow()
+        for control in self.controls.values():
+            control.changed.connect(self.changed)
+            if below:
+                column.addWidget(control)
+            else:
+                row.add(control, gap=theme.AROUND)
         column.addWidget(row)
+        row.setVisible(not below)
 
     @property
     def is_empty(self) -> bool:
@@ -265,9 +273,9 @@ class Controls(QWidget):
 
 def control_of(setting: Setting, name: str) -> Control | None:
     """The control of a setting in a row; None for settings that a view sets by other means."""
-    if not setting.control or setting.kind in ("cells", "rows", "text", "texts"):
+    if not setting.control or setting.kind in ("rows", "text", "texts"):
         return None
-    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check}
+    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check, "cells": Cells}
     control = kinds.get(setting.kind, Slide)(setting, name)
     if setting.kind not in kinds:
         control.setFixedWidth(SLIDE_PX)

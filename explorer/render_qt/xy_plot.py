@@ -263,7 +263,7 @@ class XYPlotWidget(Plot):
             if _written(piece):
                 for x, top, height in zip(at, bars.high or bars.heights, heights, strict=True):
                     label = next(labels)
-                    label.setText(f"{height:.3g}")
+                    label.setText(marks.bar_text(height))
                     label.setAnchor((0.5, 1.0))
                     label.setPos(x, top)
 

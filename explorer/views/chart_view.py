@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabBar, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -22,6 +22,7 @@ from trainer.charts.settings import parse, words
 from trainer.charts.spec import Chart, Request
 
 REMEMBER_MS = 400
+SIDE_PX = 328
 
 
 class ChartView(View):
@@ -30,11 +31,13 @@ class ChartView(View):
     Attributes:
         name: Of the view: its charts are those of the registry for it, and its widgets and settings are named so.
         shared: Settings that have one value in all charts of the view which have them.
+        controls_left: The controls stand one under the other at the left instead of above the chart.
         above, beside: Where a view puts controls of its own: over those of the settings, and to their left.
     """
 
     name: ClassVar[str]
     shared: ClassVar[tuple[str, ...]] = ()
+    controls_left: ClassVar[bool] = False
 
     def build(self) -> Iterator[None]:
         self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}
@@ -152,7 +155,7 @@ class ChartView(View):
     def controls_of(self, chart: Chart[Any, Any]) -> Controls:
         """The controls of a chart; made when first asked for, with the settings remembered."""
         if chart.name not in self.controls:
-            made = Controls(chart.settings, chart.name)
+            made = Controls(chart.settings, chart.name, below=self.controls_left)
             shared = {name: value for each in self.controls.values() for name, value in self._shared(each).items()}
             made.show_settings(_with(self._remembered(chart), shared))
             made.changed.connect(lambda: self._on_settings(made))
@@ -215,7 +218,7 @@ class ChartView(View):
         self.pane.cancelled.connect(lambda: self.tell(words))
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
+        self.bar = bar = QHBoxLayout()
         bar.setSpacing(theme.BETWEEN)
         bar.addWidget(self.tabs)
         bar.addWidget(self.tab_question, 1)
@@ -226,8 +229,29 @@ class ChartView(View):
         tools.addLayout(self.tools, 1)
         self.body.addLayout(bar)
         self.body.addLayout(self.above)
-        self.body.addLayout(tools)
-        self.body.addWidget(self.pane, 1)
+        if not self.controls_left:
+            self.body.addLayout(tools)
+            self.body.addWidget(self.pane, 1)
+            return
+        row = QHBoxLayout()
+        row.setSpacing(theme.BETWEEN)
+        row.addWidget(self._side(tools))
+        row.addWidget(self.pane, 1)
+        self.body.addLayout(row, 1)
+
+    def _side(self, tools: QHBoxLayout) -> QScrollArea:
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, theme.BETWEEN, 0)
+        column.addLayout(tools)
+        column.addStretch()
+        scroll = QScrollArea(widgetResizable=True, objectName=f"{self.name}-side")
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(side)
+        scroll.setFixedWidth(SIDE_PX)
+        return scroll
 
 
 def _with(settings: Any, values: dict[str, Any]) -> Any:

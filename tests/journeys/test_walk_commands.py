@@ -44,7 +44,14 @@ FIGURES = {
 } | {name: () for name in registry.names() if registry.load(name).needs != "none"}  # fmt: skip
 """Kinds of `trainer export` that draw runs, and what each is asked."""
 GROUPS = ("--group", "clip*", "--group", "cloob*")
-OF_NO_RUN = {"lab": (), "data-efficiency": GROUPS, "groups": GROUPS}
+OF_NO_RUN = {
+    "toy-batch": (),
+    "loss-saturation": (),
+    "loss-margins": (),
+    "hopfield-temperature": (),
+    "data-efficiency": GROUPS,
+    "groups": GROUPS,
+}
 ANALYSES = (
     "changes", "diagnosis", "data-efficiency", "gap", "likeness", "pairs",
     "similarity",

@@ -165,6 +165,11 @@ class XYPlot:
     tone: Tone | None = None
 
 
+def bar_text(height: float) -> str:
+    """The number over a bar; the least ones would be wider than it."""
+    return f"{height:.3g}" if height == 0 or abs(height) >= 0.0005 else "<.001"
+
+
 def categories(label: str, names: tuple[str, ...]) -> Axis:
     """The x axis of a plot of these categories."""
     return Axis(label, -0.6, max(len(names), 1) - 0.4)
@@ -275,6 +280,11 @@ class NumberRow:
             return "–"
         small = 0 < abs(value) < 0.5 * 10**-self.digits
         return (f"{value:.1e}" if small else f"{value:,.{self.digits}f}").replace("-", "−")
+
+
+def one_number(words: str, value: float, digits: int, hint: str = "", *, strong: bool = False) -> NumberRow:
+    """The row of a table with a single column; what is not a number is written as such."""
+    return NumberRow(words, hint, (value if math.isfinite(value) else "NaN",), digits, strong)
 
 
 @dataclass(frozen=True)

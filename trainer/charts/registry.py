@@ -32,6 +32,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "hopfield-batch-size",
         "hopfield-spectrum",
     ),
+    "losslab": ("toy-batch", "loss-saturation", "loss-margins", "hopfield-temperature"),
     "evaluate": ("evaluation-curves", "data-efficiency"),
 }
 """View -> its charts, in the order of the tabs."""

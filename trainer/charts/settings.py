@@ -30,6 +30,7 @@ class Setting:
         kind: A float, an int, one of `options`, yes or no, one text or several, a matrix row by row, or row numbers.
         log: Its slider moves in equal factors instead of equal steps.
         columns: Of the matrix.
+        rows: Names of its rows; empty: their numbers.
         control: Whether a view shows a control for it; others are set by the view itself, by a click for example.
         redraws: Whether only the drawing depends on it: nothing is computed again.
     """
@@ -44,6 +45,7 @@ class Setting:
     log: bool = False
     options: tuple[str, ...] = ()
     columns: int = 0
+    rows: tuple[str, ...] = ()
     control: bool = True
     redraws: bool = False
 
@@ -64,11 +66,11 @@ def setting(
     return dataclasses.field(default=default, metadata=facts)
 
 
-def cells(default: tuple[float, ...], label: str, help: str, *, columns: int) -> Any:
-    """A small matrix, row by row."""
+def cells(default: tuple[float, ...], label: str, help: str, *, columns: int, rows: tuple[str, ...] = ()) -> Any:
+    """A small matrix, row by row; `rows` names these."""
     return dataclasses.field(
         default=default,
-        metadata={"label": label, "help": help, "range": (-100.0, 100.0, False), "columns": columns},
+        metadata={"label": label, "help": help, "range": (-100.0, 100.0, False), "columns": columns, "rows": rows},
     )
 
 
@@ -147,6 +149,16 @@ def checked(settings: S) -> S:
     return settings
 
 
+def held(settings: Any) -> str:
+    """What is set, for people: `Temperature τ = 0.07 · Batch size N = 64`; matrices are left out."""
+    known = [one for one in settings_of(type(settings)) if one.kind != "cells"]
+    return " · ".join(f"{one.label} = {_told(getattr(settings, one.name))}" for one in known)
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,.6g}".replace("-", "−")
+
+
 def options(settings: Any) -> list[str]:
     """The settings as words of a command line; those at their defaults are left out."""
     words: list[str] = []
@@ -214,7 +226,7 @@ def _kind(hint: Any, facts: Any) -> tuple[Kind, dict[str, Any]]:
         return "choice", {"options": get_args(hint)}
     if get_origin(hint) is tuple:
         if "columns" in facts:
-            return "cells", {"columns": facts["columns"]}
+            return "cells", {"columns": facts["columns"], "rows": facts["rows"]}
         return ("texts" if get_args(hint)[0] is str else "rows"), {}
     plain: dict[Any, Kind] = {bool: "flag", int: "whole", str: "text"}
     return plain.get(hint, "number"), {}

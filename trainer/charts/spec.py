@@ -143,6 +143,10 @@ def per_run(
     return compute_each
 
 
+def no_data(_workspace: Workspace, _request: Request, _settings: Any, _progress: Progress) -> None:
+    """The `compute` of a chart that is drawn of its settings alone."""
+
+
 def numbers_of(panel: Panel) -> list[dict[str, Any]]:
     """The tables of a panel, a dictionary a column."""
     found: list[dict[str, Any]] = []

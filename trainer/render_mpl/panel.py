@@ -31,6 +31,8 @@ COLUMN_IN: Final = 0.75
 COLUMN_LETTERS: Final = 14
 LINE_IN: Final = 0.19
 """Of a table of numbers: a column, the letters of a line of its name, and a line."""
+MOST_COLUMNS: Final = 12
+"""Of shaded tables next to each other, their names included."""
 MOST_BESIDE: Final = 3
 """More marks of one row than these go into further lines."""
 
@@ -57,12 +59,16 @@ def draw(panel: Panel) -> Figure:
 def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
     """The rows of the panel; tables that are too wide to stand next to each other, one under the other."""
     for row in panel.rows:
-        if all(isinstance(mark, ShadedTable) for mark in row):
+        if sum(_columns(mark) for mark in row) > MOST_COLUMNS:
             yield from ((mark,) for mark in row)
         elif all(isinstance(mark, NumberTable) for mark in row):
             yield from _fitting([mark for mark in row if isinstance(mark, NumberTable)])
         else:
             yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
+
+
+def _columns(mark: Mark) -> int:
+    return 1 + len(mark.columns) + bool(mark.right) if isinstance(mark, ShadedTable) else 0
 
 
 def _fitting(tables: list[NumberTable]) -> Iterator[tuple[Mark, ...]]:

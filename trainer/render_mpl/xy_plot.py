@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.charts.marks import Series, XYPlot
+from trainer.charts.marks import Series, XYPlot, bar_text
 from trainer.render_mpl.style import HAIRLINE, INK, OKABE_ITO, QUIET, heading
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
             tops = np.asarray(bars.high, dtype=np.float64)
         if written:
             for x, top, height in zip(at, tops, heights, strict=True):
-                axes.text(x, top, f"{height:.3g}", ha="center", va="bottom", fontsize=6.5, color=QUIET)
+                axes.text(x, top, bar_text(height), ha="center", va="bottom", fontsize=6.5, color=QUIET)
 
 
 def legend_lines(plot: XYPlot, columns: int) -> int:

@@ -18,9 +18,15 @@ from trainer.analysis.hopfield import (
     self_weight,
 )
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.charts.lab.pieces import Fact, LabChart
-from trainer.charts.marks import Axis, Bars, Marker, Series, ShadedTable, XYPlot
-from trainer.charts.settings import setting
+from trainer.charts.marks import Axis, Bars, Marker, NumberTable, Panel, Series, ShadedTable, Tone, XYPlot, one_number
+from trainer.charts.settings import held, setting
+from trainer.charts.spec import Chart, no_data
+
+METHOD: Final = """\
+Hopfield retrieval. A state retrieves softmax(β X ξ) X, made unit (Ramsauer et al., 2020, equation 3). exp(H) of the \
+shares is how many patterns it averages. In a batch a state finds itself among N stored patterns; with the \
+others at cosine c its share is 1 / (1 + (N − 1) exp(−β (1 − c))). The rule β = 8 + ln((N − 1) / 511) keeps that \
+share at cosine 0 as it is at β = 8, N = 512; it is derived here, not taken from the paper."""
 
 SOURCE: Final = (
     "Ramsauer et al., Hopfield Networks is All You Need, 2020, equation 3; Fürst et al., CLOOB, 2022, retrievals "
@@ -35,10 +41,12 @@ _CIRCLE: Final = np.linspace(0, 2 * math.pi, 181)
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class HopfieldTemperatureSettings:
     """Beta, a query among stored patterns, and a batch."""
 
-    beta: float = setting(8.0, "Beta β", "Inverse temperature of the retrieval.", low=0.1, high=200.0, log=True)
+    beta: float = setting(
+        8.0, "Beta β", "Inverse temperature of the Hopfield retrieval.", low=0.1, high=200.0, log=True
+    )
     angle: float = setting(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
     seed: int = setting(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
     n: int = setting(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
@@ -51,7 +59,7 @@ class Retrieval:
     )
 
 
-def retrieval(settings: Retrieval) -> LabChart:
+def draw(_data: None, settings: HopfieldTemperatureSettings) -> Panel:
     """Shares of the stored patterns, their effective number over beta, and self-weights over the batch size."""
     stored = circle_patterns(PATTERNS, settings.seed)
     angle = math.radians(settings.angle)
@@ -59,15 +67,18 @@ def retrieval(settings: Retrieval) -> LabChart:
     shares = retrieval_shares(state, stored, settings.beta)
     own = float(self_weight(settings.n, settings.beta, settings.cosine))
     facts = (
-        Fact("Entropy H (nats)", entropy(shares), 4, f"Of the shares; at most ln 8 = {math.log(PATTERNS):.3f}."),
-        Fact("Effective number exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True),
-        Fact("Largest share", float(shares.max()), 4, "Of the nearest pattern."),
-        Fact("Self-weight in the batch", own, 4, "A pattern's share in its own retrieval among N.", strong=True),
-        Fact("β of equal self-weight", float(equal_self_weight_beta(settings.n)), 2, "8 + ln((N − 1) / 511)."),
+        one_number("Entropy H (nats)", entropy(shares), 4, f"Of the shares; at most ln 8 = {math.log(PATTERNS):.3f}."),
+        one_number("Effective number exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True),
+        one_number("Largest share", float(shares.max()), 4, "Of the nearest pattern."),
+        one_number("Self-weight in the batch", own, 4, "A pattern's share in its own retrieval among N.", strong=True),
+        one_number("β of equal self-weight", float(equal_self_weight_beta(settings.n)), 2, "8 + ln((N − 1) / 511)."),
     )
-    plots = (_circle(stored, state, shares, settings.beta), _shares(shares), _number(stored, state, settings))
-    plots = (*plots, _self_weights(settings))
-    return LabChart("retrieval", "Retrieval", SOURCE, settings, plots=plots, tables=(_golden(settings),), facts=facts)
+    rows = (
+        (_circle(stored, state, shares, settings.beta), _shares(shares)),
+        (_number(stored, state, settings), _self_weights(settings)),
+        (_golden(settings), NumberTable("numbers", "Hopfield retrieval", ("value",), facts, badges=False)),
+    )
+    return Panel(title="Hopfield temperature", head=(held(settings),), rows=rows, notes=(SOURCE,))
 
 
 def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: float) -> XYPlot:
@@ -76,14 +87,14 @@ def _circle(stored: np.ndarray, state: np.ndarray, shares: np.ndarray, beta: flo
     ring = Series("", "quiet", np.cos(_CIRCLE), np.sin(_CIRCLE), width=1)
     ray = Series("", "first", np.array([mean[0], retrieved[0]]), np.array([mean[1], retrieved[1]]))
     dots = [
-        Marker("stored", "quiet", *map(float, x), size=8 + 22 * float(share), label=str(i))
+        Marker("stored", "quiet", float(x[0]), float(x[1]), size=8 + 22 * float(share), label=str(i))
         for i, (x, share) in enumerate(zip(stored, shares, strict=True), start=1)
     ]
     dots += [
-        Marker("weighted mean", "fourth", *map(float, mean), size=7),
-        Marker("retrieved", "first", *map(float, retrieved), size=14, mark="ring"),
+        Marker("weighted mean", "fourth", float(mean[0]), float(mean[1]), size=7),
+        Marker("retrieved", "first", float(retrieved[0]), float(retrieved[1]), size=14, mark="ring"),
     ]
-    dots += [Marker("query", "second", *map(float, state), size=14, mark="diamond")]
+    dots += [Marker("query", "second", float(state[0]), float(state[1]), size=14, mark="diamond")]
     x = Axis("", -1.4, 1.4)
     return XYPlot("circle", "Stored patterns and query", x, x, (ring, ray), dots=tuple(dots), equal=True)
 
@@ -96,18 +107,16 @@ def _shares(shares: np.ndarray) -> XYPlot:
     )
 
 
-def _number(stored: np.ndarray, state: np.ndarray, settings: Retrieval) -> XYPlot:
+def _number(stored: np.ndarray, state: np.ndarray, settings: HopfieldTemperatureSettings) -> XYPlot:
     curve = Series("exp(H)", "first", BETAS, effective_numbers(state, stored, BETAS))
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("patterns", 0.8, PATTERNS + 0.4)
     return XYPlot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
 
 
-def _self_weights(settings: Retrieval) -> XYPlot:
+def _self_weights(settings: HopfieldTemperatureSettings) -> XYPlot:
     c = settings.cosine
-    curves = [
-        Series(f"β = {beta:g}", tone, SIZES, self_weight(SIZES, beta, c))
-        for beta, tone in ((8.0, "second"), (14.3, "fourth"))
-    ]
+    betas: tuple[tuple[float, Tone], ...] = ((8.0, "second"), (14.3, "fourth"))
+    curves = [Series(f"β = {beta:g}", tone, SIZES, self_weight(SIZES, beta, c)) for beta, tone in betas]
     if settings.beta not in (8.0, 14.3):
         curves.append(Series(f"β = {settings.beta:g}", "first", SIZES, self_weight(SIZES, settings.beta, c)))
     rule = self_weight(SIZES, np.maximum(equal_self_weight_beta(SIZES), 0), c)
@@ -117,10 +126,24 @@ def _self_weights(settings: Retrieval) -> XYPlot:
     return XYPlot("self_weight", title, x, y, tuple(curves), cursor=float(settings.n), note=f"others at cosine {c:g}")
 
 
-def _golden(settings: Retrieval) -> ShadedTable:
+def _golden(settings: HopfieldTemperatureSettings) -> ShadedTable:
     sizes = np.array(GOLDEN_SIZES)
-    lines = {"β = 8": 8.0, "β = 14.3": 14.3, f"β = {settings.beta:g}": settings.beta}
+    lines: dict[str, float | np.ndarray] = {"β = 8": 8.0, "β = 14.3": 14.3, f"β = {settings.beta:g}": settings.beta}
     lines["rule"] = equal_self_weight_beta(sizes)
     values = np.array([self_weight(sizes, beta, settings.cosine) for beta in lines.values()])
     columns = tuple(f"{size:,}" for size in GOLDEN_SIZES)
     return ShadedTable("golden", "Self-weight by batch size", tuple(lines), columns, values, 3)
+
+
+CHART: Final = Chart(
+    name="hopfield-temperature",
+    view="losslab",
+    label="Hopfield temperature",
+    question="How many stored patterns does a Hopfield retrieval average?",
+    method=METHOD,
+    settings=HopfieldTemperatureSettings,
+    needs="none",
+    compute=no_data,
+    draw=draw,
+    quick=True,
+)

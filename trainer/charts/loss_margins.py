@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -21,9 +22,19 @@ from trainer.analysis.margins import (
     margin_unmatched,
     triplet,
 )
-from trainer.charts.lab.pieces import Fact, LabChart
-from trainer.charts.marks import Axis, Series, Tone, XYPlot
-from trainer.charts.settings import setting
+from trainer.charts.marks import Axis, NumberTable, Panel, Series, Tone, XYPlot, one_number
+from trainer.charts.settings import held, setting
+from trainer.charts.spec import Chart, Progress, Request
+from trainer.store import Workspace
+
+METHOD: Final = """\
+Margins. d is the distance of unit vectors, 0 to 2. Contrastive: d²/2 for matched and max(m − d, 0)²/2 for \
+unmatched pairs (Hadsell et al., 2006, equation 4). Triplet: max(d(a,p)² − d(a,n)² + m, 0) (FaceNet, 2015, \
+equation 3). Margin: max(α + y (d − β), 0), y = 1 for matched and −1 for unmatched pairs (Wu et al., 2017, \
+equation 7). Two random points in n dimensions lie at distance d with density q(d) ∝ d^(n−2) (1 − \
+d²/4)^((n−3)/2) (equation 6): nearly always about √2. Distance-weighted sampling draws in inverse proportion to \
+q, with cutoffs at 0.5 and 1.4. The histograms are 1,000 simulated anchors whose negatives are uniform on the \
+sphere; real embeddings are not."""
 
 SOURCE: Final = (
     "Hadsell et al., 2006, equation 4 (contrastive); Schroff et al., FaceNet, 2015, equation 3 (triplet); "
@@ -43,16 +54,22 @@ _TONES: Final[dict[str, Tone]] = {
 
 
 @dataclass(frozen=True)
-class Margins:
+class LossMarginsSettings:
     """The margins of three losses, and the sphere that negatives are drawn from."""
 
-    contrastive: float = setting(1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0)
-    triplet: float = setting(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
-    distances: Literal["squared", "plain"] = setting(
-        "squared", "Triplet distances", "FaceNet squares them; many libraries do not."
+    contrastive: float = setting(
+        1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0, redraws=True
     )
-    beta: float = setting(1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9)
-    alpha: float = setting(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
+    triplet: float = setting(
+        0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0, redraws=True
+    )
+    distances: Literal["squared", "plain"] = setting(
+        "squared", "Triplet distances", "FaceNet squares them; many libraries do not.", redraws=True
+    )
+    beta: float = setting(
+        1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9, redraws=True
+    )
+    alpha: float = setting(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0, redraws=True)
     positive: float = setting(
         0.9, "Distance of the positive", "Of the triplet's other pair, and where semi-hard begins.", low=0.0, high=2.0
     )
@@ -60,22 +77,38 @@ class Margins:
     negatives: int = setting(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
 
 
-def margins(settings: Margins) -> LabChart:
-    """Both sides of the three losses, the density of distances, and histograms of the negatives drawn."""
+@dataclass(frozen=True)
+class Negatives:
+    """Distances of the negatives of simulated anchors, and those that each sampler draws of them."""
+
+    found: Float[np.ndarray, "anchors negatives"]
+    drawn: Mapping[str, Float[np.ndarray, " anchors"]]
+
+
+def negatives(
+    _workspace: Workspace, _request: Request, settings: LossMarginsSettings, _progress: Progress
+) -> Negatives:
+    """What the samplers draw for these settings."""
     found = _distances(settings.negatives, settings.dimension)
-    drawn = drawn_distances(found, settings.positive, settings.dimension, seed=SEED)
-    plots = (_matched(settings), _unmatched(settings), _density(settings), _drawn(settings, drawn))
-    means = tuple(Fact(f"Mean drawn, {name}", float(drawn[name].mean()), 3) for name in SAMPLERS)
-    admissible = Fact(
+    return Negatives(found, drawn_distances(found, settings.positive, settings.dimension, seed=SEED))
+
+
+def draw(data: Negatives, settings: LossMarginsSettings) -> Panel:
+    """Both sides of the three losses, the density of distances, and histograms of the negatives drawn."""
+    drawn = data.drawn
+    means = tuple(one_number(f"Mean drawn, {name}", float(drawn[name].mean()), 3) for name in SAMPLERS)
+    admissible = one_number(
         f"Admissible (< {ADMISSIBLE})",
-        float((found < ADMISSIBLE).mean()),
+        float((data.found < ADMISSIBLE).mean()),
         3,
         "Share of negatives that distance-weighted sampling takes; where an anchor has none, it draws uniformly.",
     )
-    return LabChart("margins", "Margins", SOURCE, settings, plots=plots, facts=(*means, admissible))
+    numbers = NumberTable("numbers", "Negatives drawn", ("value",), (*means, admissible), badges=False)
+    rows = ((_matched(settings), _unmatched(settings)), (_density(settings), _drawn(settings, drawn)), (numbers,))
+    return Panel(title="Loss margins", head=(held(settings),), rows=rows, notes=(SOURCE,))
 
 
-def _matched(settings: Margins) -> XYPlot:
+def _matched(settings: LossMarginsSettings) -> XYPlot:
     far = settings.positive
     curves = (
         Series("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE)),
@@ -87,7 +120,7 @@ def _matched(settings: Margins) -> XYPlot:
     return XYPlot("matched", "Matched pairs: pulled together", x, _loss(), curves, note=note)
 
 
-def _unmatched(settings: Margins) -> XYPlot:
+def _unmatched(settings: LossMarginsSettings) -> XYPlot:
     near = settings.positive
     curves = (
         Series("contrastive", "second", DISTANCE, contrastive_unmatched(DISTANCE, settings.contrastive)),
@@ -99,10 +132,11 @@ def _unmatched(settings: Margins) -> XYPlot:
     return XYPlot("unmatched", "Unmatched pairs: pushed apart", x, _loss(), curves, note=note)
 
 
-def _density(settings: Margins) -> XYPlot:
+def _density(settings: LossMarginsSettings) -> XYPlot:
+    densities: tuple[tuple[int, Tone], ...] = ((settings.dimension, "first"), (128, "quiet"))
     curves = tuple(
         Series(f"n = {n}", tone, DISTANCE, np.exp(log_density(DISTANCE, n)), dashed=tone == "quiet")
-        for n, tone in ((settings.dimension, "first"), (128, "quiet"))
+        for n, tone in densities
     )
     curves = curves[: 1 if settings.dimension == 128 else 2]
     highest = max(float(curve.y[:-2].max()) for curve in curves)
@@ -110,7 +144,7 @@ def _density(settings: Margins) -> XYPlot:
     return XYPlot("density", "Distances on the sphere", x, y, curves, cursor=float(np.sqrt(2)), note="√2 dashed")
 
 
-def _drawn(settings: Margins, drawn: dict[str, np.ndarray]) -> XYPlot:
+def _drawn(settings: LossMarginsSettings, drawn: Mapping[str, np.ndarray]) -> XYPlot:
     width = BINS[1] - BINS[0]
     shares = {name: np.histogram(drawn[name], BINS)[0] / (ANCHORS * width) for name in SAMPLERS}
     curves = tuple(Series(name, _TONES[name], BINS, shares[name], stepped=True) for name in SAMPLERS)
@@ -124,7 +158,7 @@ def _loss() -> Axis:
     return Axis("loss", 0, 2.05)
 
 
-def _squared(settings: Margins) -> bool:
+def _squared(settings: LossMarginsSettings) -> bool:
     return settings.distances == "squared"
 
 
@@ -134,3 +168,17 @@ def _distances(negatives: int, dimension: int) -> Float[np.ndarray, "anchors neg
     found = distances_to_uniform(ANCHORS, negatives, dimension=dimension, seed=SEED)
     found.setflags(write=False)
     return found
+
+
+CHART: Final = Chart(
+    name="loss-margins",
+    view="losslab",
+    label="Margins",
+    question="Which distances does a margin care about, and which negatives are drawn?",
+    method=METHOD,
+    settings=LossMarginsSettings,
+    needs="none",
+    compute=negatives,
+    draw=draw,
+    quick=False,
+)

@@ -19,9 +19,21 @@ from trainer.analysis.saturation import (
     merged_pull,
     spread_cosines,
 )
-from trainer.charts.lab.pieces import Fact, LabChart
-from trainer.charts.marks import Axis, Region, Series, XYPlot
-from trainer.charts.settings import setting
+from trainer.charts.marks import Axis, NumberTable, Panel, Region, Series, XYPlot, one_number
+from trainer.charts.settings import held, setting
+from trainer.charts.spec import Chart, no_data
+
+METHOD: Final = """\
+Saturation. One anchor with p the softmax probability of its match. InfoNCE pulls on the match with (1 − p) / τ, \
+because the match stands in its own denominator; InfoLOOB leaves it out and pulls with 1 / τ (Fürst et al., \
+CLOOB, 2022: ∂InfoNCE = (1 − p) ∂InfoLOOB; shown without CLOOB's factor τ). DHN-NCE weighs negative j with W_j = \
+(B − 1) softmax(β S)_j over the negatives (Koleilat et al., MedCLIP-SAM, 2024, equations 1–4) and is computed as \
+−S + ln(B − 1) + lse((1 + β) S_j) − lse(β S_j). Its push on a negative can be below zero: the weights' \
+normaliser then attracts easy negatives; with constant weights it cannot.
+
+Why not the merge. Notes set W_ii = −1 to draw the match into the sum of the negatives. That turns ln b − ln a \
+into ln(b − a): another loss, whose pull on the match is a / (b − a) instead of 1, and which is no number once a \
+> b. It is drawn in red to be recognised, and implemented nowhere else."""
 
 SOURCE: Final = (
     "Fürst et al., CLOOB: Modern Hopfield Networks with InfoLOOB Outperform CLIP, 2022, gradients of both losses: "
@@ -35,7 +47,7 @@ MOST_CURVE: Final = 513
 
 
 @dataclass(frozen=True)
-class Saturation:
+class LossSaturationSettings:
     """One anchor, its match and its negatives."""
 
     match: float = setting(0.6, "Cosine of the match", "Where the dashed line stands.", low=-1.0, high=1.0)
@@ -58,30 +70,33 @@ class Saturation:
     )
 
 
-def saturation(settings: Saturation) -> LabChart:
+def draw(_data: None, settings: LossSaturationSettings) -> Panel:
     """Pulls on the match as it grows, the factor between them, weights of negatives, and the merge that fails."""
     inv_tau, beta = 1 / settings.tau, settings.beta
     unmatched = spread_cosines(settings.n - 1, settings.negatives, settings.spread)
     here = np.array([settings.match])
     factor = float(match_factor(here, unmatched, inv_tau)[0])
     facts = (
-        Fact("p of the match", 1 - factor, 4, "Its softmax probability among all N."),
-        Fact("1 − p", factor, 4, "What is left of InfoLOOB's gradient in InfoNCE.", strong=True),
-        Fact("Pull of InfoNCE", factor * inv_tau, 3, "(1 − p) / τ: size of ∂L / ∂cosine."),
-        Fact("Pull of InfoLOOB", inv_tau, 3, "1 / τ, before CLOOB's factor τ."),
-        Fact(
+        one_number("p of the match", 1 - factor, 4, "Its softmax probability among all N."),
+        one_number("1 − p", factor, 4, "What is left of InfoLOOB's gradient in InfoNCE.", strong=True),
+        one_number("Pull of InfoNCE", factor * inv_tau, 3, "(1 − p) / τ: size of ∂L / ∂cosine."),
+        one_number("Pull of InfoLOOB", inv_tau, 3, "1 / τ, before CLOOB's factor τ."),
+        one_number(
             "Pull of the merge",
             float(merged_pull(here, unmatched, inv_tau, beta)[0]),
             3,
             "On the logit, where DHN-NCE pulls with 1 whatever the match; NaN once a > b.",
         ),
     )
-    plots = (_pulls(settings, unmatched), _factor(settings, unmatched), _weights(settings, unmatched))
-    plots = (*plots, _merge(settings, unmatched))
-    return LabChart("saturation", "Saturation", SOURCE, settings, plots=plots, facts=facts)
+    rows = (
+        (_pulls(settings, unmatched), _factor(settings, unmatched)),
+        (_weights(settings, unmatched), _merge(settings, unmatched)),
+        (NumberTable("numbers", "At the match", ("value",), facts, badges=False),),
+    )
+    return Panel(title="Loss saturation", head=(held(settings),), rows=rows, notes=(SOURCE,))
 
 
-def _pulls(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
+def _pulls(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     inv_tau = 1 / settings.tau
     curves = (
         Series("InfoLOOB", "first", MATCHED, info_loob_pull(MATCHED, inv_tau)),
@@ -91,7 +106,7 @@ def _pulls(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     return XYPlot("pulls", "Pull on the match", _cosine(), y, curves, cursor=settings.match)
 
 
-def _factor(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
+def _factor(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     values = match_factor(MATCHED, unmatched, 1 / settings.tau)
     curve = Series("1 − p", "second", MATCHED, values)
     y = Axis("1 − p", LEAST_FACTOR, 2, log=True)
@@ -99,7 +114,7 @@ def _factor(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     return XYPlot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
 
 
-def _weights(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
+def _weights(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     inv_tau, beta = 1 / settings.tau, settings.beta
     shown = np.unique(np.linspace(0, len(unmatched) - 1, MOST_CURVE).round().astype(int))
     x = unmatched[shown]
@@ -126,7 +141,7 @@ def _weights(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
     )
 
 
-def _merge(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
+def _merge(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     inv_tau, beta = 1 / settings.tau, settings.beta
     right = dhn_loss(MATCHED, unmatched, inv_tau, beta)
     end = merge_ends(unmatched, inv_tau, beta)
@@ -146,3 +161,17 @@ def _merge(settings: Saturation, unmatched: np.ndarray) -> XYPlot:
 
 def _cosine() -> Axis:
     return Axis("cosine of the match", -1.0, 1.0)
+
+
+CHART: Final = Chart(
+    name="loss-saturation",
+    view="losslab",
+    label="Saturation",
+    question="How hard does an objective still pull once the match is recognized?",
+    method=METHOD,
+    settings=LossSaturationSettings,
+    needs="none",
+    compute=no_data,
+    draw=draw,
+    quick=True,
+)

@@ -1,0 +1,59 @@
+"""What do the objectives pull together and push apart, and how hard?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from PySide6.QtWidgets import QPushButton
+
+from explorer import theme
+from explorer.render_qt.controls import Slide
+from explorer.views.chart_view import ChartView
+
+CURSORS: Final = {
+    ("loss-saturation", "pulls"): "match",
+    ("loss-saturation", "factor"): "match",
+    ("loss-saturation", "merge"): "match",
+    ("loss-margins", "drawn"): "positive",
+    ("hopfield-temperature", "number"): "beta",
+    ("hopfield-temperature", "self_weight"): "n",
+}
+"""Which setting the dashed line of a plot stands for: it may be dragged."""
+
+LEAST_RADIUS: Final = 0.2
+"""Nearer to the middle of the circle, the pointer says nothing about an angle."""
+
+
+class LossLabView(ChartView):
+    """Objectives in numbers that a person can move; needs no run."""
+
+    title = "Loss lab"
+    question = "What do the objectives pull together and push apart, and how hard?"
+    icon = "flask-conical"
+    name = "losslab"
+    controls_left = True
+
+    def build(self) -> Iterator[None]:
+        yield from super().build()
+        self.reset_button = QPushButton("Reset", objectName="losslab-reset", accessibleName="Reset this chart")
+        self.reset_button.setToolTip("Every setting of this chart as it was first")
+        theme.keep_icon(self.reset_button, "rotate-ccw", 16, "secondary")
+        self.bar.addWidget(self.reset_button)
+        self.reset_button.clicked.connect(self.reset)
+        self.pane.panel.plot_dragged.connect(self.drag)
+
+    def drag(self, key: str, x: float, y: float) -> None:
+        """Takes the pointer's place on a plot for the setting it shows: the cursor, or the angle of the query."""
+        if key == "circle" and math.hypot(x, y) > LEAST_RADIUS:
+            name, value = "angle", round(math.degrees(math.atan2(y, x)) % 360, 1)
+        else:
+            name, value = CURSORS.get((self.chart.name, key), ""), x
+        controls = self.controls_of(self.chart)
+        control = controls.controls.get(name)
+        if isinstance(control, Slide):
+            whole = control.setting.kind == "whole"
+            value = min(max(round(value, 0 if whole else 3), control.setting.low), control.setting.high)
+            control.show_value(int(value) if whole else value)
+            controls.changed.emit()
