@@ -98,7 +98,17 @@ class CurveBook:
 
     # -- as a workspace ----------------------------------------------------------------------------------------
 
-    def run(self, ref: int) -> RunRow:
+    @property
+    def runs(self) -> CurveBook:
+        """Where `get` finds the row of a run."""
+        return self
+
+    @property
+    def results(self) -> CurveBook:
+        """Where the curves and snapshots are."""
+        return self
+
+    def get(self, ref: int) -> RunRow:
         """The run's row."""
         return self._runs[ref]
 
