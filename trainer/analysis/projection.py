@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -35,6 +37,16 @@ def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.nd
     shares = variances / total if total > 0 else np.zeros_like(variances)
     missing = k - axes.shape[1]
     return np.pad(axes, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+
+
+def total_variance(parts: Sequence[Float[np.ndarray, "_ d"]]) -> float:
+    """Sum of the variances of all rows of the parts along every direction; block by block, 0 without rows."""
+    n, mean, squares = sum(map(len, parts)), 0.0, 0.0
+    for part in parts:
+        for rows in row_blocks(len(part), part.shape[1]):
+            block = part[rows].astype(np.float64)
+            mean, squares = mean + block.sum(0), squares + float((block**2).sum())
+    return max(squares / n - float(np.sum(np.square(mean / n))), 0.0) if n else 0.0
 
 
 def pca(vectors: Float[np.ndarray, "n d"], k: int = 2) -> Float[np.ndarray, "n k"]:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
+from trainer.analysis.projection import total_variance
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.changes import changes
 from trainer.charts.metadata_columns import Column, column, is_scale
@@ -58,6 +59,7 @@ class MapChart(Shown):
         near: How near each point is to the eye, images first; None in the plane.
         lit: Pairs in colour while the others are grey; None: all.
         lit_note: Why only some are, in words.
+        shares: Of the variance of all points that each axis shows, in [0, 1]; None where the axes are no components.
     """
 
     n: int
@@ -81,6 +83,7 @@ class MapChart(Shown):
     near: Float[np.ndarray, " m"] | None = None
     lit: Bool[np.ndarray, " n"] | None = None
     lit_note: str = ""
+    shares: tuple[float, float] | None = None
 
     @property
     def lit_n(self) -> int:
@@ -207,7 +210,17 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colours: Pa
         colour_note=colours.note,
         side=placed.side,
         near=placed.near,
+        shares=_shares(snapshot, placed) if placed.method == "pca" and placed.side is None else None,
     )
+
+
+def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
+    """Share of the variance of all images and texts along both axes of the map; None where it is no projection."""
+    whole = total_variance([part for part in (snapshot.image, snapshot.text) if part is not None])
+    along = placed.layout[:, :2].var(axis=0, dtype=np.float64)
+    if not whole > 0 or along.sum() > 1.001 * whole:
+        return None
+    return float(along[0] / whole), float(along[1] / whole)
 
 
 def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColours]:

@@ -25,7 +25,8 @@ def draw(chart: CalibrationChart) -> Figure:
     _draw_reliability(left, chart)
     _draw_likelihood(right, chart)
     n = ", ".join(f"{run.name}: n = {run.n:,} of {run.pairs:,} images, class from {run.column}" for run in chart.runs)
-    footnote(figure, f"{n}.\n{len(chart.labels)} classes, mean of {len(chart.templates)} templates. {chart.note}")
+    templates = f"{len(chart.templates)} template{'s' * (len(chart.templates) > 1)}"
+    footnote(figure, f"{n}.\n{len(chart.labels)} classes, mean of {templates}. {chart.note}")
     return figure
 
 

@@ -143,11 +143,16 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
     axes.margins(0.04)
     axes.spines[:].set(visible=True, color=HAIRLINE)
     if chart.method == "pca" and chart.side is None:
-        axes.set_xlabel("Component 1", color=QUIET, fontsize=7.5)
-        axes.set_ylabel("Component 2", color=QUIET, fontsize=7.5)
+        named = [f"Component {place}{_of_variance(chart, place - 1)}" for place in (1, 2)]
+        axes.set_xlabel(named[0], color=QUIET, fontsize=7.5)
+        axes.set_ylabel(named[1], color=QUIET, fontsize=7.5)
     sampled = " (sampled)" if chart.sampled else ""
     detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
     heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_colour(index))
+
+
+def _of_variance(chart: MapChart, axis: int) -> str:
+    return "" if chart.shares is None else f", {100 * chart.shares[axis]:.0f} % of the variance"
 
 
 def _clearness(chart: MapChart) -> tuple[Any, Any]:

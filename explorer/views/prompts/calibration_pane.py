@@ -252,4 +252,4 @@ def _note(chart: CalibrationChart | None, runs: Sequence[CalibrationRun | None])
     right = ", ".join(f"{run.name} {100 * run.accuracy:.1f} %" for run in shown)
     words = f"Accuracy at any tau: {right}; {', '.join(sorted(counts))}; "
     words += f"{len(chart.labels)} classes from the column {column}, "
-    return f"{words}mean of {len(chart.templates)} templates. {chart.note}"
+    return f"{words}mean of {len(chart.templates)} template{'s' * (len(chart.templates) > 1)}. {chart.note}"

@@ -9,6 +9,7 @@ import pytest
 
 from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.pair_ranks import rank_names
+from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
@@ -36,6 +37,20 @@ def test_images_come_first_then_texts(charted, folder):
     assert chart.texts[0].tolist() == [480, 481]
     assert len(chart.captions) == len(chart.paths) == 240
     assert chart.classes == ()
+
+
+def test_axes_say_their_share_of_the_variance(charted, folder):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    snapshot = read_snapshot(folder)
+    both = np.concatenate([np.asarray(part, np.float64) for part in (snapshot.image, snapshot.text)])
+    theirs = decomposition.PCA(2, svd_solver="full").fit(both)
+    chart = embedding_map(charted, folder, pca(both))
+    assert chart.shares == pytest.approx(theirs.explained_variance_ratio_.tolist(), abs=1e-5)
+    drawn = figure.draw([chart])
+    said = [axes.get_xlabel() for axes in drawn.axes if axes.get_xlabel()]
+    assert said == [f"Component 1, {100 * chart.shares[0]:.0f} % of the variance"]
+    assert embedding_map(charted, folder, 9 * pca(both)).shares is None, "no projection"
+    assert embedding_map(charted, folder, pca(both), method="umap").shares is None
 
 
 def test_columns_colour_pairs(charted, folder):
