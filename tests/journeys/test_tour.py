@@ -261,7 +261,7 @@ def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window,
         qtbot.wait(300)
         qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
         assert not view.is_empty, f"{place.name} is empty"
-        assert not window.banner.isVisible(), f"{place.name}: a banner"
+        assert not window.banner.isVisible(), f"{place.name}: {window.banner.message.text()}"
         assert window.hooks.caught_count == 0, f"{place.name}: {window.hooks.log_file.read_text()}"
         command = view.command()
         if command is not None:

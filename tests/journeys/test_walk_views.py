@@ -76,7 +76,7 @@ def test_every_view_answers_for_both_runs_at_their_steps(
     for place in VIEWS:
         view = open_view(place.name)
         assert not view.is_empty, f"{place.name} is empty"
-        assert not window.banner.isVisible(), f"{place.name}: a banner"
+        assert not window.banner.isVisible(), f"{place.name}: {window.banner.message.text()}"
         assert window.hooks.caught_count == 0, f"{place.name}: {window.hooks.log_file.read_text()}"
         command = view.command()
         if command is None:
