@@ -106,7 +106,7 @@ def _refusal(url: QUrl) -> str:
         if path.is_dir():
             return f"the folder {name} (drop it by itself to import its pairs, or the pictures inside)"
         if not path.is_file():
-            return f"{name}, which is no ordinary file"
+            return f"{name}, which is not a regular file"
     except OSError as error:
         return f"{name}, which cannot be read ({error.strerror or error})"
     if path.suffix.casefold() in WEIGHTS:
@@ -114,5 +114,5 @@ def _refusal(url: QUrl) -> str:
     if path.name.casefold().endswith(DATA):
         return f"{name}, a table or tar (drop it by itself to import its pairs)"
     if path.suffix.casefold() not in SUFFIXES:
-        return f"{name}, which is no image that can be read (JPEG, PNG, WebP, GIF, BMP or TIFF)"
+        return f"{name}, which is not a supported image (JPEG, PNG, WebP, GIF, BMP or TIFF)"
     return ""

@@ -17,7 +17,7 @@ Explanation = tuple[str, str, str, str, str]
 WELCOME: Final[Explanation] = (
     "folder-open",
     "Which pairs?",
-    "A folder of pictures with a .txt caption beside each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
+    "A folder of pictures with a .txt caption next to each, a folder per class, a CSV, TSV, JSONL or Parquet table, or "
     "WebDataset tars. Drop it here, or choose it. Your files stay as they are.",
     "folder",
     "file",
@@ -57,7 +57,7 @@ def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]], offers: 
     if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
         first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
         text = (
-            "A run learns from pairs: each picture needs a .txt of the same name beside it, folders named after "
+            "A run learns from pairs: each picture needs a .txt of the same name next to it, folders named after "
             f"classes, or a table. Without captions they can be classified.{first}"
         )
         return "image", "Pictures without captions", text, "classify", "other" if offers else "again"
@@ -132,7 +132,7 @@ def cost(reading: Reading, size: int) -> str:
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
     words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"
     kept = needed <= room_for_cache(reading.bytes_free)
-    return f"{words}." if kept else f"{words}: too little to keep them, so they are opened anew each epoch."
+    return f"{words}." if kept else f"{words}: too little to keep them, so they are opened again in each epoch."
 
 
 def amount(size: int) -> str:

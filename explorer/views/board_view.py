@@ -113,7 +113,7 @@ class BoardView(View):
 
     def no_run_words(self) -> str:
         """What to do where no run is chosen."""
-        return "Choose run A, and run B beside it, in the bar above."
+        return "Choose run A in the bar above, and run B to compare."
 
     def ask_again(self) -> None:
         """Forgets what was asked: the store may answer otherwise now."""

@@ -74,7 +74,7 @@ class Exports(QObject):
     def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
         """Asks where to, then writes the evidence of these runs: every figure that a view shows, and all about it."""
         if not runs:
-            self.banner.tell("There is no run to give evidence of.", _NEXT, tone="info")
+            self.banner.tell("Select a run to export.", _NEXT, tone="info")
             return
         figures = drawings(views)
         dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())

@@ -121,7 +121,9 @@ class Stopping(QObject):
         self._deaf = {}
         names = listed([run.name for run in runs])
         self._banner.tell(
-            f"{names} is waited for until it stops." if len(runs) == 1 else f"{names} are waited for until they stop.",
+            f"{names} will be stopped as soon as it responds."
+            if len(runs) == 1
+            else f"{names} will be stopped as soon as they respond.",
             "End now in Runs still ends it at once." if len(runs) == 1 else "End now in Runs still ends them at once.",
             tone="info",
         )
@@ -171,7 +173,7 @@ def _next_of(what: str, group: Sequence[tuple[str, Deaf | None]], *, by_name: bo
         return f"{who} may be in a long step; ending {them} {loses}."
     if what != "ends":
         doing = what if len(group) == 1 else what.replace("its", "a")
-        return f"{who} {be} {doing}, and waited for as long as that goes on."
+        return f"{who} {be} {doing}, and will be stopped after that."
     left = sorted({round(each.left_s or 0.0) for each in deaf})
     if left == [0]:
         return f"{who} {be} being ended, which {loses}."
@@ -183,7 +185,7 @@ def resume_words(kept: Sequence[int | None]) -> str:
     steps = [f"{step:,}" for step in kept if step not in (None, UNKNOWN)]
     it = "It" if len(kept) == 1 else "They"
     if kept == [None]:
-        return "It had no checkpoint yet: resumed, it begins anew."
+        return "It had no checkpoint; resuming restarts it from step 0."
     if len(steps) < len(kept):
         return f"{it} can be resumed in Runs."
     return f"{it} can be resumed from step{'s' if len(kept) > 1 else ''} {listed(steps)}."

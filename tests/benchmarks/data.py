@@ -114,7 +114,7 @@ def _pairs(run: config.Run, workspace_folder: Path, loading: Loading) -> Pairs:
 
 
 def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
-    """Batches as `Training` makes them of images that are decoded anew each epoch."""
+    """Batches as `Training` makes them of images that are decoded again in every epoch."""
     size, seed, scale = run.optimiser.batch_size, run.seed, run.optimiser.crop_scale
 
     def upcoming(step: int) -> Iterator[Any]:

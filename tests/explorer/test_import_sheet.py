@@ -606,7 +606,7 @@ def test_too_little_room_is_said(open_sheet, qtbot: QtBot, folder: Path, monkeyp
     _opened(sheet, qtbot)
     assert sheet.cost.words.text() == "px they take 0.3 MiB; 65.0 MiB are free."
     sheet.cost.size_box.set_value(1_000)
-    assert sheet.cost.words.text().endswith("too little to keep them, so they are opened anew each epoch.")
+    assert sheet.cost.words.text().endswith("too little to keep them, so they are opened again in each epoch.")
 
 
 def test_data_can_be_dropped_on_the_sheet(open_sheet, qtbot: QtBot, folder: Path) -> None:

@@ -111,7 +111,7 @@ def test_the_end_of_one_is_told_once_the_other_is_settled(told: Told, qtbot: QtB
     told.is_ended(1, "one")
     qtbot.waitUntil(lambda: told.stopping._untold)
     told.banner.other.click()
-    assert told.words == "two is waited for until it stops."
+    assert told.words == "two will be stopped as soon as it responds."
     told.banner.dismiss.click()
     told.jobs.runs_changed.emit([])
     assert told.words == "one did not stop and was ended."
@@ -216,7 +216,7 @@ def test_slow_steps_are_given_time(status: str, eta_s: float | None, step: int, 
     assert stop_timeout.patience_ms(slow) == round(1_000 * expected)
 
 
-WAITED = "and waited for as long as that goes on."
+WAITED = "and will be stopped after that."
 SINCE = "since step 120, its last checkpoint."
 
 
@@ -252,7 +252,7 @@ def test_the_words(known: list[stop_timeout.Deaf | None], words: str) -> None:
 
 def test_the_words_of_the_end() -> None:
     assert resume_words([1_200]) == "It can be resumed from step 1,200."
-    assert resume_words([None]) == "It had no checkpoint yet: resumed, it begins anew."
+    assert resume_words([None]) == "It had no checkpoint; resuming restarts it from step 0."
     assert resume_words([stop_banner.UNKNOWN]) == "It can be resumed in Runs."
     assert resume_words([None, 3]) == "They can be resumed in Runs."
 

@@ -233,7 +233,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(qtbot: QtBot, window
     qtbot.keyClick(window, Qt.Key.Key_F6)
     assert window.focusWidget() is banner.other
     qtbot.keyClick(banner.other, Qt.Key.Key_Space)
-    assert banner.message.text() == "deaf is waited for until it stops."
+    assert banner.message.text() == "deaf will be stopped as soon as it responds."
     assert banner.other.isHidden()
     assert window.focusWidget() is before, "the keys go back to where they were"
     qtbot.wait(1_000)

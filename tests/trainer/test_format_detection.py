@@ -295,7 +295,7 @@ def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
     assert len(found.splits["train"]) == 20
     assert found.problems == [
         ("annotation 21", "It belongs to the image 12345, which the document does not have."),
-        ("annotation 22", "It is no JSON object."),
+        ("annotation 22", "It is not a JSON object."),
         ("annotation 23", "Its caption is empty."),
         ("bare.jpg", "It has no caption."),
     ]

@@ -32,7 +32,7 @@ def match_factor(
 def info_nce_pull(
     matched: Float[np.ndarray, " m"], unmatched: Float[np.ndarray, " n"], inv_tau: float
 ) -> Float[np.ndarray, " m"]:
-    """`(1 - p) / tau`: vanishes as the match is recognised, because the match stands in its own denominator."""
+    """`(1 - p) / tau`: vanishes as the match is recognised, because the match is in its own denominator."""
     return inv_tau * match_factor(matched, unmatched, inv_tau)
 
 

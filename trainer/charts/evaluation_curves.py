@@ -21,7 +21,7 @@ is what a perfectly calibrated run would show on as many images.
 
 Under corruption: accuracy at severities 1 to 5 of each corruption, 0 is clean (Hendrycks and Dietterich, 2019).
 
-Few-shot: a linear probe on so many labels a class, mean and standard deviation of 3 draws.
+Few-shot: a linear probe on 1 to 16 labels per class, mean and standard deviation of 3 draws.
 
 Runs that were asked different questions (classes, templates, n) are never in one plot."""
 

@@ -22,7 +22,7 @@ from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
 METHOD: Final = """\
-Uniform directions in d dimensions stand nearly at right angles: the angle of two of them has a density of \
+Uniform directions in d dimensions are nearly at right angles: the angle of two of them has a density of \
 sin^(d−2), the dashed curve. What an embedding adds or lacks to either side of it is structure.
 
 Ajne: A = n/4 − (sum of the angles of all pairs)/(nπ): .25 if uniform, n/4 if all rows are equal. It grows with n off \

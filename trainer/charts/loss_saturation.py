@@ -25,14 +25,14 @@ from trainer.charts.spec import Chart, no_data
 
 METHOD: Final = """\
 Saturation. One anchor with p the softmax probability of its match. InfoNCE pulls on the match with (1 − p) / τ, \
-because the match stands in its own denominator; InfoLOOB leaves it out and pulls with 1 / τ (Fürst et al., \
+because the match is in its own denominator; InfoLOOB leaves it out and pulls with 1 / τ (Fürst et al., \
 CLOOB, 2022: ∂InfoNCE = (1 − p) ∂InfoLOOB; shown without CLOOB's factor τ). DHN-NCE weighs negative j with W_j = \
 (B − 1) softmax(β S)_j over the negatives (Koleilat et al., MedCLIP-SAM, 2024, equations 1–4) and is computed as \
 −S + ln(B − 1) + lse((1 + β) S_j) − lse(β S_j). Its push on a negative can be below zero: the weights' \
 normaliser then attracts easy negatives; with constant weights it cannot.
 
 Why not the merge. Notes set W_ii = −1 to draw the match into the sum of the negatives. That turns ln b − ln a \
-into ln(b − a): another loss, whose pull on the match is a / (b − a) instead of 1, and which is no number once a \
+into ln(b − a): another loss, whose pull on the match is a / (b − a) instead of 1, and which is not a number once a \
 > b. It is drawn in red to be recognised, and implemented nowhere else."""
 
 SOURCE: Final = (
@@ -50,7 +50,7 @@ MOST_CURVE: Final = 513
 class LossSaturationSettings:
     """One anchor, its match and its negatives."""
 
-    match: float = setting(0.6, "Cosine of the match", "Where the dashed line stands.", low=-1.0, high=1.0)
+    match: float = setting(0.6, "Cosine of the match", "Position of the dashed line.", low=-1.0, high=1.0)
     n: int = setting(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
     tau: float = setting(
         0.07, "Temperature τ", "Of the objective. CLOOB: 0.033; CLIP starts at 0.07.", low=0.01, high=1.0, log=True

@@ -26,7 +26,7 @@ from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 NOTE: Final = (
-    "Cosines of two runs are not on one scale: compare AUC and d′ beside the level of shuffled pairs, not the cosines."
+    "Cosines of two runs are not on one scale: compare AUC and d′ with the level of shuffled pairs, not the cosines."
 )
 
 MOST_IMAGES: Final = 20_000
@@ -189,7 +189,7 @@ def similarity(
     if k < 1 or bins < 1:
         raise ChartError("The number of unmatched texts and the number of bars must be at least 1.")
     if only is not None and facet is None:
-        raise ChartError("Name the column whose value is meant: --facet COLUMN beside --only VALUE.")
+        raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")
     measured, shown_at = [], sides(runs, step, step_b)
     for index, (ref, at) in enumerate(shown_at):
         row = workspace.runs.get(ref)
@@ -271,8 +271,8 @@ def _level(
     """What this question answers of shuffled pairs: at most `LEVEL_IMAGES` of the images ask."""
     captions, images = caption_numbers(snapshot.items.caption), image_numbers(snapshot.items, snapshot.image)
     image, text = snapshot.image, snapshot.text
-    assert image is not None, "looked at before"
-    assert text is not None, "looked at before"
+    assert image is not None, "shown before"
+    assert text is not None, "shown before"
     if len(rows) > LEVEL_IMAGES:
         rows = np.sort(np.random.default_rng(1).choice(rows, LEVEL_IMAGES, replace=False))
 

@@ -55,7 +55,7 @@ def check(file: Path) -> None:
     """
     if not zipfile.is_zipfile(file):
         raise TensorFileError(
-            f"{file.name} is no archive of torch 1.6 or later: a pickle (as of JAX), an old format, or damaged. It is "
+            f"{file.name} is not an archive of torch 1.6 or later: a pickle (as of JAX), old, or damaged. It is "
             "not opened, because pickles can run code. Save the tensors as .safetensors where it was made."
         )
     try:

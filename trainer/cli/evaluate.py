@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, their step, the data and the tasks."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
-    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption beside each")
+    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption next to each")
     tasks = parser.add_argument_group("tasks of the field")
     tasks.add_argument(
         "--task",
@@ -55,10 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument(
         "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
     )
-    tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding anew")
+    tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding again")
     tasks.add_argument("--split", help="which split to try (the held-out one)")
     tasks.add_argument("--suite", help="class names and templates (those of the data)")
-    tasks.add_argument("--most", type=int, metavar="N", help="try at most so many pairs (all); a split of its own")
+    tasks.add_argument(
+        "--most", type=int, metavar="N", help="evaluate at most N pairs (default all); stored as a separate split"
+    )
     tasks.add_argument("--most-train", type=int, default=5_000, metavar="N", help="learn probes from at most (5000)")
     tasks.add_argument(
         "--features", action="store_true", help="probes and neighbours read features before the projection"

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="train on a folder, table or tar of whatever layout; without --preset or --config as it fits the data",
     )
-    place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions beside them")
+    place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
     place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="e.g. optimiser.batch_size=64; repeatable"
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.run) == bool(args.preset or args.config or args.data):
         raise ConfigError(
             "Name a run that exists, or make a new one with --data PATH, --preset or --config: exactly one of these; "
-            "--data may be given beside --preset or --config."
+            "--data may be combined with --preset or --config."
         )
     if args.run and changes:
         raise ConfigError("A run that exists keeps its configuration; make a new one with --preset or --config.")

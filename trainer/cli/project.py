@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
     add_view_arguments(parser)
     add_placement_arguments(parser)
-    parser.add_argument("--onto", metavar="RUN", help="turn the picture to face that of this run")
-    parser.add_argument("--place", type=Path, metavar="FILE.npy", help="say where these new vectors of images stand")
+    parser.add_argument("--onto", metavar="RUN", help="align the layout with this run's")
+    parser.add_argument("--place", type=Path, metavar="FILE.npy", help="place these new image vectors on the layout")
     parser.add_argument("--out", type=Path, metavar="FILE.npy", help="copy the points here")
 
 

@@ -180,7 +180,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
     texts = {
         "pca": "Images (discs) and texts (diamonds) in one plane; a gap between the modalities stays visible.",
-        "umap": "Neighbourhoods are kept, distances between clusters are not: they are no evidence.",
+        "umap": "Neighbourhoods are kept, distances between clusters are not, so they are not evidence.",
     }
     figures = []
     colours = ["modality", *_class_column(workspace, rows)]

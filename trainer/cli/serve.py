@@ -16,7 +16,7 @@ LONG_NICENESS: Final = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The workspace is all it needs."""
-    parser.add_argument("--long", action="store_true", help="for one long question: give way to everything else")
+    parser.add_argument("--long", action="store_true", help="lower this process's priority (one long request)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -41,11 +41,11 @@ class Folder:
     kind: ClassVar[str] = "folder"
     label: ClassVar[str] = "Folder of images and captions"
 
-    path: str = option("", "Folder", "Images at any depth; beside each, a .txt with its caption.")
+    path: str = option("", "Folder", "Images at any depth, each with its caption in a .txt next to it.")
     captions: Literal["txt", "names"] = option(
         "txt",
         "Captions",
-        "txt: of the .txt beside each image. names: the names of the images, without numbers at their end.",
+        "txt: of the .txt next to each image. names: the names of the images, without numbers at their end.",
         advanced=True,
     )
     encoding: str = option(
@@ -89,7 +89,7 @@ class Table:
     image_folder: str = option(
         "",
         "Image folder",
-        "Where relative image paths begin; empty: at the table's folder, or at one beside or below it that has them.",
+        "Where relative image paths begin; empty: at the table's folder or one next to or below it.",
         advanced=True,
     )
     encoding: str = option(
@@ -124,7 +124,9 @@ class ClassFolder:
         "folders: an image's class is its folder. names: its name without the number at its end, as in Birman_12.jpg.",
         advanced=True,
     )
-    template: str = option("a photo of a(n) {}.", "Caption", "{} stands for the name of the class, a(n) for a or an.")
+    template: str = option(
+        "a photo of a(n) {}.", "Caption", "{} is replaced by the name of the class, a(n) for a or an."
+    )
     heldout_share: float = option(0.1, "Held-out share", "Share of the pairs kept for validation.", low=0.01, high=0.5)
     heldout_path: str = option(
         "",
@@ -160,7 +162,7 @@ class Shards:
     heldout_path: str = option(
         "",
         "Held-out tars",
-        "Other tars to validate on; empty: the folder test or val beside train, or a share of the first.",
+        "Other tars to validate on; empty: the folder test or val next to train, or a share of the first.",
         advanced=True,
     )
 
@@ -183,7 +185,7 @@ class Named:
         "StanfordCars",
     ] = option("CIFAR10", "Data set", "Trained on its training split, validated on its test split.")
     root: str = option("", "Folder", "Where it lies or is downloaded to; empty: in the workspace.", advanced=True)
-    template: str = option("a photo of a {}.", "Caption", "{} stands for the name of the class.")
+    template: str = option("a photo of a {}.", "Caption", "{} is replaced by the name of the class.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ def as_meant(name: str, field: str, value: str) -> str:
         if not tau > 0:
             raise ValueError(value)
     except ValueError:
-        raise ConfigError(f"tau {value!r} is no temperature: write a number above 0, e.g. 0.05.") from None
+        raise ConfigError(f"tau {value!r} must be a positive number, e.g. 0.05.") from None
     return repr(1 / tau)
 
 

@@ -64,7 +64,7 @@ def read(path: Path) -> Run:
     try:
         text = untrusted_files.read_text(path)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} cannot be read: it is no UTF-8 text ({error}). Choose a TOML file.") from error
+        raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
     return from_toml(text, source=path.name)

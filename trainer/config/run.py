@@ -111,7 +111,7 @@ class Run:
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",
         "Images",
-        "prepared: decoded once and kept. streamed: decoded anew each epoch. auto: prepared where they fit.",
+        "prepared: decoded once and kept. streamed: decoded again in every epoch. auto: prepared where they fit.",
         advanced=True,
     )
     workers: int = option(

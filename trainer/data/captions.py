@@ -48,7 +48,7 @@ def _tokens(captions: Counter[str], model: TinyTowers) -> list[str]:
     step = -(-len(every) // _MOST) if every else 1
     looked_at = every[::step]
     byte_pairs = learned_pairs(looked_at, model.vocabulary - _SPECIAL - 1)
-    of = "" if step == 1 else f" of the {len(looked_at):,} different ones that were looked at"
+    of = "" if step == 1 else f" of the {len(looked_at):,} different ones that were checked"
     long = unknown = longest = 0
     scripts: Counter[str] = Counter()
     for caption, encoding in zip(looked_at, byte_pairs.encode_batch(looked_at), strict=True):

@@ -17,8 +17,8 @@ from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 
 _NO_CLASS: Final = {
-    "folders": "It lies beside the folders of the classes, in none of them.",
-    "names": "Its name is no class and a number, such as Birman_12.",
+    "folders": "It is next to the folders of the classes, not in one of them.",
+    "names": "Its name is not a class and a number, such as Birman_12.",
 }
 
 HELDOUT: Final = ("test", "val", "validation")

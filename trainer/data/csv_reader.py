@@ -169,7 +169,7 @@ class _Rows:
             row = next(csv.reader(io.StringIO(whole, newline=""), delimiter=self._separator, strict=True), [])
         except csv.Error as error:
             self._back += below[::-1]
-            return Line(number, reason=f"It cannot be parted into cells: {error}.")
+            return Line(number, reason=f"It could not be split into columns: {error}.")
         if below and self._width and len(row) != self._width:
             self._back += below[::-1]
             return Line(number, reason=_NOT_CLOSED)

@@ -75,7 +75,7 @@ def _of(found: Iterator[Element], key: str) -> Iterator[Any]:
 
 def _records(found: Iterator[Element], key: str) -> Iterator[Row]:
     for number, record in enumerate(_of(found, key), 1):
-        yield f"record {number}", flat(record) if isinstance(record, dict) else "It is no JSON object."
+        yield f"record {number}", flat(record) if isinstance(record, dict) else "It is not a JSON object."
 
 
 def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
@@ -83,7 +83,7 @@ def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
     for number, one in enumerate(captions, 1):
         where = f"annotation {number}"
         if not isinstance(one, dict):
-            yield where, "It is no JSON object."
+            yield where, "It is not a JSON object."
         elif (image := _key(one.get("image_id"))) not in names:
             yield (
                 where,

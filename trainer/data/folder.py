@@ -26,7 +26,7 @@ _WORDNET: Final = re.compile(r"^n\d{8}\b\s*")
 _NUMBER: Final = re.compile(r"(?<=\D)\s+\d+$")
 
 
-NO_NAME: Final = "Its name is no UTF-8 text; rename it."
+NO_NAME: Final = "Its name is not UTF-8 text; rename it."
 """Of a file whose name could be written neither to the database nor to a table."""
 
 
@@ -121,7 +121,7 @@ def _caption(path: Path, encoding: str) -> tuple[str, str]:
         with untrusted_files.open_ordinary(path) as file:
             raw = file.read(_LONGEST_CAPTION + 1)
     except FileNotFoundError:
-        raise ValueError(f"There is no caption {path.name} beside it.") from None
+        raise ValueError(f"There is no caption {path.name} next to it.") from None
     except OSError as error:
         raise ValueError(f"Its caption {path.name} cannot be read: {error.strerror}.") from None
     if len(raw) > _LONGEST_CAPTION:
@@ -144,7 +144,7 @@ def _decoded(path: Path, raw: bytes, encoding: str) -> tuple[str, str]:
         guessed = encoding_of_lines([line for line in raw.splitlines() if not line.isascii()])
         if guessed == "utf-8":
             raise ValueError(f"Its caption {path.name} is not UTF-8 text (byte {error.start}).") from None
-        return raw.decode(guessed, "replace"), f"Its caption is no UTF-8; it is read as {NAMES[guessed]}."
+        return raw.decode(guessed, "replace"), f"Its caption is not UTF-8; it is read as {NAMES[guessed]}."
 
 
 def _check_link(path: Path) -> None:

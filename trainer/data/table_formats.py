@@ -99,7 +99,7 @@ def encoding_for(path: Path, chosen: str, told: Told | None = None) -> str:
     encoding, line = encoding_of(path)
     if encoding != "utf-8" and told is not None:
         told.notes.append(
-            f"{path.name} is no UTF-8 (line {line}); it is read as {NAMES[encoding]}. Set data.encoding if letters are "
+            f"{path.name} is not UTF-8 (line {line}); read as {NAMES[encoding]}. Set data.encoding if letters are "
             "wrong."
         )
     return encoding
@@ -182,15 +182,15 @@ def _token(raw: bytes, encoding: str) -> dict[str, Any] | str:
         parts = token_parts(raw.decode(encoding).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         return f"It is not {encoding.upper()} text (byte {error.start})."
-    return {"image": parts[0], "caption": parts[1]} if parts else "It is no name#number, a tab and a caption."
+    return {"image": parts[0], "caption": parts[1]} if parts else "It is not name#number, a tab and a caption."
 
 
 def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
     try:
         document = json.loads(raw.decode(encoding))
     except (ValueError, RecursionError) as error:
-        return f"It is no JSON: {error}."
-    return document if isinstance(document, dict) else "It is no JSON object."
+        return f"It is not JSON: {error}."
+    return document if isinstance(document, dict) else "It is not a JSON object."
 
 
 def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:

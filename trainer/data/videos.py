@@ -90,7 +90,7 @@ def _frame(program: str, film: Path) -> bytes | str:
         counted = _run(program, film, "-c", "copy", "-f", "null", "-")
         found = _FRAMES.findall(counted.stderr)
         if counted.returncode or not found or not int(found[-1]):
-            return "It is no film that can be read, or has no pictures."
+            return "It is not a readable video, or has no frames."
         chosen = ["-vf", rf"select=eq(n\,{int(found[-1]) // 2})", "-frames:v", "1"]
         taken = _run(program, film, *chosen, "-f", "image2pipe", "-c:v", "png", "-")
     except subprocess.TimeoutExpired:

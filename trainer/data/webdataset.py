@@ -90,7 +90,7 @@ def expand(pattern: str) -> list[str]:
             raise DataError(f"{part} is an address or a command; only tars on this machine are read. Download them.")
         names += itertools.islice(_expanded(part.strip()), MOST_SHARDS + 1 - len(names))
     if len(names) > MOST_SHARDS:
-        raise DataError(f"{pattern} stands for more than {MOST_SHARDS:,} tars. Check the numbers in its braces.")
+        raise DataError(f"{pattern} expands to more than {MOST_SHARDS:,} tars. Check the numbers in its braces.")
     return names
 
 
@@ -195,7 +195,7 @@ def _samples(tar: Path, name: str, problems: Problems) -> Iterator[_Sample]:
             # Nor does it tell of a damaged header: it takes it for the end, and what follows would be lost unseen.
             file.seek(-(-end // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
             if any(file.read(2 * tarfile.BLOCKSIZE)):
-                raise tarfile.ReadError(f"what follows {untrusted_files.spelled(last)} is no member")
+                raise tarfile.ReadError(f"what follows {untrusted_files.spelled(last)} is not a member")
         except tarfile.ReadError as error:
             problems.append((name, f"The tar is damaged or cut short: {error}. What comes before is used."))
     if sample is not None:
@@ -288,7 +288,7 @@ class _Taken:
         try:
             caption, label, metadata = _words(sample.texts, self._template, self._names, encoding)
             if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
-                raise ValueError("Its name or caption is no UTF-8 text.")
+                raise ValueError("Its name or caption is not UTF-8 text.")
         except ValueError as reason:
             self.problems.append((_where(sample, tar), str(reason)))
             return []
@@ -356,7 +356,7 @@ def _metadata(text: str) -> dict[str, str]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"Its .json cannot be read: {error}.") from None
     if not isinstance(document, dict):
-        raise ValueError("Its .json is no object.")
+        raise ValueError("Its .json is not an object.")
     plain = {str(key): value for key, value in document.items() if isinstance(value, str | int | float)}
     return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}
 
@@ -414,5 +414,5 @@ def _why(tar: Path, error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "There is no such tar."
     if isinstance(error, tarfile.TarError | EOFError):
-        return f"It is no tar, or a damaged one: {error}."
+        return f"It is not a tar file, or it is damaged: {error}."
     return f"It cannot be read: {getattr(error, 'strerror', None) or error}."

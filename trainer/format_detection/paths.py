@@ -92,7 +92,7 @@ def propose(path: str | Path) -> Proposal:
         return replace(found, data=_with_lists(place, found.data))
     except OSError as error:
         raise ConfigError(
-            f"{place} cannot be looked at: {error.strerror or error}. Check its permissions, or choose another."
+            f"{place} could not be examined: {error.strerror or error}. Check its permissions, or choose another."
         ) from error
 
 
@@ -169,7 +169,7 @@ def _at(place: Path, path: str) -> Proposal:
     if place.suffix.lower() in TABLES or _is_table(place):
         return Proposal(_table(place))
     raise ConfigError(
-        f"{place.name} is no data set that is known: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
+        f"{place.name} is not a recognized data set: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
         "table, or a tar in the WebDataset layout."
     )
 

@@ -77,7 +77,7 @@ def opened(place: Location) -> Path | BinaryIO:
         ValueError: It is not the file that it was when it was listed.
     """
     if not stat.S_ISREG(os.stat(file_of(place)).st_mode):
-        raise NoFile("It is no file but a folder, a pipe or a device.")  # whose reading may never end
+        raise NoFile("It is not a file but a folder, a pipe or a device.")  # whose reading may never end
     if isinstance(place, Path):
         return place
     return io.BytesIO(_member_bytes(place) if isinstance(place, Member) else _cell_bytes(place))

@@ -43,7 +43,7 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
         PretrainedError: None is there, or the hub cannot be reached.
     """
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository) or ".." in repository:
-        raise PretrainedError(f"{repository!r} is no name of the hub: write OWNER/NAME.")
+        raise PretrainedError(f"{repository!r} is not a Hugging Face repository name: write OWNER/NAME.")
     for name in names:
         if (kept := _in_hub_cache(repository, name)) is not None:
             return kept
@@ -79,7 +79,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
     if file.is_file():
         return file
     if not url.startswith(("http://", "https://")):
-        raise PretrainedError(f"{url} is no address on the web.")
+        raise PretrainedError(f"{url} is not a URL.")
     if words := refusal_of_downloads():
         raise PretrainedError(words)
     make_folders(file.parent)

@@ -165,7 +165,7 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
         near = [known for known in open_clip.list_models() if name.lower()[:6] in known.lower()][:6]
         hint = f" Near it are {', '.join(near)}." if near else " RN50 and ViT-B-32 are."
         raise PretrainedError(
-            f"{name!r} is no architecture of open_clip and no file or folder.{hint} Folders are written local-dir:PATH."
+            f"{name!r} is not an architecture of open_clip, a file or a folder.{hint} Write folders as local-dir:PATH."
         )
     if not pretrained:
         return _Place({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
@@ -298,9 +298,9 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(untrusted_files.read_text(file))
         if not isinstance(found, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
     except (OSError, ValueError, RecursionError) as error:
-        raise PretrainedError(f"{file} is no settings file of a model: {error}. Put the right one there.") from error
+        raise PretrainedError(f"{file} is not a settings file of a model: {error}. Put the right one there.") from error
     return found
 
 

@@ -36,11 +36,11 @@ def check_settings(settings: Mapping[str, Any], *, source: str) -> None:
             raise PretrainedError(f"The settings of {source} say {name} = {value:,}, as no model has. Get it again.")
     for name in ("embed_dim", "d_embed"):
         if not isinstance(sizes.get(name, 1), int):
-            raise PretrainedError(f"The settings of {source} say {name} = {sizes[name]!r:.60}, which is no number.")
+            raise PretrainedError(f"The settings of {source} say {name} = {sizes[name]!r:.60}, which is not a number.")
     tower = parts[1].get("timm_model_name") or "plain"
     if not isinstance(tower, str) or not _TOWER.fullmatch(tower):
         raise PretrainedError(
-            f"The settings of {source} name the image tower {tower!r:.60}, which is no name of timm's own: towers of "
+            f"The settings of {source} name the image tower {tower!r:.60}, which is not a name of timm: towers of "
             "other places are not fetched."
         )
 

@@ -40,7 +40,7 @@ def model_of(specification: str) -> config.OpenClip:
     if path.is_file() and path.suffix.lower() in WEIGHTS:
         return config.OpenClip(name=str(path))
     raise PretrainedError(
-        f"{text!r} is no model that can be opened: write open_clip:NAME/TAG, hf-hub:OWNER/NAME, local-dir:FOLDER, or "
+        f"{text!r} is not a known model: write open_clip:NAME/TAG, hf-hub:OWNER/NAME, local-dir:FOLDER, or "
         f"the path of a folder with {SETTINGS}, of an open_clip run, or of a file ({', '.join(WEIGHTS)})."
     )
 

@@ -101,7 +101,7 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     sizes |= {"image_encoder": image, "text_encoder": text}
     shapes = {(name, key): value for name in _ENCODERS for key, value in sizes[name].items() if key != _HEADS}
     if known and any(known[name].get(key, value) != value for (name, key), value in shapes.items()):
-        raise PretrainedError("The settings beside the weights are those of another CLOOB. Put the right ones there.")
+        raise PretrainedError("The settings next to the weights are those of another CLOOB. Put the right ones there.")
     learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
     colour: dict[str, Any] = {}
     if known:
@@ -260,7 +260,7 @@ def _channels(value: Any) -> tuple[float, ...]:
     """Three numbers; one stands for all, as in open_clip."""
     numbers = tuple(float(each) for each in value) if isinstance(value, list | tuple) else (float(value),) * 3
     if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{value!r:.60} are no three numbers")
+        raise ValueError(f"{value!r:.60} are not three numbers")
     return numbers
 
 
@@ -287,7 +287,7 @@ def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
         }
     except (KeyError, IndexError) as error:
         raise PretrainedError(
-            f"{source} does not tell what it is built from ({error} is missing). Put its open_clip_config.json beside "
+            f"{source} does not tell what it is built from ({error} is missing). Put its open_clip_config.json next to "
             "it, or name the architecture: model.name = ViT-B-32 and model.pretrained = the file."
         ) from error
 

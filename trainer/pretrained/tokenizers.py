@@ -109,7 +109,7 @@ def _read(file: Path) -> AnyPairs:
         untrusted_files.check_unfolding(text)
         return AnyPairs.from_str(text)
     except Exception as error:  # tokenizers raises bare Exception
-        raise PretrainedError(f"{file} is no tokenizer that can be read: {error}. Get it again.") from error
+        raise PretrainedError(f"{file} is not a readable tokenizer: {error}. Get it again.") from error
 
 
 def _padding(pairs: AnyPairs, settings: dict) -> int:

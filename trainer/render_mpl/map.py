@@ -38,9 +38,9 @@ _MOST_LEGEND: Final = 20
 
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
-    "umap": ("UMAP of images and texts together", "; distances between clusters are no evidence"),
-    "tsne": ("t-SNE of images and texts together", "; distances between clusters are no evidence"),
-    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are no evidence"),
+    "umap": ("UMAP of images and texts together", "; distances between clusters are not evidence"),
+    "tsne": ("t-SNE of images and texts together", "; distances between clusters are not evidence"),
+    "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are not evidence"),
     "file": ("Coordinates of a file, shown as they are", ""),
 }
 

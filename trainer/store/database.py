@@ -200,7 +200,7 @@ def _problem(path: Path, cause: BaseException | None) -> StoreError | None:
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened. Check that its folder exists and may be written.",
         sqlite3.SQLITE_IOERR: f"The disk of {path} does not answer ({cause}). Check that it is connected.",
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged. Rebuild it from the run folders: trainer doctor --rebuild.",
-        sqlite3.SQLITE_NOTADB: f"{path} is no database. Rebuild it from the run folders: trainer doctor --rebuild.",
+        sqlite3.SQLITE_NOTADB: f"{path} is not a database. Rebuild it from the run folders: trainer doctor --rebuild.",
     }
     return StoreError(texts[code]) if code in texts else None
 

@@ -28,7 +28,7 @@ _MOST_OF_FREE: Final = 0.8
 
 
 def room_for_cache(free: int) -> int:
-    """Bytes that a run takes for prepared pictures unasked; where more are needed, they are decoded anew each epoch."""
+    """Bytes that a run takes for prepared pictures unasked; beyond it, they are decoded again in every epoch."""
     return int(min(_MOST_OF_FREE * free, free - SPARE))
 
 

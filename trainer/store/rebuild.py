@@ -108,7 +108,7 @@ def import_run(database: Database, facts: Facts, runs_folder: Path, source: Path
     read = read_run(source)
     if read is None:
         raise StoreError(
-            f"{source} is no run folder: neither its run.json nor its config.toml can be read. "
+            f"{source} is not a run folder: neither its run.json nor its config.toml can be read. "
             "Name a folder like runs/0001-name of another workspace."
         )
     runs_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -295,7 +295,7 @@ def _read_or_say(folder: Path, say: Callable[[str], None]) -> Found | None:
     if read is None:
         say(f"{_name(folder)} was passed over: neither its run.json nor its config.toml can be read.")
     elif not cells.is_one_level(folder.name) or cells.fault("run", "folder", folder.name):
-        say(f"{_name(folder)} was passed over: its name is no text. Rename it.")
+        say(f"{_name(folder)} was passed over: its name is not text. Rename it.")
         return None
     return read
 

@@ -32,7 +32,7 @@ _PLACE: Final = {name: place for place, name in enumerate(_READ)}
 _sound: Final = cells.checker("run", _READ)
 _AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
-_NEXT: Final = "Make it anew from its folder: trainer doctor --rebuild. Or delete it."
+_NEXT: Final = "Rebuild it from its folder: trainer doctor --rebuild. Or delete it."
 
 
 class RunTable:

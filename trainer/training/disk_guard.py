@@ -68,7 +68,7 @@ class Room:
         until = time.monotonic() + RETRY_S
         while True:
             if self._wishes.now() in ("stop", "stop-epoch"):
-                raise StoppedWaiting(f"Stopped while it waited for its disk. {trouble} Then resume.")
+                raise StoppedWaiting(f"Stopped while waiting for its disk. {trouble} Then resume.")
             self._log.tell(phase=PHASE)
             time.sleep(LOOK_S)
             if time.monotonic() >= until or (trouble.full and trouble.mended()):

@@ -211,7 +211,7 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
         f"{len(pairs):,} training pairs, held out {held}; {parameters:,} parameters, {training.total_steps} steps"
     )
     if isinstance(pairs.images, StreamedImages):
-        speech.say(f"images are decoded anew each epoch, because {pairs.images.why}")
+        speech.say(f"images are decoded again in every epoch, because {pairs.images.why}")
     _warn_of_batch_norm(speech, training)
     for path, reason in splits.report.problems[:10]:
         speech.say(f"left out: {path}: {reason}")

@@ -47,7 +47,7 @@ def parts(name: str | PurePath) -> tuple[str, ...]:
     found = PurePath(text).parts
     absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).anchor
     if not found or absolute or "\0" in text or ".." in (*found, *PureWindowsPath(text).parts):
-        raise NotConfined(errno.EINVAL, "it is no name within a folder", text)
+        raise NotConfined(errno.EINVAL, "it is not a name within a folder", text)
     return found
 
 
@@ -210,7 +210,7 @@ def _mode(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     except NotADirectoryError as error:
-        raise NotConfined(errno.ENOTDIR, "a part of it is no folder", str(path)) from error
+        raise NotConfined(errno.ENOTDIR, "a part of it is not a folder", str(path)) from error
     # On Windows a junction is no link to Python 3.11, and leads elsewhere all the same.
     if getattr(found, "st_reparse_tag", 0) in _REPARSED:
         return stat.S_IFLNK
@@ -230,7 +230,7 @@ def _check(path: Path, mode: int, *, file_only: bool = False) -> None:
             str(path),
         )
     if not stat.S_ISREG(mode) and (file_only or not stat.S_ISDIR(mode)):
-        raise NotConfined(errno.EINVAL, "it is no ordinary file", str(path))
+        raise NotConfined(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _open(root: Path, names: tuple[str, ...], path: Path, flags: int) -> int:

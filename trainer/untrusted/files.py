@@ -53,7 +53,7 @@ def check_ordinary(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is no ordinary file, but a pipe, socket or device", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file, but a pipe, socket or device", str(path))
 
 
 def open_ordinary(path: Path) -> BinaryIO:

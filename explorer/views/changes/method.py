@@ -19,7 +19,7 @@ and scale (Schönemann 1966), both centred and of root mean square length 1.
 
 Same verdict: whether both take the image for the same class. A class is stood for by the mean embedding of its own \
 captions in this snapshot, or by a prompt suite that each run's own model embeds: the line above says which, and the \
-list beside it changes it.
+list next to it changes it.
 
 Mispairs: the pairs worst ranked in each run (geometric mean of both ranks). Bad in both hints at wrong data, bad in \
 one at a difference of the models. "By chance" is how many would be bad in both if the runs erred independently.
@@ -28,5 +28,5 @@ Whole runs: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman 
 Kriegeskorte et al. 2008), and the mean overlap of neighbours. CKA is near 1 for anything when there are fewer pairs \
 than dimensions, so mind n."""
 
-NO_RUN = "Choose run A, and run B beside it, in the bar above. Or compare two steps of one run."
+NO_RUN = "Choose run A in the bar above, and run B to compare. Or compare two steps of one run."
 ONE_STEP = "There is one snapshot only. Choose run B in the bar above, or wait for the next evaluation."

@@ -246,7 +246,7 @@ class ChangesView(View):
         reading = self.reading
         choices = [Choice(name, f"Verdicts: {name}") for name in (reading.suites if reading else ())]
         self.suite.show_choices(
-            [Choice("", "Verdicts: captions", "The mean of each class's own captions stands for it"), *choices],
+            [Choice("", "Verdicts: captions", "The mean of each class's own captions represents it"), *choices],
             reading.suite if reading else "",
         )
         self.suite.setVisible(bool(choices) and "verdict" in (reading.changes.values if reading else {}))
@@ -276,7 +276,7 @@ class ChangesView(View):
         self._asked_likeness = None
         if not isinstance(error, Problem | Cancelled):
             self.context.background.failed.emit(error)
-        self.wholes.show_problem(str(error) or "You ended the comparison. Open this tab again to begin it anew.")
+        self.wholes.show_problem(str(error) or "Comparison cancelled. Reopen this tab to restart.")
 
     def _ask_again(self) -> None:
         self._asked = None
@@ -376,7 +376,7 @@ class ChangesView(View):
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self.working.cancelled.connect(self._cancelled)
         self.working_wholes.cancelled.connect(
-            lambda: self.wholes.show_problem("You ended the comparison. Open this tab again to begin it anew.")
+            lambda: self.wholes.show_problem("Comparison cancelled. Reopen this tab to restart.")
         )
         self._again = QAction("Compare again", self, objectName="changes-again")
         self._again.triggered.connect(self._ask_again)

@@ -23,7 +23,7 @@ of 3 draws, the regularisation chosen on up to 4 further labels a class. kNN: vo
 papers do; the table says which.
 
 Fine-tuning: the image tower and a linear head learn from 1 % or 10 % of the labels of each class (Chen et al. 2020, \
-SimCLR), at least one of each; the linear probe on the very same labels and features stands beside it. SGD with \
+SimCLR), at least one of each; the linear probe on the very same labels and features is listed with it. SGD with \
 Nesterov momentum, learning rate 0.05 x batch / 256, crops alone, 30 and 10 epochs. Other than in the paper the head \
 begins as the probe and batch norms keep their statistics. The share is one of the whole training split.
 
@@ -42,4 +42,4 @@ are compared by Welch's t-test (Holm) and by permutation; with 3 seeds each, per
 
 Caveats: images are those of the run's own resolution. A sample is drawn by a hash of the file names and is the same \
 for every run; n is shown. Published numbers were measured with other models, on whole test sets at full resolution: \
-they stand beside yours to show the order of size, not for a test."""
+they are listed next to yours to show the order of magnitude, not for a test."""

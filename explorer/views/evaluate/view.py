@@ -43,7 +43,7 @@ from trainer.messages import Evaluate
 from trainer.render_mpl.evaluation_table import asked
 from trainer.store import Workspace
 
-NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked the same questions."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. They are then asked the same questions."
 TABS: Final = (
     ("table", "Numbers"),
     ("confusion", "Confusion"),

@@ -26,7 +26,7 @@ from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure
 from trainer.store import Workspace, of_split
 
-SIZE: Final = Setting("size", "Pairs in the batch", "A batch under the glass.", "whole", 32, 4, MOST_BATCH, log=True)
+SIZE: Final = Setting("size", "Pairs in the batch", "The batch to inspect.", "whole", 32, 4, MOST_BATCH, log=True)
 NUMBER: Final = Setting("number", "Batch", "Drawn from a fixed seed.", "whole", 0, 0, 99)
 KNOB_PX: Final = 230
 PROBED: Final = (
@@ -171,7 +171,7 @@ class ExplainingView(BoardView):
 
     def no_run_words(self) -> str:
         return (
-            "Choose run A, and run B beside it, in the bar above. Their spectra, batches and probes then appear here."
+            "Choose run A in the bar above, and run B to compare. Their spectra, batches and probes then appear here."
         )
 
     def choose_anchor(self, place: int) -> None:

@@ -45,7 +45,7 @@ Published, for comparison: Humer et al., Amumo: CLIP RN50 on 100 pairs of MS-COC
 .3554; with the gap closed .0351 and 1.1248."""
 
 NO_RUN = (
-    "Choose run A, and run B beside it, in the bar above. The gap between their images and texts then appears here."
+    "Choose run A in the bar above, and run B to compare. The gap between their images and texts then appears here."
 )
 RANGE = 150
 REST_MS = 350

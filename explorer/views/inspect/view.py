@@ -54,7 +54,7 @@ Caveats: covering makes images that no training has shown, and an edge of the pa
 are noisy and miss what is saturated. A map shows what this answer depends on, not what the model understands. Only \
 the middle square of the image is seen by the model."""
 
-NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. They are then asked where they see a caption."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. They are then asked where they see a caption."
 NO_IMAGE: Final = (
     "Drop an image on this window, or select pairs in the map. Then choose or write a caption, and each run shows "
     "which parts of the image make it fit."

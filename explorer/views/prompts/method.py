@@ -8,8 +8,8 @@ probability of class c is softmax over the labels of cosine / tau.
 Calibration (Guo et al. 2017): images are put into 15 bins by their largest probability. Reliability compares a bin's \
 mean confidence with its share of right answers; ECE is the mean distance of the two, weighed by the bin's images. \
 NLL is the mean of -log p(class), in nats. No temperature changes which class is nearest, so accuracy stays; only the \
-confidence moves. The best tau has the smallest NLL on these same images: it shows what a run's cosines allow, and is \
-no held-out gain. ECE depends on the bins, and chance makes it larger: pointed at, it tells its 95 % interval \
+confidence moves. The best tau has the smallest NLL on these same images: it shows what a run's cosines allow, not \
+a held-out gain. ECE depends on the bins, and chance makes it larger: pointed at, it tells its 95 % interval \
 (labels drawn again with larger and smaller gaps) and what a perfectly calibrated run would show on as many images.
 
 CLIP learns its tau, CLOOB keeps it fixed; tau of training serves the objective and need not be calibrated. \

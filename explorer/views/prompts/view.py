@@ -31,7 +31,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 TABS: Final = (("calibration", "Calibration"), ("playground", "Templates"))
 MOST_SAMPLES: Final = 50
 REMEMBER_MS: Final = 400
-NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Their zero-shot classifiers then appear here."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Their zero-shot classifiers then appear here."
 
 
 class PromptsView(View):

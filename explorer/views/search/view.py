@@ -34,7 +34,7 @@ from trainer.store import of_split
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160
 K: Final = 60
-NO_RUN: Final = "Choose run A, and run B beside it, in the bar above. Then search their embeddings by text or picture."
+NO_RUN: Final = "Choose run A in the bar above, and run B to compare. Then search their embeddings by text or picture."
 ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answer side by side."
 
 

@@ -27,13 +27,13 @@ difference is significant. Density: Gaussian kernel, Silverman's width. “All�
 bins between the smallest and the largest one; values per class are always against the k most similar texts.
 
 Matrix: rows are images, columns are texts, ordered by class (or clusters) with optimal leaf ordering, so similar ones \
-stand together. From afar a cell is the mean of a block, exactly: it is the product of the mean vectors. Each run has \
+are adjacent. From afar a cell is the mean of a block, exactly: it is the product of the mean vectors. Each run has \
 its own colours.
 
 Words: the caption is embedded again without each word. A word is worth the cosine that is lost; the rank is the place \
 of the pair's image among all images of the split. A shorter sentence is also less usual, so some loss is not meaning.
 
-Words and axes are embedded by the checkpoint of the snapshot's own step: by any other one they would stand elsewhere. \
+Words and axes are embedded by the checkpoint of the snapshot's own step: any other step would place them elsewhere. \
 Where a run keeps it no longer, there are none.
 
 Axes: the direction from the texts after “ - ” to those before it, as a unit vector; a pair's place is the product \

@@ -46,12 +46,12 @@ from trainer.errors import Problem
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, read_snapshot
 
-NO_RUN = "Choose run A, and run B beside it, in the bar above. The cosines of their pairs then appear here."
+NO_RUN = "Choose run A in the bar above, and run B to compare. The cosines of their pairs then appear here."
 BINS = 60
 TABLE_PX = 404
 TYPING_MS = 300
 TABS = (
-    ("Cosines", "How far matched pairs stand from unmatched ones"),
+    ("Cosines", "How far matched pairs are from unmatched ones"),
     ("Matrix", "All cosines of images with texts, ordered"),
     ("Words", "What each word of a caption is worth"),
     ("Axes", "Pairs along axes that texts define"),

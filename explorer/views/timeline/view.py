@@ -50,7 +50,7 @@ Curves: recall, modality gap and tau as the run logged them; alignment and unifo
 rank (Roy and Vetterli 2007) and Ajne's statistic over n (Prentice 1978) are measured on the snapshots, at most on \
 4,000 pairs drawn once for all steps. Cosines and gaps of two objectives are not on one scale."""
 
-NO_RUN = "Choose run A, and run B beside it, in the bar above. Their snapshots then play here."
+NO_RUN = "Choose run A in the bar above, and run B to compare. Their snapshots then play here."
 CURVES_PX = 300
 COLOUR_PX = 168
 

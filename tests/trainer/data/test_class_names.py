@@ -185,7 +185,7 @@ def test_of_a_film_the_middle_frame_is_taken_once(tmp_path: Path, monkeypatch: p
         assert any(one.startswith(label) and abs(int(one.removeprefix(label)) - shade) <= 3 for one in shades)
     reasons = dict(splits.report.problems)
     for name in ("broken", "list"):
-        assert reasons.pop(f"SkyDiving/{name}.avi") == "It is no film that can be read, or has no pictures."
+        assert reasons.pop(f"SkyDiving/{name}.avi") == "It is not a readable video, or has no frames."
     for name in ("pipe", "away"):
         assert reasons.pop(f"SkyDiving/{name}.avi").startswith("It cannot be read: ")
     assert reasons == {}

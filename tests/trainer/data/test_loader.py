@@ -1,4 +1,4 @@
-"""Images that are decoded anew each epoch: the same pixels, batches and losses as from the prepared cache."""
+"""Images that are decoded again in every epoch: the same pixels, batches and losses as from the prepared cache."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
         row = workspace.runs.get(number)
         assert row.status == "finished"
         said = (row.folder / "log.txt").read_text(encoding="utf-8")
-        assert ("decoded anew each epoch, because that was chosen" in said) == (loading == "streamed")
+        assert ("decoded again in every epoch, because that was chosen" in said) == (loading == "streamed")
         weights = sorted((row.folder / "checkpoints").iterdir())[-1].glob("*.safetensors")
         return b"".join(map(Path.read_bytes, weights)), workspace.results.series(number, "train/loss")[1].tolist()
 

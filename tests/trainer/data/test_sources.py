@@ -80,7 +80,7 @@ def test_a_folder_per_class_makes_captions_and_a_task(tmp_path: Path) -> None:
     assert set(splits.train.captions) == {"a drawing of a red fox.", "a drawing of a owl.", "a drawing of a sea lion."}
     assert splits.suite.classes == ("owl", "red fox", "sea lion")
     assert splits.report.used == 18
-    assert splits.report.problems == [("stray.png", "It lies beside the folders of the classes, in none of them.")]
+    assert splits.report.problems == [("stray.png", "It is next to the folders of the classes, not in one of them.")]
 
 
 def test_folders_train_and_test_are_taken_as_such(tmp_path: Path) -> None:

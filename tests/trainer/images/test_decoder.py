@@ -105,7 +105,7 @@ def test_a_picture_that_takes_too_long_is_named_and_the_next_are_decoded(
 def test_a_pipe_is_refused_at_once(tmp_path: Path, pixels_file: Path, decoder: Decoder) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     (told,) = decoder.decode([tmp_path / "pipe.png"], size=SIZE, file=pixels_file)
-    assert told.reason == "It is no file but a folder, a pipe or a device."
+    assert told.reason == "It is not a file but a folder, a pipe or a device."
 
 
 def test_a_picture_that_takes_too_much_memory_is_named(tmp_path: Path, pixels_file: Path) -> None:

@@ -45,7 +45,7 @@ class BatchFacts:
 def batch(workspace: Workspace, runs: Sequence[RunRow], asked: Asked, progress: Progress | None) -> Panel:
     """The panel."""
     if not 2 <= asked.size <= MOST_BATCH:
-        raise ChartError(f"A batch under the glass has 2 to {MOST_BATCH} pairs, not {asked.size}.")
+        raise ChartError(f"Batch size must be 2 to {MOST_BATCH} pairs, not {asked.size}.")
     chosen = choose_each(workspace, runs, asked, choose_batch)
     lines: list[tuple[Mark, ...]] = []
     strips: list[tuple[Mark, ...]] = []

@@ -18,7 +18,7 @@ from trainer.store.snapshot_files import Snapshot
 TITLES: Final = {
     "spectrum": "in how many directions do the embeddings vary?",
     "saturation": "how much of the gradient is left?",
-    "batch": "a batch under the glass",
+    "batch": "one batch in detail",
     "attributes": "which attributes does each run encode?",
 }
 

@@ -1,4 +1,4 @@
-"""`trainer analyse similarity`: how well matched pairs stand out."""
+"""`trainer analyse similarity`: how well matched pairs are separated from unmatched ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.cli.export.similarity import add_comparison_arguments
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
-HELP = "how well matched pairs stand out"
+HELP = "how well matched pairs are separated from unmatched ones"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`trainer export diagnosis`: spectra, saturation, a batch under the glass, and what each run encodes."""
+"""`trainer export diagnosis`: spectra, saturation, one batch in detail, and what each run encodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_panel_arguments(parser: argparse.ArgumentParser) -> None:
     """The panel, and which batch."""
     parser.add_argument("--panel", choices=PANELS, default="spectrum", help="panel of the diagnosis (spectrum)")
-    parser.add_argument("--size", type=int, default=32, help="batch: pairs under the glass (32)")
+    parser.add_argument("--size", type=int, default=32, help="batch: number of pairs (32)")
     parser.add_argument("--number", type=int, default=0, help="batch: which one (0)")
     parser.add_argument("--anchor", type=int, default=0, help="batch: place of the anchor (0)")
     parser.add_argument(

@@ -142,7 +142,7 @@ def rows_of(written: str) -> Any:
         return np.unique(np.concatenate([np.arange(int(a), int(b or a) + 1) for a, _, b in ends]))
     except (OSError, ValueError) as error:
         raise ExportError(
-            f"{written[:60]!r} are no pairs ({error}): write 0-59,70 or the name of a .npy file."
+            f"{written[:60]!r} are not pairs ({error}): write 0-59,70 or the name of a .npy file."
         ) from error
 
 

@@ -21,7 +21,7 @@ def _mask_duplicates() -> Any:
     return option(
         False,
         "Mask duplicates",
-        "Pairs of the batch with the same caption or the same image are no negatives of each other.",
+        "Pairs of the batch with the same caption or the same image are not negatives of each other.",
         advanced=True,
     )
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from trainer.config.fields import option
 from trainer.config.objectives.image_text import Towers
 
-_SAMPLER_HELP = "Which negative stands against each anchor and positive."
+_SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 
 
 @dataclass(frozen=True, kw_only=True)

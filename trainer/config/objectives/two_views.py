@@ -120,7 +120,7 @@ class Pcl(TwoViews):
     key_groups: int = option(
         4,
         "Key groups",
-        "Keys pass their batch norms in so many groups drawn at random, so that statistics cannot betray which key "
+        "Keys pass their batch norms in this many groups drawn at random, so that statistics cannot betray which key "
         "belongs to a query. 1: in one; without effect on a tower without batch norms.",
         low=1,
         high=1024,

@@ -27,7 +27,7 @@ _README: Final = """Scenes
 ======
 
 Pictures that Contrastive Explorer drew itself: two coloured shapes on a ground, the larger one named first.
-Beside each picture lies a .txt with its caption. Drop any of the pictures onto the window to classify it.
+A .txt next to each picture holds its caption. Drop any of the pictures onto the window to classify it.
 
 train/         {train:,} pairs that runs learn from
 renderings/    {heldout:,} new drawings of captions that occur in train/

@@ -71,7 +71,7 @@ def load_npz(path: Path, kinds: str = NUMBERS + _WORDS) -> dict[str, np.ndarray]
                 # Of a member, no more is ever unpacked than its directory claims.
                 return {one.filename.removesuffix(".npy"): _array(path, archive.read(one), kinds) for one in members}
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise Unreadable(f"{path.name} is no archive of arrays, or a damaged one: {error}.") from error
+            raise Unreadable(f"{path.name} is not an archive of arrays, or it is damaged: {error}.") from error
 
 
 def _array(path: Path, content: bytes, kinds: str) -> np.ndarray:

@@ -124,12 +124,12 @@ def check_safetensors(path: Path, *, most: int) -> None:
     try:
         header = json.loads(words)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{path.name} has a header that is no JSON: {_short(error)}.") from error
+        raise Unreadable(f"{path.name} has a header that is not JSON: {_short(error)}.") from error
     if not isinstance(header, dict):
         raise Unreadable(f"{path.name} has a header that names no tensors.")
     tensors = {name: about for name, about in header.items() if name != "__metadata__"}
     if len(tensors) > most:
-        raise Unreadable(f"{path.name} has {len(tensors):,} tensors: no model has so many, it is not opened.")
+        raise Unreadable(f"{path.name} has {len(tensors):,} tensors: too many; refusing to open it.")
     end = 0
     for first, last in sorted(_span(path, name, about) for name, about in tensors.items()):
         if first != end:

@@ -205,8 +205,8 @@ def _check_rows(path: Path, rows: int) -> None:
     size = path.stat().st_size
     if rows > max(_FEW_ROWS, size):
         raise Unreadable(
-            f"{path.name} has {size:,} bytes and claims {rows:,} rows, more than one a byte: rows that "
-            "repeat themselves are no pairs. Write it again without them."
+            f"{path.name} has {size:,} bytes and claims {rows:,} rows, more than one per byte; refusing a "
+            "file that expands this much. Write it again without repeated rows."
         )
 
 
