@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import UInt8
 from PySide6.QtGui import QImage
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
-class NoThumbnail(Problem):
+class NoThumbnail(UserError):
     """An image that cannot be shown; the message says why."""
 
 

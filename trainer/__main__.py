@@ -35,7 +35,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import trainer.cli
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted.files import guard_downloads, spelled
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     words = _runs_first(sys.argv[1:] if argv is None else argv)
     try:
         args = _parser(modules, words).parse_args(words)
-    except Problem as problem:
+    except UserError as problem:
         print(spelled(f"trainer {' '.join(words[:2])}: {problem}", keep="\n"), file=sys.stderr)
         return 2
     from trainer.catalog import default_workspace
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     guard_downloads(lambda: args.workspace.refusal)
     try:
         return _chosen(modules, args, words).run(args)
-    except Problem as problem:
+    except UserError as problem:
         print(spelled(f"trainer {args.command}: {problem}", keep="\n"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -52,7 +52,7 @@ class Change:
     words: str
 
 
-class Alarms:
+class AlertWatch:
     """Watches one sitting of a training.
 
     Args:

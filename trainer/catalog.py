@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
 
 
-class CatalogError(Problem):
+class CatalogError(UserError):
     """Something that should come with the application is missing or damaged."""
 
 

@@ -9,13 +9,13 @@ from typing import Final
 
 import torch
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 NICENESS: Final = 10
 """Of a trainer on the CPU, so that the window stays smooth while every core trains."""
 
 
-class DeviceError(Problem):
+class DeviceError(UserError):
     """A device that is not there."""
 
 

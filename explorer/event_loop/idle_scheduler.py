@@ -21,7 +21,7 @@ PORTION_MS: Final = 25.0
 a portion began with."""
 
 
-class Turns(QObject):
+class IdleScheduler(QObject):
     """Knows how long the present turn has lasted, and does what was put off, in order, a portion a turn.
 
     A turn is one round of the event loop: what is posted, the timers that are due, and what the person did. It counts
@@ -107,6 +107,6 @@ class Turns(QObject):
 
 
 @functools.cache
-def turns() -> Turns:
+def turns() -> IdleScheduler:
     """The one of this process; made at the first call, which the GUI thread makes."""
-    return Turns()
+    return IdleScheduler()

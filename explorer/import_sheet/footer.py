@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from explorer import theme
 from explorer.import_sheet import dropped_files
 from explorer.import_sheet.options import row
-from explorer.import_sheet.survey_result import Reading
+from explorer.import_sheet.survey_result import DataSource
 
 
 class Foot(QWidget):
@@ -44,7 +44,7 @@ class Foot(QWidget):
             line.addWidget(button)
         self.setLayout(line)
 
-    def offer_classify(self, reading: Reading | None) -> None:
+    def offer_classify(self, reading: DataSource | None) -> None:
         """Offers to classify the pictures beside the pairs; where there are no pairs, the page says so itself."""
         pictures = len(reading.pictures) if reading else 0
         self.classify.setVisible(bool(pictures and reading and reading.used))

@@ -25,7 +25,7 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet.example_pairs import plain_tip
 from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets.elided_label import ElidedLabel
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 Index = QModelIndex | QPersistentModelIndex
 Line = tuple[str, str, str]
@@ -170,7 +170,7 @@ class ReportPane(QWidget):
         return lambda lines: self.told.setText(f"{lines:,} lines written to {file}")
 
     def _refused(self, error: Exception) -> None:
-        self.told.setText(str(error) if isinstance(error, Problem) else f"This is a bug: {error!r}")
+        self.told.setText(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}")
 
 
 def _write(file: Path, lines: Sequence[Line]) -> int:

@@ -12,7 +12,7 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet.example_pairs import EXAMPLES, PairGrid
 from explorer.import_sheet.report import Line, ReportPane
 from explorer.import_sheet.summary_text import Explanation
-from explorer.import_sheet.survey_result import Reading
+from explorer.import_sheet.survey_result import DataSource
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.empty_state import EmptyState
 
@@ -20,7 +20,7 @@ PICTURE: Final = 240
 """Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
 
 
-class Shown(QTabWidget):
+class ResultTabs(QTabWidget):
     """The pairs and the report.
 
     Attributes:
@@ -43,7 +43,7 @@ class Shown(QTabWidget):
         self.addTab(self._pairs, "Ten pairs")
         self.addTab(self.report, "Import report")
 
-    def show_reading(self, reading: Reading | None, lines: Sequence[Line]) -> None:
+    def show_reading(self, reading: DataSource | None, lines: Sequence[Line]) -> None:
         """Shows the pairs, if there are any, and the lines of the report."""
         examples = reading.examples if reading else ()
         self.grid.pairs.show(examples)

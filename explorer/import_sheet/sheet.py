@@ -17,8 +17,8 @@ from explorer.import_sheet import dropped_files, summary_text, survey_result
 from explorer.import_sheet.footer import Foot, classify_words
 from explorer.import_sheet.options import Cost, Options, PathLine, labelled, row
 from explorer.import_sheet.report import Line
-from explorer.import_sheet.result_tabs import Shown
-from explorer.import_sheet.survey_result import Reading
+from explorer.import_sheet.result_tabs import ResultTabs
+from explorer.import_sheet.survey_result import DataSource
 from explorer.model_client.client import Asker
 from explorer.model_client.one_shot import WAITS
 from explorer.views.view import hairline
@@ -60,7 +60,7 @@ class ImportData(QDialog):
         self.setModal(True)
         self.setAcceptDrops(True)
         self._workspace, self._asker, self._background = workspace, asker, background
-        self.reading: Reading | None = None
+        self.reading: DataSource | None = None
         self._recognised: config.Data | None = None
         self._question: int | None = None
         self._lines: list[Line] = []
@@ -216,7 +216,7 @@ class ImportData(QDialog):
             key="report",
         )
 
-    def _take_report(self, reading: Reading, lines: list[Line]) -> None:
+    def _take_report(self, reading: DataSource, lines: list[Line]) -> None:
         self.reading, self._lines = reading, lines
         self.options.offer_columns(reading.columns)
         if not reading.opened:
@@ -309,13 +309,13 @@ class ImportData(QDialog):
         elif reading is None and (asked or not self._read_path):
             self.tabs.explain(summary_text.LOOKING if asked else summary_text.WELCOME)
 
-    def _show_counts(self, reading: Reading | None) -> None:
+    def _show_counts(self, reading: DataSource | None) -> None:
         self._say(summary_text.counted(reading) if reading and reading.found else "")
         self.about.setText(summary_text.described(reading) if reading else "")
         for label in (self.note, self.about):
             label.setVisible(bool(label.text()))
 
-    def _show_cost(self, reading: Reading | None, asked: bool) -> None:
+    def _show_cost(self, reading: DataSource | None, asked: bool) -> None:
         used = reading is not None and reading.used > 0
         cost = summary_text.cost(reading, self.image_size) if reading and used else ""
         self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not asked))
@@ -369,7 +369,7 @@ class ImportData(QDialog):
         self.cost.opened.connect(self.open_pictures)
         self.cost.edited.connect(self._size_edited)
         column.addWidget(self.cost)
-        self.tabs = Shown(self._background, self._actions, self)
+        self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)
         layout = QVBoxLayout(self)

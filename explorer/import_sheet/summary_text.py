@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from explorer.import_sheet.survey_result import Reading
+from explorer.import_sheet.survey_result import DataSource
 from trainer import config
 from trainer.store.disk import room_for_cache
 
@@ -52,7 +52,7 @@ def unreadable(name: str, sentences: str) -> Explanation:
     return "triangle-alert", f"{name} cannot be read", sentences, "again", ""
 
 
-def of_trouble(reading: Reading, lines: Sequence[tuple[str, str, str]], offers: bool = False) -> Explanation:
+def of_trouble(reading: DataSource, lines: Sequence[tuple[str, str, str]], offers: bool = False) -> Explanation:
     """Why there is nothing to train on, and what can be done; with `offers` there is another way to read it."""
     if reading.pictures and isinstance(reading.data, config.Folder) and not reading.opened and reading.not_used:
         first = f" The first: {lines[0][0]}. {lines[0][2]}" if lines else ""
@@ -84,7 +84,7 @@ def way(other: config.Data) -> str:
     return f"Read {Path(getattr(other, 'path', '')).name}"
 
 
-def lacks_column(reading: Reading) -> bool:
+def lacks_column(reading: DataSource) -> bool:
     """Whether the trouble is that a table lacks a chosen column."""
     chosen = (getattr(reading.data, name, "") for name in _COLUMNS)
     return not set(chosen) <= set(reading.columns)
@@ -103,7 +103,7 @@ def in_labels(sentence: str, data: config.Data) -> str:
     return sentence
 
 
-def counted(reading: Reading) -> str:
+def counted(reading: DataSource) -> str:
     """How many pairs were found, and what became of them; a sentence or two."""
     pairs = "pair" if reading.found == 1 else "pairs"
     if reading.opened or not reading.used:
@@ -113,7 +113,7 @@ def counted(reading: Reading) -> str:
     return f"{reading.found:,} {pairs} found{left_out}. Their pictures have not been opened yet."
 
 
-def described(reading: Reading) -> str:
+def described(reading: DataSource) -> str:
     """Splits, classes, what was passed over, and what there is to tell of all pairs; one line, may be empty."""
     parts = []
     if len(reading.pairs) > 1:
@@ -127,7 +127,7 @@ def described(reading: Reading) -> str:
     return " ".join(filter(None, (first, *reading.notes)))
 
 
-def cost(reading: Reading, size: int) -> str:
+def cost(reading: DataSource, size: int) -> str:
     """What the prepared pictures take at this size, and what there is; goes on after the number of pixels."""
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
     words = f"px they take {amount(needed)}; {amount(reading.bytes_free)} are free"

@@ -28,7 +28,7 @@ _OPENED_AT_ONCE: Final = (20_000, 512 * 2**20)
 
 
 @dataclass(frozen=True)
-class Reading:
+class DataSource:
     """A data set as the trainer reads it; see `trainer.messages.ReadData`."""
 
     data: config.Data
@@ -76,9 +76,9 @@ class Reading:
         return None if share is None else round(self.used * (1 - share))
 
 
-def reading(answer: Mapping[str, Any]) -> Reading:
+def reading(answer: Mapping[str, Any]) -> DataSource:
     """The answer to the question `read_data`."""
-    plain = {f.name: answer[f.name] for f in dataclasses.fields(Reading) if f.name in answer}
+    plain = {f.name: answer[f.name] for f in dataclasses.fields(DataSource) if f.name in answer}
     plain |= {
         "data": _data(answer["recognised"]),
         "others": tuple(map(_data, answer.get("others", ()))),
@@ -87,7 +87,7 @@ def reading(answer: Mapping[str, Any]) -> Reading:
         "columns": tuple(answer["columns"]),
         "pictures": tuple(answer["pictures"]),
     }
-    return Reading(**plain)
+    return DataSource(**plain)
 
 
 def _data(options: Mapping[str, Any]) -> config.Data:
@@ -95,7 +95,7 @@ def _data(options: Mapping[str, Any]) -> config.Data:
     return config.from_dict({"data": plain}, source="data").data
 
 
-def with_report(reading: Reading, before: Reading | None) -> tuple[Reading, list[tuple[str, str, str]]]:
+def with_report(reading: DataSource, before: DataSource | None) -> tuple[DataSource, list[tuple[str, str, str]]]:
     """The reading, and (item, what became of it, reason) of every line of its report, unused items first.
 
     Of the pairs shown before, those stay that turned out to be usable. The file of the report is removed.

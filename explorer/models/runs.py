@@ -31,7 +31,7 @@ from trainer.store import RunRow
 Index = QModelIndex | QPersistentModelIndex
 
 
-class Column(enum.IntEnum):
+class RunColumn(enum.IntEnum):
     """The columns, left to right."""
 
     NAME = 0
@@ -87,28 +87,28 @@ ASKED: Final = {"stop": "Stopping", "stop-epoch": "Stopping", "pause": "Pausing"
 NOT_ANSWERING: Final = "Not answering"
 """In place of the status of a run whose trainer lives and does not answer."""
 
-HEADERS: Final[dict[Column, str]] = {
-    Column.NAME: "Name",
-    Column.STATUS: "Status",
-    Column.OBJECTIVE: "Objective",
-    Column.DATA: "Data",
-    Column.PROGRESS: "Progress",
-    Column.ETA: "Time left",
-    Column.BEST: "Best R@1",
-    Column.LAST: "Last R@1",
-    Column.DURATION: "Duration",
-    Column.STARTED: "Started",
+HEADERS: Final[dict[RunColumn, str]] = {
+    RunColumn.NAME: "Name",
+    RunColumn.STATUS: "Status",
+    RunColumn.OBJECTIVE: "Objective",
+    RunColumn.DATA: "Data",
+    RunColumn.PROGRESS: "Progress",
+    RunColumn.ETA: "Time left",
+    RunColumn.BEST: "Best R@1",
+    RunColumn.LAST: "Last R@1",
+    RunColumn.DURATION: "Duration",
+    RunColumn.STARTED: "Started",
 }
-assert set(HEADERS) == set(Column), "a column without a header"
+assert set(HEADERS) == set(RunColumn), "a column without a header"
 
-HINTS: Final[dict[Column, str]] = {
-    Column.PROGRESS: "Steps done of all steps",
-    Column.BEST: "Best image-to-text recall at 1 on the held-out pairs so far",
-    Column.LAST: "Image-to-text recall at 1 on the held-out pairs, latest evaluation",
-    Column.DURATION: "Time spent training; pauses between stop and resume do not count",
+HINTS: Final[dict[RunColumn, str]] = {
+    RunColumn.PROGRESS: "Steps done of all steps",
+    RunColumn.BEST: "Best image-to-text recall at 1 on the held-out pairs so far",
+    RunColumn.LAST: "Image-to-text recall at 1 on the held-out pairs, latest evaluation",
+    RunColumn.DURATION: "Time spent training; pauses between stop and resume do not count",
 }
 
-NUMERIC: Final = frozenset({Column.ETA, Column.BEST, Column.LAST, Column.DURATION, Column.STARTED})
+NUMERIC: Final = frozenset({RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED})
 
 _NEVER: Final = 1e15
 """A start later than any."""
@@ -171,7 +171,7 @@ class RunsModel(QAbstractTableModel):
         for row, run in enumerate(runs):
             self._replace(row, run)
         if news:
-            self._changed(Column.STATUS, Column.STARTED)
+            self._changed(RunColumn.STATUS, RunColumn.STARTED)
         self._start_or_stop_clock()
 
     def turn_of(self, run: int) -> int | None:
@@ -182,7 +182,7 @@ class RunsModel(QAbstractTableModel):
         """What `SORT_ROLE` answers there; kept until the row changes, for a sort asks thousands of times."""
         run = self._runs[row]
         if (run.id, column) not in self._keys:
-            self._keys[run.id, column] = self._sort_value(run, Column(column))
+            self._keys[run.id, column] = self._sort_value(run, RunColumn(column))
         return self._keys[run.id, column]
 
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
@@ -190,13 +190,13 @@ class RunsModel(QAbstractTableModel):
         if swatches == self._swatches:
             return
         self._swatches = dict(swatches)
-        self._changed(Column.NAME, Column.NAME)
+        self._changed(RunColumn.NAME, RunColumn.NAME)
 
     def show_silent(self, silent: Mapping[int, str]) -> None:
         """Marks runs whose living trainer does not answer: run id -> why, and what to do."""
         if silent != self._silent:
             self._silent = dict(silent)
-            self._changed(Column.STATUS, Column.STATUS)
+            self._changed(RunColumn.STATUS, RunColumn.STATUS)
 
     def row_of(self, run: int) -> int | None:
         """The row that shows the run with this id."""
@@ -208,18 +208,18 @@ class RunsModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._runs)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(Column)
+        return 0 if parent.isValid() else len(RunColumn)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.isValid() and self._runs[index.row()].status == "queued":
             flags |= Qt.ItemFlag.ItemIsDragEnabled
-        return flags | Qt.ItemFlag.ItemIsEditable if index.column() == Column.NAME else flags
+        return flags | Qt.ItemFlag.ItemIsEditable if index.column() == RunColumn.NAME else flags
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is not Qt.Orientation.Horizontal:
             return None
-        column = Column(section)
+        column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
             return HEADERS[column]
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -231,7 +231,7 @@ class RunsModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid() or index.row() >= len(self._runs):
             return None
-        run, column = self._runs[index.row()], Column(index.column())
+        run, column = self._runs[index.row()], RunColumn(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(run, column)
         if role == RUN_ROLE:
@@ -243,7 +243,7 @@ class RunsModel(QAbstractTableModel):
         return self._look(run, column, role)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        if role != Qt.ItemDataRole.EditRole or index.column() != Column.NAME:
+        if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
             return False
         run, name = self._runs[index.row()], str(value).strip()
         if not name or name == run.name:
@@ -251,24 +251,24 @@ class RunsModel(QAbstractTableModel):
         self.rename_asked.emit(run.id, name)
         return True
 
-    def _text(self, run: RunRow, column: Column) -> str:
+    def _text(self, run: RunRow, column: RunColumn) -> str:
         turn = self._turns.get(run.id)
-        if column is Column.STATUS and self._why_silent(run):
+        if column is RunColumn.STATUS and self._why_silent(run):
             return NOT_ANSWERING
-        if column is Column.STATUS and (alert := gravest(run)):
+        if column is RunColumn.STATUS and (alert := gravest(run)):
             return alerts.WORDS.get(alert, alert)
-        if turn is not None and column is Column.STATUS:
+        if turn is not None and column is RunColumn.STATUS:
             return f"Queued ({turn})"
-        if turn is not None and column is Column.ETA:
+        if turn is not None and column is RunColumn.ETA:
             span = self._expected.get(run.id)
             return quantities.duration(span.end_s) if span else ""
         return display_text(run, column)
 
-    def _sort_value(self, run: RunRow, column: Column) -> Any:
+    def _sort_value(self, run: RunRow, column: RunColumn) -> Any:
         turn = self._turns.get(run.id)
-        if turn is not None and column is Column.STATUS:
+        if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000
-        if turn is not None and column is Column.STARTED:
+        if turn is not None and column is RunColumn.STARTED:
             # Newest first is the table's own order: above all that have started, the next one on top.
             return _NEVER - turn
         return _SORTS[column](run)
@@ -287,26 +287,30 @@ class RunsModel(QAbstractTableModel):
         ends = f" and is done in {quantities.duration(span.end_s)}" if span.end_s is not None else ""
         return f"Likely starts in {quantities.duration(span.start_s)}{ends}, as runs like it took.{after}{prefers}"
 
-    def _look(self, run: RunRow, column: Column, role: int) -> Any:
+    def _look(self, run: RunRow, column: RunColumn, role: int) -> Any:
         look = look_of(run.status)
-        if role == Qt.ItemDataRole.ToolTipRole and column in (Column.STATUS, Column.ETA) and run.id in self._turns:
+        if (
+            role == Qt.ItemDataRole.ToolTipRole
+            and column in (RunColumn.STATUS, RunColumn.ETA)
+            and run.id in self._turns
+        ):
             return self._queue_hint(run)
-        if column is Column.STATUS and (silent := self._why_silent(run)):
+        if column is RunColumn.STATUS and (silent := self._why_silent(run)):
             if role == Qt.ItemDataRole.ToolTipRole:
                 return "\n".join(filter(None, (silent, _hint(run, column))))
             if role == Qt.ItemDataRole.DecorationRole:
                 return theme.icon("triangle-alert", 16, "warn")
-        if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
+        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
             return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
-        if column is Column.STATUS and role == Qt.ItemDataRole.DecorationRole:
+        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole:
             return theme.icon(look.icon, 16, look.role)
-        if column is Column.PROGRESS and role == SHARE_ROLE:
+        if column is RunColumn.PROGRESS and role == SHARE_ROLE:
             return min(1.0, run.step / run.total_steps) if run.total_steps else None
-        if column is Column.PROGRESS and role == TONE_ROLE:
+        if column is RunColumn.PROGRESS and role == TONE_ROLE:
             return look.role
-        if column is Column.NAME and role == SWATCHES_ROLE:
+        if column is RunColumn.NAME and role == SWATCHES_ROLE:
             return self._swatches.get(run.id, ())
-        if column is Column.NAME and role == Qt.ItemDataRole.EditRole:
+        if column is RunColumn.NAME and role == Qt.ItemDataRole.EditRole:
             return run.name
         if role == Qt.ItemDataRole.ToolTipRole:
             return _hint(run, column)
@@ -317,9 +321,9 @@ class RunsModel(QAbstractTableModel):
     def _replace(self, row: int, run: RunRow) -> None:
         if self._runs[row] != run:
             self._runs[row] = run
-            for column in Column:
+            for column in RunColumn:
                 self._keys.pop((run.id, int(column)), None)
-            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(RunColumn) - 1))
 
     def _start_or_stop_clock(self) -> None:
         if any(working(run) for run in self._runs):
@@ -329,10 +333,10 @@ class RunsModel(QAbstractTableModel):
 
     def _tick(self) -> None:
         for run in self._runs:
-            self._keys.pop((run.id, int(Column.DURATION)), None)
-        self._changed(Column.DURATION, Column.DURATION)
+            self._keys.pop((run.id, int(RunColumn.DURATION)), None)
+        self._changed(RunColumn.DURATION, RunColumn.DURATION)
 
-    def _changed(self, first: Column, last: Column) -> None:
+    def _changed(self, first: RunColumn, last: RunColumn) -> None:
         if self._runs:
             self.dataChanged.emit(self.index(0, first), self.index(len(self._runs) - 1, last))
 
@@ -359,7 +363,7 @@ class RunsFilter(QSortFilterProxyModel):
         if not self._words:
             return True
         run = self.sourceModel().index(source_row, 0, source_parent).data(RUN_ROLE)
-        shown = (Column.NAME, Column.STATUS, Column.OBJECTIVE, Column.DATA)
+        shown = (RunColumn.NAME, RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA)
         text = " ".join(display_text(run, column) for column in shown).casefold()
         return all(word in text for word in self._words)
 
@@ -407,30 +411,30 @@ def preparing(run: RunRow) -> str:
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
 
 
-def display_text(run: RunRow, column: Column) -> str:
+def display_text(run: RunRow, column: RunColumn) -> str:
     """What the table writes for `run` in `column`."""
-    if column is Column.NAME:
+    if column is RunColumn.NAME:
         return run.name
-    if column is Column.STATUS:
+    if column is RunColumn.STATUS:
         # The wish is shown at once; the trainer answers when its step, or its epoch, is done.
         return ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
-    if column is Column.OBJECTIVE:
+    if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
-    if column is Column.DATA:
+    if column is RunColumn.DATA:
         return run.data
-    if column is Column.PROGRESS:
+    if column is RunColumn.PROGRESS:
         return preparing(run) or quantities.steps(run.step, run.total_steps)
-    if column is Column.STARTED:
+    if column is RunColumn.STARTED:
         return quantities.moment(run.started_at, now=time.time())
     return _quantity_text(run, column)
 
 
-def _quantity_text(run: RunRow, column: Column) -> str:
-    if column is Column.ETA:
+def _quantity_text(run: RunRow, column: RunColumn) -> str:
+    if column is RunColumn.ETA:
         return quantities.duration(run.eta_s) if working(run) else ""
-    if column is Column.DURATION:
+    if column is RunColumn.DURATION:
         return quantities.duration(run.duration_s)
-    value = run.best if column is Column.BEST else run.last
+    value = run.best if column is RunColumn.BEST else run.last
     return "" if value is None else metric(run.metric).text(value)
 
 
@@ -438,40 +442,40 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-_SORTS: Final[dict[Column, Callable[[RunRow], Any]]] = {
-    Column.NAME: lambda run: run.name.casefold(),
-    Column.STATUS: lambda run: look_of(run.status).rank,
-    Column.OBJECTIVE: lambda run: run.objective,
-    Column.DATA: lambda run: run.data.casefold(),
-    Column.PROGRESS: lambda run: run.step / run.total_steps if run.total_steps else None,
-    Column.ETA: lambda run: run.eta_s if working(run) else None,
-    Column.BEST: lambda run: _finite(run.best),
-    Column.LAST: lambda run: _finite(run.last),
-    Column.DURATION: lambda run: run.duration_s,
+_SORTS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
+    RunColumn.NAME: lambda run: run.name.casefold(),
+    RunColumn.STATUS: lambda run: look_of(run.status).rank,
+    RunColumn.OBJECTIVE: lambda run: run.objective,
+    RunColumn.DATA: lambda run: run.data.casefold(),
+    RunColumn.PROGRESS: lambda run: run.step / run.total_steps if run.total_steps else None,
+    RunColumn.ETA: lambda run: run.eta_s if working(run) else None,
+    RunColumn.BEST: lambda run: _finite(run.best),
+    RunColumn.LAST: lambda run: _finite(run.last),
+    RunColumn.DURATION: lambda run: run.duration_s,
     # A run that has not started yet is the newest of all.
-    Column.STARTED: lambda run: run.started_at or run.created_at,
+    RunColumn.STARTED: lambda run: run.started_at or run.created_at,
 }
-assert set(_SORTS) == set(Column), "a column without an order"
+assert set(_SORTS) == set(RunColumn), "a column without an order"
 
 
-def _alignment(column: Column) -> int:
+def _alignment(column: RunColumn) -> int:
     side = Qt.AlignmentFlag.AlignRight if column in NUMERIC else Qt.AlignmentFlag.AlignLeft
     return int(side | Qt.AlignmentFlag.AlignVCenter)
 
 
-def _hint(run: RunRow, column: Column) -> str | None:
+def _hint(run: RunRow, column: RunColumn) -> str | None:
     """The tooltip: why a run ended, where its folder is, what the trainer does just now."""
-    if column is Column.STATUS:
+    if column is RunColumn.STATUS:
         told = [str(alert.get("words", "")) for alert in run.alerts.values()]
         told += ["It stops after the epoch it is in."] if working(run) and run.asked == "stop-epoch" else []
         return (
             "\n".join(filter(None, [look_of(run.status).word if told else "", *told, run.reason or run.phase])) or None
         )
-    if column is Column.NAME:
+    if column is RunColumn.NAME:
         return "\n".join(filter(None, (run.name, str(run.folder), run.note)))
-    if column is Column.PROGRESS:
+    if column is RunColumn.PROGRESS:
         return run.phase or None
-    if column is Column.STARTED and run.started_at is not None:
+    if column is RunColumn.STARTED and run.started_at is not None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
     return None
 

@@ -28,7 +28,7 @@ from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.grid_map import GridMap, Heat
-from explorer.widgets.image_row import PictureRow, Shown
+from explorer.widgets.image_row import PictureRow, RowPicture
 from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
 
@@ -358,7 +358,9 @@ class ImageRowCard(QWidget):
             badge.setVisible(mark.tone == tone)
         self.row.setAccessibleName(mark.title)
         self.row.setVisible(bool(mark.cells))
-        self.row.show_pictures([Shown(c.path, c.words, c.caption, c.share, c.strong) for c in mark.cells], mark.tone)
+        self.row.show_pictures(
+            [RowPicture(c.path, c.words, c.caption, c.share, c.strong) for c in mark.cells], mark.tone
+        )
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """The caption, words and share of every image."""

@@ -110,7 +110,7 @@ def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
+class Responsiveness:
     """What a run that does not stop does.
 
     Attributes:
@@ -124,13 +124,13 @@ class Look:
     measured: int | None = None
 
 
-def look(workspace: Workspace, run: int, remind: bool) -> Look:
+def look(workspace: Workspace, run: int, remind: bool) -> Responsiveness:
     """What the run has kept; `remind`: its trainer is told to stop once more, by a signal."""
     if remind:
         launch.remind(workspace, run)
     row = workspace.runs.get(run)
     measured = row.beats if row.phase == EVALUATING else None
-    return Look(newest_checkpoint(workspace, run), launch.draft(workspace, run), measured)
+    return Responsiveness(newest_checkpoint(workspace, run), launch.draft(workspace, run), measured)
 
 
 def newest_checkpoint(workspace: Workspace, run: int) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainer.store import RunRow
 
 
-class Alarms:
+class AlertsSeen:
     """Remembers what was told, and when each trainer gave its last sign of life by this window's own clock."""
 
     def __init__(self) -> None:

@@ -22,8 +22,8 @@ from PySide6.QtGui import QUndoStack
 from explorer.event_loop.background import Background
 from explorer.run_control import actions
 from explorer.run_control.actions import demo_runs, free_name
-from explorer.run_control.alerts_seen import Alarms
-from explorer.run_control.poller import News, Seen, news, working
+from explorer.run_control.alerts_seen import AlertsSeen
+from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import Deaf, Patience
 from explorer.run_control.write_queue import Undoable, Writes, sentence
@@ -98,7 +98,7 @@ class Jobs(QObject):
         self._workspace = workspace
         self._background = background
         self._runs: tuple[RunRow, ...] = ()
-        self._seen = Seen()
+        self._seen = PollState()
         self._quiet_polls = 0
         self._polling = self._closed = False
         self._poll_again = False
@@ -115,7 +115,7 @@ class Jobs(QObject):
         self._look_only = ""
         self._is_read = False
         self._silent: dict[int, str] = {}
-        self._alarms = Alarms()
+        self._alarms = AlertsSeen()
         self._notice = Notice(NOTICE_S)
         self._countdown = QTimer(self, interval=1_000, timeout=self._count_down)
         self._backup = QTimer(self, singleShot=True, timeout=self._back_up)
@@ -398,7 +398,7 @@ class Jobs(QObject):
             urgent=True,
         )
 
-    def _take(self, found: News) -> None:
+    def _take(self, found: PollResult) -> None:
         if self._closed:
             return
         self._last_problem = ""

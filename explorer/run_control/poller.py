@@ -14,7 +14,7 @@ SCALARS_A_POLL: Final = 50_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class PollState:
     """What the window knows already, so that a poll reads only what is newer."""
 
     changes: int = -1
@@ -24,16 +24,16 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class News:
+class PollResult:
     """What one poll found.
 
     Attributes:
-        runs: None when nothing in the store has changed since `Seen`.
+        runs: None when nothing in the store has changed since `PollState`.
         look_only: Why nothing may train in this workspace; empty when it is the user's own.
         silent: Run -> why its living trainer does not answer, and what to do; None where nobody looked.
     """
 
-    seen: Seen
+    seen: PollState
     runs: tuple[RunRow, ...] | None = None
     scalars: tuple[ScalarRow, ...] = ()
     snapshots: tuple[int, ...] = ()
@@ -47,7 +47,9 @@ def working(run: RunRow) -> bool:
     return run.active and run.status != "queued"
 
 
-def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: bool, may_start: bool = True) -> News:
+def news(
+    workspace: Workspace, seen: PollState, active: Sequence[int], reconcile: bool, may_start: bool = True
+) -> PollResult:
     """What the store holds that `seen` does not; marks dead runs and starts the next queued one on the way.
 
     Args:
@@ -66,7 +68,7 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
         queue.start_due(workspace)
     changes = workspace.changes()
     if changes == seen.changes:
-        return News(seen, look_only=look_only, silent=silent)
+        return PollResult(seen, look_only=look_only, silent=silent)
     runs = tuple(workspace.runs.all())
     if may_start and any(run.status == "queued" for run in runs) and queue.start_due(workspace):
         runs = tuple(workspace.runs.all())
@@ -79,5 +81,5 @@ def news(workspace: Workspace, seen: Seen, active: Sequence[int], reconcile: boo
     watched = {run.id for run in runs if working(run)} | set(active)
     counts = {run: len(workspace.results.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
-    after = Seen(changes, newest, waiting, seen.snapshots | counts)
-    return News(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)
+    after = PollState(changes, newest, waiting, seen.snapshots | counts)
+    return PollResult(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)

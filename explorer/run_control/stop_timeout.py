@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.event_loop.background import Background
-from explorer.run_control.actions import Look, look
+from explorer.run_control.actions import Responsiveness, look
 from explorer.run_control.poller import working
 from trainer.store import RunRow, Workspace
 
@@ -48,7 +48,7 @@ class _Request:
     """A wish to stop that is not obeyed yet. `look`: what was seen when it had run out of patience."""
 
     timer: QTimer
-    look: Look | None = None
+    look: Responsiveness | None = None
     ends: bool = False
     reminded: bool = False
     busy: str = ""
@@ -156,7 +156,12 @@ class Patience(QObject):
         self._look(run, request, self._tell, remind=request.ends)
 
     def _look(
-        self, run: int, request: _Request, then: Callable[[int, _Request, Look], None], *, remind: bool = False
+        self,
+        run: int,
+        request: _Request,
+        then: Callable[[int, _Request, Responsiveness], None],
+        *,
+        remind: bool = False,
     ) -> None:
         self._background.run(
             self,
@@ -166,12 +171,12 @@ class Patience(QObject):
             remind,
             done=partial(then, run, request),
             # A store that answers nothing keeps nobody from being told, nor a trainer from being ended.
-            failed=lambda _: then(run, request, Look()),
+            failed=lambda _: then(run, request, Responsiveness()),
             key=f"look {run}",
             urgent=True,
         )
 
-    def _tell(self, run: int, request: _Request, found: Look) -> None:
+    def _tell(self, run: int, request: _Request, found: Responsiveness) -> None:
         if self._requests.get(run) is not request:
             return
         request.look = found
@@ -179,7 +184,7 @@ class Patience(QObject):
             request.timer.start(LAST_MS)
         self.went_deaf.emit(run)
 
-    def _decide(self, run: int, request: _Request, found: Look) -> None:
+    def _decide(self, run: int, request: _Request, found: Responsiveness) -> None:
         if self._requests.get(run) is not request or not request.ends:
             return
         # Signs of life alone are no reason to wait: who gives them between steps makes steps it was told not to make.
@@ -204,7 +209,7 @@ def patience_ms(row: RunRow) -> int:
     return round(min(max(PATIENCE_MS, STEPS * step_ms), MOST_MS))
 
 
-def _busy(before: Look | None, now: Look) -> str:
+def _busy(before: Responsiveness | None, now: Responsiveness) -> str:
     """What of what Stop waits for went on between two looks; empty where nothing did."""
     if before is None:
         return ""

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand
 
 from explorer.event_loop.background import Background
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
 class Writes(QObject):
@@ -77,4 +77,6 @@ class Undoable(QUndoCommand):
 
 def sentence(error: Exception) -> str:
     """A Problem's own words; any other error is ours, and says so."""
-    return str(error) if isinstance(error, Problem) else f"{type(error).__name__}: {error}. This is a bug; see the log."
+    return (
+        str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}. This is a bug; see the log."
+    )

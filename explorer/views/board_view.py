@@ -17,7 +17,7 @@ from explorer.views.view import View
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.marks import Panel
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
 class BoardView(View):
@@ -155,7 +155,7 @@ class BoardView(View):
         self._asked = None
         if isinstance(error, Cancelled):
             return
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.refuse(str(error) or type(error).__name__)
 

@@ -17,7 +17,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.marks import Panel
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import Workspace, of_split
 
 
@@ -142,7 +142,7 @@ class ChartPane(QWidget):
         self.stop()
         try:
             found = answer(self._context.workspace, chart, request, settings, self.answer, Ticket())
-        except Problem as problem:
+        except UserError as problem:
             self._asked = None
             self.refused.emit(str(problem))
             return
@@ -167,7 +167,7 @@ class ChartPane(QWidget):
         self._asked = None
         if isinstance(error, Cancelled):
             return
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self._context.background.failed.emit(error)
         self.refused.emit(str(error) or type(error).__name__)
 

@@ -24,7 +24,7 @@ PALE: Final = 0.38
 
 
 @dataclass(frozen=True)
-class Column:
+class BarColumn:
     """One column of bars.
 
     Attributes:
@@ -45,7 +45,7 @@ class Column:
         return max(range(len(self.shares)), key=self.shares.__getitem__) if self.shares else None
 
 
-class Bars(QWidget):
+class BarChart(QWidget):
     """Rows with a name on the left and a bar with its percentage in each column; the largest of a column stands out.
 
     Rows that do not fit are summed up in a line at the end.
@@ -54,7 +54,7 @@ class Bars(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._names: tuple[str, ...] = ()
-        self._columns: tuple[Column, ...] = ()
+        self._columns: tuple[BarColumn, ...] = ()
         self._stale = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Probabilities")
@@ -66,11 +66,11 @@ class Bars(QWidget):
         return self._names
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[BarColumn, ...]:
         """The columns from left to right."""
         return self._columns
 
-    def show_bars(self, names: Sequence[str], columns: Sequence[Column], *, stale: bool = False) -> None:
+    def show_bars(self, names: Sequence[str], columns: Sequence[BarColumn], *, stale: bool = False) -> None:
         """Shows these rows and columns.
 
         Args:
@@ -135,7 +135,7 @@ class Bars(QWidget):
             QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))
         ]
 
-    def _paint_head(self, painter: QPainter, lane: QRectF, column: Column) -> None:
+    def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour(column.colour))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
@@ -147,7 +147,7 @@ class Bars(QWidget):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
 
-    def _paint_bar(self, painter: QPainter, room: QRectF, column: Column, row: int) -> None:
+    def _paint_bar(self, painter: QPainter, room: QRectF, column: BarColumn, row: int) -> None:
         share, is_top = column.shares[row], column.top == row
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
         track = QRectF(room.left(), room.center().y() - BAR / 2, room.width() - number - theme.INSIDE, BAR)

@@ -27,7 +27,7 @@ ROW_PX = 26
 
 
 @dataclass(frozen=True)
-class Entry:
+class ClassEntry:
     """One line of a legend.
 
     Attributes:
@@ -73,14 +73,14 @@ class ClassLegend(QListView):
         self.selectionModel().selectionChanged.connect(lambda *_: self.isolated.emit(self.chosen()))
         theme.theme().changed.connect(self.viewport().update)
 
-    def set_entries(self, entries: Sequence[Entry]) -> None:
+    def set_entries(self, entries: Sequence[ClassEntry]) -> None:
         """Shows these lines. What is isolated stays so if only counts and colours changed."""
         if [e.name for e in entries] != [e.name for e in self._entries.entries]:
             self.clearSelection()
         self._entries.show(tuple(entries))
         self.updateGeometry()
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ClassEntry, ...]:
         """The lines as they are shown."""
         return self._entries.entries
 
@@ -120,9 +120,9 @@ class _Entries(QAbstractListModel):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.entries: tuple[Entry, ...] = ()
+        self.entries: tuple[ClassEntry, ...] = ()
 
-    def show(self, entries: tuple[Entry, ...]) -> None:
+    def show(self, entries: tuple[ClassEntry, ...]) -> None:
         """Replaces the lines; keeps Qt's selection where their number stays the same."""
         if len(entries) == len(self.entries):
             self.entries = entries
@@ -152,7 +152,7 @@ class _EntryDelegate(QStyledItemDelegate):
         return QSize(160, ROW_PX)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
-        entry: Entry = index.data(Qt.ItemDataRole.UserRole)
+        entry: ClassEntry = index.data(Qt.ItemDataRole.UserRole)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         others = bool(self.parent().chosen()) and not chosen
         painter.save()

@@ -21,7 +21,7 @@ ROWS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """One line of the palette: where it belongs, and the action it triggers."""
 
     group: str
@@ -54,12 +54,12 @@ class CommandPalette(Overlay):
         self._none.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         for widget in (self.line, self.list, self._none):
             self.body.addWidget(widget)
-        self._entries: list[Entry] = []
+        self._entries: list[PaletteEntry] = []
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
         self.list.clicked.connect(lambda _index: self._do())
 
-    def ask(self, entries: Sequence[Entry]) -> None:
+    def ask(self, entries: Sequence[PaletteEntry]) -> None:
         """Opens with these commands; those that cannot be used now are left out."""
         self._entries = [entry for entry in entries if entry.action.isEnabled()]
         self.line.clear()
@@ -105,7 +105,7 @@ class CommandPalette(Overlay):
             entry.action.trigger()
 
 
-def matching(typed: str, entries: Sequence[Entry]) -> list[Entry]:
+def matching(typed: str, entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """The entries that the typed letters name, best first; all of them, in their order, if nothing is typed."""
     found = [(score(typed, f"{entry.words} {entry.group}"), place, entry) for place, entry in enumerate(entries)]
     kept = sorted(((-s, place, entry) for s, place, entry in found if s is not None), key=lambda t: t[:2])
@@ -115,9 +115,9 @@ def matching(typed: str, entries: Sequence[Entry]) -> list[Entry]:
 class _Entries(QAbstractListModel):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._entries: list[Entry] = []
+        self._entries: list[PaletteEntry] = []
 
-    def show(self, entries: list[Entry]) -> None:
+    def show(self, entries: list[PaletteEntry]) -> None:
         self.beginResetModel()
         self._entries = entries
         self.endResetModel()
@@ -141,7 +141,7 @@ class _EntryCell(QStyledItemDelegate):
         return QSize(200, theme.ROW_PX)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        entry: Entry = index.data(ENTRY_ROLE)
+        entry: PaletteEntry = index.data(ENTRY_ROLE)
         chosen = bool(option.state & option.state.__class__.State_Selected)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -26,7 +26,7 @@ PREPARED = 4
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """One curve.
 
     Attributes:
@@ -47,7 +47,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePlotData:
     """The curves of one quantity: an axis of its own.
 
     Attributes:
@@ -63,7 +63,7 @@ class Panel:
     title: str
     unit: str
     digits: int
-    lines: tuple[Line, ...]
+    lines: tuple[CurveLine, ...]
     waiting: str = "Waiting for the first step"
 
 
@@ -80,7 +80,7 @@ class CurvePlot(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.panel: Panel | None = None
+        self.panel: CurvePlotData | None = None
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
         self.title = QLabel(self)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
@@ -102,7 +102,7 @@ class CurvePlot(QWidget):
         theme().follow(self._recolour)
         self._recolour()
 
-    def show_panel(self, panel: Panel) -> None:
+    def show_panel(self, panel: CurvePlotData) -> None:
         """Draws `panel`; curves that are there already only get their new data."""
         self.panel = panel
         self.title.setText(panel.title)
@@ -150,7 +150,7 @@ class CurvePlot(QWidget):
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
-    def _draw(self, line: Line) -> None:
+    def _draw(self, line: CurveLine) -> None:
         if line.key not in self._curves:
             self._curves[line.key] = (self._new_item(0), self._new_item(1))
         raw, smooth = self._curves[line.key]
@@ -195,7 +195,7 @@ class CurvePlot(QWidget):
         inside = box.sceneBoundingRect().contains(where)
         self.hovered.emit(box.mapSceneToView(where).x() if inside else math.nan)
 
-    def _words(self, line: Line, point: tuple[float, float]) -> str:
+    def _words(self, line: CurveLine, point: tuple[float, float]) -> str:
         digits = self.panel.digits if self.panel else 3
         unit = f" {self.panel.unit}" if self.panel and self.panel.unit else ""
         # Names are a person's words: escaped, because this label does read HTML.
@@ -271,7 +271,7 @@ class CurveGrid(QWidget):
         """The panels on the screen by their keys."""
         return dict(self._plots)
 
-    def show_panels(self, panels: Sequence[Panel], *, x_label: str) -> None:
+    def show_panels(self, panels: Sequence[CurvePlotData], *, x_label: str) -> None:
         """Draws `panels` in this order; those that were there keep their zoom."""
         wanted = tuple(panel.key for panel in panels)
         for key in set(self._plots) - set(wanted):
@@ -371,7 +371,7 @@ def columns_for(panels: int, width: int) -> int:
     return max(1, -(-panels // max(1, rows)))
 
 
-def read_at(line: Line, x: float) -> tuple[float, float] | None:
+def read_at(line: CurveLine, x: float) -> tuple[float, float] | None:
     """The point of the smoothed curve nearest to `x`; None for an empty curve."""
     if not len(line.x):
         return None

@@ -66,13 +66,13 @@ class Form(QWidget):
         self.kind = kind
         self._skip = skip
         self._shown = kind()
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, FormRow] = {}
         hints = get_type_hints(kind)
         plain, advanced = _Rows(self), _Rows(self)
         for field in dataclasses.fields(kind):
             if field.name in skip:
                 continue
-            row = Row(field, hints[field.name], (browse or {}).get(field.name), self, field.name in choosable)
+            row = FormRow(field, hints[field.name], (browse or {}).get(field.name), self, field.name in choosable)
             row.edited.connect(self.changed)
             self._rows[field.name] = row
             (advanced if field.metadata.get("advanced") else plain).add(row)
@@ -137,7 +137,7 @@ class _Rows(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.count = 0
-        self._held: list[Row] = []
+        self._held: list[FormRow] = []
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(BETWEEN)
@@ -145,7 +145,7 @@ class _Rows(QWidget):
         self._grid.setColumnMinimumWidth(0, LABEL_WIDTH)
         self._grid.setColumnStretch(2, 1)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: FormRow) -> None:
         """Appends a row: label, editor and help on a line, the problem under the editor."""
         line = 2 * self.count
         self._grid.addWidget(row.label, line, 0)
@@ -155,12 +155,12 @@ class _Rows(QWidget):
         self._held.append(row)
         self.count += 1
 
-    def holds(self, row: Row) -> bool:
+    def holds(self, row: FormRow) -> bool:
         """Whether the row is one of these."""
         return row in self._held
 
 
-class Row(QWidget):
+class FormRow(QWidget):
     """The widgets of one field; only a holder, its parts are placed by the grid.
 
     Signals:

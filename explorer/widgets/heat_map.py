@@ -21,7 +21,7 @@ HEADS_PX: Final = 168
 """Greatest room for the upright names above."""
 
 
-class HeatMap(CellMap):
+class HeatMapWidget(CellMap):
     """Cells in shades of one map, dark to bright.
 
     Signals:

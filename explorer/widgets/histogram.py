@@ -17,7 +17,7 @@ from explorer.widgets.plot import Plot
 
 
 @dataclass(frozen=True)
-class Bars:
+class HistogramBars:
     """One distribution: counts per bin, drawn as shares of their sum so that unlike numbers compare.
 
     Attributes:
@@ -53,7 +53,7 @@ class Histogram(Plot):
 
     def __init__(self, parent: QWidget | None = None, *, x_label: str = "") -> None:
         self._edges: Float[np.ndarray, " bins+1"] = np.zeros(0)
-        self._bars: tuple[Bars, ...] = ()
+        self._bars: tuple[HistogramBars, ...] = ()
         self._bin = -1
         self._brush: tuple[float, float] | None = None
         self._drag: float | None = None
@@ -74,11 +74,13 @@ class Histogram(Plot):
             self.recolour()
 
     @property
-    def bars(self) -> tuple[Bars, ...]:
+    def bars(self) -> tuple[HistogramBars, ...]:
         """What is drawn."""
         return self._bars
 
-    def show_bars(self, edges: Float[np.ndarray, " bins+1"], bars: Sequence[Bars], *, top: float | None = None) -> None:
+    def show_bars(
+        self, edges: Float[np.ndarray, " bins+1"], bars: Sequence[HistogramBars], *, top: float | None = None
+    ) -> None:
         """Draws these distributions over the bins, the last one in front.
 
         Args:
@@ -167,7 +169,7 @@ class Histogram(Plot):
         low, high = sorted((self._drag, x))
         return max(low, float(self._edges[0])), min(high, float(self._edges[-1]))
 
-    def _draw(self, bars: Bars) -> None:
+    def _draw(self, bars: HistogramBars) -> None:
         fill = QColor(theme.colour(bars.colour))
         fill.setAlphaF(0.78 if bars.filled else 0.28)
         pen = None if bars.filled else pg.mkPen(theme.colour("secondary"), width=1)

@@ -17,7 +17,7 @@ AWAY_PX = 18
 
 
 @dataclass(frozen=True)
-class Row:
+class HoverRow:
     """One line of numbers: a coloured name and its values."""
 
     name: str
@@ -47,7 +47,7 @@ class HoverCard(QFrame):
         self._lay_out()
         self.hide()
 
-    def tell(self, caption: str, line: str, heads: Sequence[str], rows: Sequence[Row]) -> None:
+    def tell(self, caption: str, line: str, heads: Sequence[str], rows: Sequence[HoverRow]) -> None:
         """Shows these words, and the numbers under their heads."""
         self._caption.setText(caption)
         self._line.setText(line)

@@ -30,7 +30,7 @@ def paint_square(
     painter.restore()
 
 
-class Picture(QWidget):
+class ImageBox(QWidget):
     """Shows a pixmap whole, in its own proportions, on a quiet ground."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

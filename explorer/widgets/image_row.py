@@ -35,7 +35,7 @@ CAPTION_PX: Final = 32
 
 
 @dataclass(frozen=True)
-class Shown:
+class RowPicture:
     """One picture: its file, the words over it, its caption, a share of a bar (NaN for none), whether in a frame."""
 
     path: str
@@ -57,7 +57,7 @@ class PictureRow(QWidget):
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._picture = picture
-        self._shown: tuple[Shown, ...] = ()
+        self._shown: tuple[RowPicture, ...] = ()
         self._colour = "secondary"
         self._current = 0
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -67,11 +67,11 @@ class PictureRow(QWidget):
         theme.theme().changed.connect(self.update)
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[RowPicture, ...]:
         """All pictures, also those that do not fit."""
         return self._shown
 
-    def show_pictures(self, shown: Sequence[Shown], colour: str) -> None:
+    def show_pictures(self, shown: Sequence[RowPicture], colour: str) -> None:
         """Shows these; `colour` (a token or `#rrggbb`) paints the bars."""
         self._shown, self._colour = tuple(shown), colour
         self._current = min(self._current, max(len(self._shown) - 1, 0))
@@ -137,7 +137,7 @@ class PictureRow(QWidget):
         for number, shown in enumerate(self._shown[: self.fitting]):
             self._paint(painter, self.place(number), shown, focused=self.hasFocus() and number == self._current)
 
-    def _paint(self, painter: QPainter, room: QRect, shown: Shown, *, focused: bool) -> None:
+    def _paint(self, painter: QPainter, room: QRect, shown: RowPicture, *, focused: bool) -> None:
         side = self._side()
         square = QRect(room.left() + 1, WORDS_PX, side, side)
         weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
@@ -156,7 +156,7 @@ class PictureRow(QWidget):
         below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
         painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), shown.caption)
 
-    def _paint_picture(self, painter: QPainter, square: QRect, shown: Shown, focused: bool) -> None:
+    def _paint_picture(self, painter: QPainter, square: QRect, shown: RowPicture, focused: bool) -> None:
         paint_square(painter, square, self._picture(shown.path))
         if shown.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)

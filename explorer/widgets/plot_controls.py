@@ -93,7 +93,7 @@ class _List(QObject):
         """Averaging is not offered."""
 
 
-class Controls:
+class PlotControls:
     """Takes the place of `plotConfigTemplate_generic.Ui_Form`."""
 
     def setupUi(self, form: QWidget) -> None:
@@ -113,4 +113,4 @@ def do_without_menus() -> None:
     """From here on pyqtgraph makes plots without their menus; a version that is built otherwise keeps them."""
     module = importlib.import_module("pyqtgraph.graphicsItems.PlotItem.PlotItem")
     if hasattr(module, "ui_template"):
-        module.ui_template = SimpleNamespace(Ui_Form=Controls)  # type: ignore[attr-defined]
+        module.ui_template = SimpleNamespace(Ui_Form=PlotControls)  # type: ignore[attr-defined]

@@ -22,22 +22,22 @@ from explorer.views import VIEWS, Place
 from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
-from explorer.widgets.command_palette import CommandPalette, Entry
+from explorer.widgets.command_palette import CommandPalette, PaletteEntry
 from explorer.widgets.deferred_paint import Exposures, frame
 from explorer.window import close_dialog
 from explorer.window.actions import Actions, Command
 from explorer.window.bar import Bar
 from explorer.window.drop_handler import Intake
-from explorer.window.error_dialog import Failure
-from explorer.window.notifications import News
+from explorer.window.error_dialog import ErrorDialog
+from explorer.window.notifications import Notifications
 from explorer.window.pages import Pages
 from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.rail import Rail
-from explorer.window.services import Loaded, Rooms, build, load
+from explorer.window.services import Loaded, Services, build, load
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.status import Status
 from explorer.window.welcome import tell_how_it_starts
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -81,17 +81,17 @@ class Window(QMainWindow):
         self.settings = Settings(folder, self, remember=not safe)
         self.selection = Selection(self)
         self.background = Background(self)
-        self.rooms: Rooms | None = None
+        self.rooms: Services | None = None
         self._exports: Exports | None = None
         self._was_painted = self._may_go = self._is_ready = False
-        self._news: News | None = None
+        self._news: Notifications | None = None
         self._waiting_images: list[Path] = []
         self._waiting_data: str | None = None
         self._build()
         self._restore()
         self._connect()
         self._save_soon = QTimer(self, singleShot=True, interval=1_000, timeout=self._save)
-        self._failure = Failure(hooks, self)
+        self._failure = ErrorDialog(hooks, self)
         self.watchdog = Watchdog(self)
 
     # -- building ----------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Window(QMainWindow):
         self.rooms = rooms = build(self.folder, self.selection, self.background, self.settings, self)
         self._exports = Exports(self, rooms.exporter, self.settings, self.banner, self.folder)
         self._exports.count_changed.connect(self.status.show_exports)
-        self._news = News(rooms, self.bar, self.status, self.banner, self, warm=not self._safe)
+        self._news = Notifications(rooms, self.bar, self.status, self.banner, self, warm=not self._safe)
         rooms.asker.died.connect(self.hooks.hear)
         self.status.watch_load()
         answer_the_bell(self.folder, self.come_forward, self)
@@ -362,10 +362,10 @@ class Window(QMainWindow):
     def show_palette(self) -> None:
         """Opens the command palette."""
         view = self.pages.open_view
-        here = [Entry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
+        here = [PaletteEntry(view.title, action) for action in view.actions_for_palette()] if view is not None else []
         known = {id(entry.action) for entry in here}
         for group, actions in self.actions_by_group.groups.items():
-            here += [Entry(group, a) for a in actions if id(a) not in known and a.objectName() != "showPalette"]
+            here += [PaletteEntry(group, a) for a in actions if id(a) not in known and a.objectName() != "showPalette"]
         self.palette_panel.ask(here)
 
     def show_keys(self) -> None:
@@ -442,7 +442,7 @@ class Window(QMainWindow):
     # -- failures ----------------------------------------------------------------------------------------------
 
     def _show_failure(self, error: Exception) -> None:
-        if isinstance(error, Problem):
+        if isinstance(error, UserError):
             self.banner.tell(str(error))
         else:
             self.hooks.report(error)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWi
 from explorer import theme
 from explorer.state.selection import Selection
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
-from explorer.window.picker_choices import Facts
+from explorer.window.picker_choices import PickerChoices
 from trainer.config.split_key import SplitKey
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Bar(QWidget):
         self.setFixedHeight(HEIGHT)
         self._selection = selection
         self._runs: tuple[Choice, ...] = ()
-        self._facts = Facts()
+        self._facts = PickerChoices()
         self.run_a = Picker(name="runA", words="Run A", width=88)
         self.run_b = Picker(name="runB", words="Run B", width=88)
         self.step = Picker(name="step", words="Step of the snapshots", width=104)
@@ -72,7 +72,7 @@ class Bar(QWidget):
         self._runs = (Choice(None, "No run"), *words) if words else ()
         self._show()
 
-    def show_facts(self, facts: Facts) -> None:
+    def show_facts(self, facts: PickerChoices) -> None:
         """Offers these steps and data."""
         self._facts = facts
         self._show()

@@ -13,7 +13,7 @@ from explorer import theme
 
 if TYPE_CHECKING:
     from explorer.views.view import Context
-    from trainer.scheduling.system_usage import Gpu, Reading
+    from trainer.scheduling.system_usage import Gpu, SystemUsage
 
 EVERY_MS: Final = 2_000
 BAR: Final = 120
@@ -74,7 +74,7 @@ class DeviceMonitor(QFrame):
         read = partial(system_usage.read, self._context.workspace.folder, tuple(runs))
         self._context.background.run(self, read, done=self._show, key="gauges")
 
-    def _show(self, now: Reading) -> None:
+    def _show(self, now: SystemUsage) -> None:
         while self._grid.count():
             self._grid.takeAt(0).widget().deleteLater()
         self._row = 0

@@ -27,7 +27,7 @@ _NEXT: Final = (
 )
 
 
-class Failure(QDialog):
+class ErrorDialog(QDialog):
     """Says that the program has an error; never more than one is open, and it stops nobody from going on."""
 
     def __init__(self, hooks: Hooks, parent: QWidget) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt
 
 from explorer.window.desktop_notifications import Desktop
-from explorer.window.picker_choices import Facts, facts_of, first_choice
+from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
 from explorer.window.stop_banner import Stopping
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from explorer.widgets.banner import Act, Banner
     from explorer.window.bar import Bar
     from explorer.window.device_monitor import DeviceMonitor
-    from explorer.window.services import Rooms
+    from explorer.window.services import Services
     from explorer.window.status import Status
     from trainer.store import RunRow
 
@@ -30,11 +30,11 @@ QUEUE_WAITS: Final = "The queue of this workspace is about to start."
 """What a banner says while the queue is not yet let go on."""
 
 
-class News(QObject):
+class Notifications(QObject):
     """Listens to the jobs and to the selection on the window's behalf."""
 
     def __init__(
-        self, rooms: Rooms, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
+        self, rooms: Services, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
     ) -> None:
         """Begins to listen; the jobs say nothing before they are watched. `warm`: models are loaded unasked."""
         super().__init__(parent)
@@ -70,7 +70,7 @@ class News(QObject):
         context = self._rooms.context
         context.background.run(self, facts_of, context.workspace, self._selection.runs, done=self._take_facts)
 
-    def _take_facts(self, facts: Facts) -> None:
+    def _take_facts(self, facts: PickerChoices) -> None:
         self._bar.show_facts(facts)
         if facts.askable and self._warm and not self._rooms.context.workspace.look_only:
             # So that the first dropped image is answered at once.

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import WEIGHTS, is_data
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess, shell
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ _WORDS: Final = (
 )
 
 
-class OpenError(Problem):
+class OpenError(UserError):
     """A model that could not be opened; the message is the trainer's own sentence."""
 
 
-class OpenModel(QDialog):
+class OpenModelSheet(QDialog):
     """Asks for a model and for data to look at with it. Enter opens it, Esc closes the sheet.
 
     Signals:
@@ -117,7 +117,7 @@ class OpenModel(QDialog):
         super().accept()
 
     def _failed(self, error: Exception) -> None:
-        self._say(str(error) if isinstance(error, Problem) else f"This is a bug: {error!r}", wrong=True)
+        self._say(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}", wrong=True)
         self.start.setEnabled(True)
 
     def _say(self, words: str, *, wrong: bool = False) -> None:
@@ -250,10 +250,10 @@ def ask(
     go_to: Callable[[str], object],
     import_data: Callable[[str], object],
     parent: QWidget,
-) -> OpenModel:
+) -> OpenModelSheet:
     """Opens the sheet over the window `parent`; the new run is shown where runs are."""
     like = None if chosen is None else jobs.run(chosen)
-    sheet = OpenModel(folder, background, model=str(model or ""), like=like, parent=parent)
+    sheet = OpenModelSheet(folder, background, model=str(model or ""), like=like, parent=parent)
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     sheet.opened.connect(lambda _run: jobs.poll())
     sheet.opened.connect(lambda _run: go_to(RUNS))

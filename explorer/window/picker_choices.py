@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Facts:
+class PickerChoices:
     """Steps and data that the looked-at runs have snapshots of, and which of these runs can be asked questions.
 
     Attributes:
@@ -25,7 +25,7 @@ class Facts:
     askable: tuple[int, ...] = ()
 
 
-def facts_of(workspace: Workspace, runs: Sequence[int]) -> Facts:
+def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
     """The facts of these runs; a run that is gone has none."""
     from trainer.store import StoreError
 
@@ -41,7 +41,7 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> Facts:
         datasets.update(dict.fromkeys(snapshot.key for snapshot in snapshots))
         if checkpoints:
             askable.append(run)
-    return Facts(tuple(sorted(steps)), tuple(datasets), tuple(askable))
+    return PickerChoices(tuple(sorted(steps)), tuple(datasets), tuple(askable))
 
 
 def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:

@@ -54,7 +54,7 @@ def load(places: Sequence[Place]) -> Loaded:
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Services:
     """What the window and its views work with."""
 
     context: Context
@@ -77,7 +77,7 @@ class Rooms:
         self.asker.close()
 
 
-def build(folder: Path, selection: Selection, background: Background, settings: Settings, parent: QObject) -> Rooms:
+def build(folder: Path, selection: Selection, background: Background, settings: Settings, parent: QObject) -> Services:
     """The rooms of this workspace; quick once `load` has run."""
     from explorer.export import Exporter
     from explorer.model_client.client import Asker
@@ -94,4 +94,4 @@ def build(folder: Path, selection: Selection, background: Background, settings: 
         asker=Asker(workspace, parent),
         settings=settings,
     )
-    return Rooms(context, Exporter(folder, parent))
+    return Services(context, Exporter(folder, parent))

@@ -26,11 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen.add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(words)
-    from trainer.errors import Problem
+    from trainer.errors import UserError
 
     try:
         return chosen.run(args)
-    except Problem as problem:
+    except UserError as problem:
         print(f"{args.benchmark}: {problem}", file=sys.stderr)
         return 2
 

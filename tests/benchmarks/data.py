@@ -26,7 +26,7 @@ from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.format_detection import recognise
 from trainer.images import open_image
 from trainer.store import Workspace
-from trainer.training.session import Training
+from trainer.training.session import TrainingSession
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def measure(run: config.Run, workspace_folder: Path, *, workers: int, seconds: f
     ours = _rate(_cached(pairs, run), batch, seconds)
     streamed = _rate(_streamed(_pairs(run, workspace_folder, "streamed"), run, workers), batch, seconds)
     theirs = _rate(_forever(loader), batch, seconds)
-    train_ours, wait = _train(Training(run, pairs, tokenizer, torch.device("cpu")), batch, seconds)
+    train_ours, wait = _train(TrainingSession(run, pairs, tokenizer, torch.device("cpu")), batch, seconds)
     train_theirs, wait_theirs = _train(_Fed(run, pairs, tokenizer, _forever(loader)), batch, seconds)
     return DataSpeed(
         name=pairs.name,
@@ -114,7 +114,7 @@ def _pairs(run: config.Run, workspace_folder: Path, loading: Loading) -> Pairs:
 
 
 def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
-    """Batches as `Training` makes them of images that are decoded again in every epoch."""
+    """Batches as `TrainingSession` makes them of images that are decoded again in every epoch."""
     size, seed, scale = run.optimiser.batch_size, run.seed, run.optimiser.crop_scale
 
     def upcoming(step: int) -> Iterator[Any]:
@@ -131,7 +131,7 @@ def _streamed(pairs: Pairs, run: config.Run, workers: int) -> Iterator[Tensor]:
 
 
 def _cached(pairs: Pairs, run: config.Run) -> Iterator[Tensor]:
-    """Batches as `Training` makes them."""
+    """Batches as `TrainingSession` makes them."""
     for epoch in itertools.count():
         for rows in batches(len(pairs), run.optimiser.batch_size, run.seed, epoch):
             rows.sort()
@@ -171,7 +171,7 @@ def _forever(loader: Iterable[Any]) -> Iterator[Any]:
         yield from loader
 
 
-class _Fed(Training):
+class _Fed(TrainingSession):
     """The same training, its batches from elsewhere."""
 
     def __init__(self, run: config.Run, pairs: Pairs, tokenizer: Tokenizer, source: Iterator[Any]) -> None:
@@ -196,7 +196,7 @@ def _rate(source: Iterator[Any], batch: int, seconds: float) -> float:
     return rate
 
 
-def _train(training: Training, batch: int, seconds: float) -> tuple[float, float]:
+def _train(training: TrainingSession, batch: int, seconds: float) -> tuple[float, float]:
     """Pairs a second, and the share of the time that steps wait for their batch."""
     for _ in range(3):
         training.update()

@@ -53,7 +53,7 @@ class Drawing:
         """Watches while it is entered."""
         plain = raster.draw
 
-        def draw(request: raster.Request) -> raster.Picture:
+        def draw(request: raster.RasterRequest) -> raster.RasterImage:
             began = time.thread_time()
             picture = plain(request)
             self.cpu.append(time.thread_time() - began)

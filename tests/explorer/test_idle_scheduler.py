@@ -7,18 +7,18 @@ import time
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 
-from explorer.event_loop.idle_scheduler import PORTION_MS, Turns
+from explorer.event_loop.idle_scheduler import PORTION_MS, IdleScheduler
 
 
 @pytest.fixture
-def turns(qapp) -> Turns:
-    return Turns()
+def turns(qapp) -> IdleScheduler:
+    return IdleScheduler()
 
 
 class Posted(QObject):
     """Computes for each event that is posted to it."""
 
-    def __init__(self, turns: Turns, *, again: int = 0) -> None:
+    def __init__(self, turns: IdleScheduler, *, again: int = 0) -> None:
         super().__init__()
         self._turns, self._again, self.full_in = turns, again, 0
 
@@ -42,7 +42,7 @@ def compute(ms: float) -> None:
         pass
 
 
-def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, turns: Turns) -> None:
+def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, turns: IdleScheduler) -> None:
     done: list[str] = []
     owner, gone = QObject(), QObject()
     turns.later(owner, lambda: done.append("unseen"), unseen=True)
@@ -54,7 +54,7 @@ def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, turns
     assert done == ["first", "second", "unseen"]
 
 
-def test_a_turn_takes_no_more_than_a_portion(qtbot, turns: Turns) -> None:
+def test_a_turn_takes_no_more_than_a_portion(qtbot, turns: IdleScheduler) -> None:
     owner, numbers = QObject(), []
     for _ in range(4):
         turns.later(owner, lambda: (numbers.append(turns.number), compute(PORTION_MS)))
@@ -62,7 +62,7 @@ def test_a_turn_takes_no_more_than_a_portion(qtbot, turns: Turns) -> None:
     assert len(set(numbers)) == 4
 
 
-def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, turns: Turns) -> None:
+def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, turns: IdleScheduler) -> None:
     posted, numbers = Posted(turns), []
     posted.post()
     turns.later(posted, lambda: numbers.append(turns.number))
@@ -70,7 +70,7 @@ def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, turns: Tu
     assert numbers[0] != posted.full_in
 
 
-def test_nobody_waits_for_ever(qtbot, turns: Turns) -> None:
+def test_nobody_waits_for_ever(qtbot, turns: IdleScheduler) -> None:
     posted, done = Posted(turns, again=20), []
     posted.post()
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_nobody_waits_for_ever(qtbot, turns: Turns) -> None:
     assert min(done) > 0, "only after all that was posted"
 
 
-def test_sleep_fills_no_turn(qtbot, turns: Turns) -> None:
+def test_sleep_fills_no_turn(qtbot, turns: IdleScheduler) -> None:
     full = []
     posted = Posted(turns)
     qtbot.wait(3 * int(PORTION_MS))

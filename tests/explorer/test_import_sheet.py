@@ -189,13 +189,13 @@ class FakeAsker(QObject):
 
     def ask(self, question: ReadData, *, done: Any, failed: Any, progress: Any, owner: Any) -> int:
         from trainer.data.survey import answer_read_data
-        from trainer.errors import Problem
+        from trainer.errors import UserError
 
         def reply() -> None:
             progress(0.5, "half")
             try:
                 done(answer_read_data(question, self.folder, lambda share, note: None))
-            except Problem as problem:
+            except UserError as problem:
                 failed(Failure("unreadable", str(problem)))
 
         self.asked.append(question)

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from explorer.models import runs as rooms
-from explorer.models.runs import RUN_ROLE, Column, RunsFilter, RunsModel
+from explorer.models.runs import RUN_ROLE, RunColumn, RunsFilter, RunsModel
 from trainer.store import RunRow
 
 _NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "sitting_at", "ended_at"))
@@ -48,13 +48,13 @@ def test_thousands_are_told_in_one_piece(model: RunsModel):
 
 def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.MonkeyPatch):
     made: Counter[int] = Counter()
-    best = rooms._SORTS[Column.BEST]
-    monkeypatch.setitem(rooms._SORTS, Column.BEST, lambda run: (made.update([run.id]), best(run))[1])
+    best = rooms._SORTS[RunColumn.BEST]
+    monkeypatch.setitem(rooms._SORTS, RunColumn.BEST, lambda run: (made.update([run.id]), best(run))[1])
     rng = random.Random(0)
     values = [rng.choice([None, rng.random()]) for _ in range(500)]
     runs = [row(number, best=value) for number, value in enumerate(values, start=1)]
     shown = RunsFilter(model)
-    shown.sort(Column.BEST, Qt.SortOrder.DescendingOrder)
+    shown.sort(RunColumn.BEST, Qt.SortOrder.DescendingOrder)
     model.show(runs)
     order = [shown.index(place, 0).data(RUN_ROLE).best for place in range(500)]
     there = sorted((value for value in values if value is not None), reverse=True)
@@ -69,7 +69,7 @@ def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("seed", range(5))
 def test_any_change_ends_in_exactly_what_was_told(model: RunsModel, seed: int):
     shown = RunsFilter(model)
-    shown.sort(Column.LAST, Qt.SortOrder.AscendingOrder)
+    shown.sort(RunColumn.LAST, Qt.SortOrder.AscendingOrder)
     rng = random.Random(seed)
     for _ in range(12):
         numbers = sorted(rng.sample(range(1, 60), rng.randrange(0, 50)))
@@ -83,7 +83,7 @@ def test_durations_that_grow_are_sorted_anew_each_second(model: RunsModel, monke
     clock = 1_000.0
     monkeypatch.setattr("trainer.store.rows.time.time", lambda: clock)
     shown = RunsFilter(model)
-    shown.sort(Column.DURATION, Qt.SortOrder.DescendingOrder)
+    shown.sort(RunColumn.DURATION, Qt.SortOrder.DescendingOrder)
     running = row(1, status="running", trained_s=0.0, started_at=990.0, sitting_at=990.0, pid=7)
     model.show([running, row(2, trained_s=15.0, started_at=900.0)])
     assert [run.id for run in shown.runs()] == [2, 1]

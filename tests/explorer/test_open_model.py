@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window import open_model_sheet
-from explorer.window.open_model_sheet import OpenError, OpenModel, start_opening
+from explorer.window.open_model_sheet import OpenError, OpenModelSheet, start_opening
 
 
 def _mime(*paths: Path) -> QMimeData:
@@ -50,13 +50,13 @@ def test_a_model_is_taken_by_itself_only(qapp, tmp_path, hub, open_clip_run):
 
 @pytest.fixture
 def sheet(dressed, background, qtbot, tmp_path, hub):
-    made = OpenModel(tmp_path / "workspace", background, model=str(hub))
+    made = OpenModelSheet(tmp_path / "workspace", background, model=str(hub))
     qtbot.addWidget(made)
     made.show()
     return made
 
 
-def _note(sheet: OpenModel) -> QLabel:
+def _note(sheet: OpenModelSheet) -> QLabel:
     return sheet.findChild(QLabel, "open-model-note")
 
 

@@ -22,7 +22,7 @@ from explorer.views.search import SearchView
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.word_pane import WordsPane
 from explorer.window.bar import Bar
-from explorer.window.picker_choices import Facts
+from explorer.window.picker_choices import PickerChoices
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
@@ -252,7 +252,7 @@ def test_the_bar_names_both_steps_and_a_pick_ends_them(qtbot: QtBot, make_contex
     selection = make_context().selection
     bar = Bar(selection)
     qtbot.addWidget(bar)
-    bar.show_facts(Facts(steps=(10, 20)))
+    bar.show_facts(PickerChoices(steps=(10, 20)))
     selection.select_snapshots((two_runs[0], 10), (two_runs[0], 20))
     assert bar.step.currentText() == "A 10 · B 20"
     bar.step.activated.emit(bar.step.currentIndex())

@@ -6,7 +6,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from explorer.widgets.cheat_sheet import CheatSheet
-from explorer.widgets.command_palette import CommandPalette, Entry, matching
+from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
 from explorer.widgets.fuzzy import score
 
 
@@ -41,12 +41,12 @@ def window(dressed, qtbot) -> QWidget:
     return window
 
 
-def _entries(window: QWidget, done: list[str]) -> list[Entry]:
+def _entries(window: QWidget, done: list[str]) -> list[PaletteEntry]:
     entries = []
     for words in ("Go to &Map", "Export figure as SVG", "Export figure as PNG"):
         action = QAction(words, window)
         action.triggered.connect(lambda _=False, words=words: done.append(words))
-        entries.append(Entry("Test", action))
+        entries.append(PaletteEntry("Test", action))
     entries[2].action.setEnabled(False)
     return entries
 

@@ -177,13 +177,13 @@ def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
             assert found < 0 or distance[found] == pytest.approx(distance.min(), rel=1e-9)
 
 
-def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.Picture:
+def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.RasterImage:
     colour = (deep.xy[:, 0] > 0).astype(np.uint16)
-    look = raster.Look(colour, np.zeros(len(deep), bool), PALETTE)
+    look = raster.PointStyle(colour, np.zeros(len(deep), bool), PALETTE)
     points = raster.arrange(deep, look, raster.States(**states), load_kernels())
     left, bottom, right, top = deep.bounds
-    sight = raster.Sight(left, bottom, right, top, 220, 220)
-    request = raster.Request(deep, points, sight, ground=(255, 255, 255), budget=budget, wants_density=True)
+    sight = raster.Viewport(left, bottom, right, top, 220, 220)
+    request = raster.RasterRequest(deep, points, sight, ground=(255, 255, 255), budget=budget, wants_density=True)
     return raster.render(request, load_kernels())
 
 
@@ -232,8 +232,8 @@ def test_nothing_compiles_in_the_window(kernels: None):
         layer.grid.nearest(0.5, 0.5, reach=(1, 1), allowed=mask)
         layer.grid.in_polygon(np.array([[0, 0], [1, 0], [1, 1]]))
         for most in (0, n):
-            sight = raster.Sight(0, 0, 1, 1, 30, 20)
-            raster.draw(raster.Request(*layer.arranged, sight, most_stamps=most))
+            sight = raster.Viewport(0, 0, 1, 1, 30, 20)
+            raster.draw(raster.RasterRequest(*layer.arranged, sight, most_stamps=most))
     assert [len(member.signatures) for member in compiled] == before
 
 
@@ -338,16 +338,16 @@ def test_density_keeps_both_classes_visible(qtbot, make_map):
         assert near(picture.pixelColor(place), colour, 60)
 
 
-def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.Request:
+def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.RasterRequest:
     """Discs and diamonds of three colours, a quarter of them dimmed, some beyond the edge of the picture."""
     rng = np.random.default_rng(1)
     grid = PointGrid(rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32))
-    look = raster.Look(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
+    look = raster.PointStyle(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
     points = raster.arrange(grid, look, raster.States(lit=np.arange(n) % 4 != 0), None)
-    return raster.Request(grid, points, raster.Sight(0, 0, 1, 1, edge, edge), most_stamps=most_stamps)
+    return raster.RasterRequest(grid, points, raster.Viewport(0, 0, 1, 1, edge, edge), most_stamps=most_stamps)
 
 
-def both_ways(request: raster.Request) -> tuple[np.ndarray, np.ndarray]:
+def both_ways(request: raster.RasterRequest) -> tuple[np.ndarray, np.ndarray]:
     """The picture by numpy and by the kernels."""
     return raster.render(request, None).pixels, raster.render(request, load_kernels()).pixels
 

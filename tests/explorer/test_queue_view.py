@@ -15,13 +15,13 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.models.runs import Column
+from explorer.models.runs import RunColumn
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.runs import RunsView
-from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn, parse_seeds
+from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet, parse_seeds
 from explorer.views.runs.table import QUEUED
 from explorer.views.view import Context
 from explorer.window import Window, close_dialog
@@ -90,7 +90,7 @@ def test_the_queue_stands_in_its_order_and_is_arranged_by_dragging_and_by_keys(
 ):
     view = show(qtbot, context, 4)
     qtbot.waitUntil(lambda: names(view) == ["a", "b", "c", "d"])
-    status = [view.table.shown.index(row, Column.STATUS).data() for row in range(4)]
+    status = [view.table.shown.index(row, RunColumn.STATUS).data() for row in range(4)]
     assert status == ["Queued (1)", "Queued (2)", "Queued (3)", "Queued (4)"]
     drop(view, [four[3]], 1)
     qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
@@ -105,7 +105,7 @@ def test_the_queue_stands_in_its_order_and_is_arranged_by_dragging_and_by_keys(
     qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
     qtbot.waitUntil(lambda: names(view) == ["a", "d", "b", "c"])
     # Turned around, the last of the queue is on top; a drop means what it looks like.
-    view.table.sortByColumn(Column.STARTED, Qt.SortOrder.AscendingOrder)
+    view.table.sortByColumn(RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
     assert names(view) == ["c", "b", "d", "a"]
     drop(view, [four[0]], 1)
     qtbot.waitUntil(lambda: names(view) == ["c", "a", "b", "d"])
@@ -158,7 +158,7 @@ def test_turn_branch_and_slots_do_what_they_say(
     view = show(qtbot, context, 4)
     view.table.choose([four[2]])
     view.actions_of_runs["queue-turn"].trigger()
-    turn = view.findChild(Turn)
+    turn = view.findChild(QueueSheet)
     turn.priority.set_value(1)
     turn.accept()
     qtbot.waitUntil(lambda: names(view)[0] == "c")
@@ -217,7 +217,7 @@ def test_an_alert_is_a_badge_with_a_sentence_and_is_announced_once(
     with RunLog.claim(workspace, run) as log:
         view = show(qtbot, context, 1)
         log.alert("diverging", "The loss rises.", 40)
-        index = view.table.shown.index(0, Column.STATUS)
+        index = view.table.shown.index(0, RunColumn.STATUS)
         qtbot.waitUntil(lambda: index.data() == "Diverging")
         assert "The loss rises." in index.data(Qt.ItemDataRole.ToolTipRole)
         log.headline(0.1, 0.1)

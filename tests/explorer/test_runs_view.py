@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.models.runs import SWATCHES_ROLE, Column, display_text
+from explorer.models.runs import SWATCHES_ROLE, RunColumn, display_text
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
@@ -28,7 +28,7 @@ from trainer import config
 from trainer.analysis.curves import smooth
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
-from trainer.store.results_table import Facts
+from trainer.store.results_table import ResultsTable
 
 
 @pytest.fixture
@@ -128,30 +128,30 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
 def test_rows_say_what_the_store_says(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     row = {run.name: run for run in view.table.runs.runs}["cloob small"]
-    words = {column: display_text(row, column) for column in Column}
-    assert words[Column.STATUS] == "Finished"
-    assert words[Column.OBJECTIVE] == "CLOOB"
-    assert words[Column.DATA] == "Scenes"
-    assert words[Column.PROGRESS] == "100 / 100"
-    assert words[Column.BEST] == "90.0 %"
-    assert words[Column.ETA] == ""
-    assert words[Column.STARTED].startswith("Today ")
+    words = {column: display_text(row, column) for column in RunColumn}
+    assert words[RunColumn.STATUS] == "Finished"
+    assert words[RunColumn.OBJECTIVE] == "CLOOB"
+    assert words[RunColumn.DATA] == "Scenes"
+    assert words[RunColumn.PROGRESS] == "100 / 100"
+    assert words[RunColumn.BEST] == "90.0 %"
+    assert words[RunColumn.ETA] == ""
+    assert words[RunColumn.STARTED].startswith("Today ")
 
 
 def test_numbers_stand_right(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
-    for column in (Column.BEST, Column.LAST, Column.ETA, Column.DURATION):
+    for column in (RunColumn.BEST, RunColumn.LAST, RunColumn.ETA, RunColumn.DURATION):
         alignment = view.table.shown.index(0, column).data(Qt.ItemDataRole.TextAlignmentRole)
         assert alignment & int(Qt.AlignmentFlag.AlignRight)
 
 
 def test_sorting_is_by_value_and_a_missing_one_is_last_both_ways(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
-    view.table.sortByColumn(Column.BEST, Qt.SortOrder.AscendingOrder)
+    view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.AscendingOrder)
     assert names(view) == ["clip small", "cloob small", "clip large"]
-    view.table.sortByColumn(Column.BEST, Qt.SortOrder.DescendingOrder)
+    view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.DescendingOrder)
     assert names(view) == ["cloob small", "clip small", "clip large"]
-    view.table.sortByColumn(Column.NAME, Qt.SortOrder.AscendingOrder)
+    view.table.sortByColumn(RunColumn.NAME, Qt.SortOrder.AscendingOrder)
     assert names(view) == ["clip large", "clip small", "cloob small"]
 
 
@@ -188,22 +188,22 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
 def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     sign_and_margins = 40
-    longest = {Column.STARTED: "Yesterday 22:22", Column.DURATION: "59 min 59 s", Column.STATUS: "Interrupted"}
+    longest = {RunColumn.STARTED: "Yesterday 22:22", RunColumn.DURATION: "59 min 59 s", RunColumn.STATUS: "Interrupted"}
     for column, words in longest.items():
-        room = view.table.columnWidth(column) - (sign_and_margins if column == Column.STATUS else 16)
+        room = view.table.columnWidth(column) - (sign_and_margins if column == RunColumn.STATUS else 16)
         assert view.table.fontMetrics().horizontalAdvance(words) <= room, words
 
 
 def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
-    view.table.setColumnWidth(Column.DATA, 177)
-    view.table.sortByColumn(Column.BEST, Qt.SortOrder.DescendingOrder)
+    view.table.setColumnWidth(RunColumn.DATA, 177)
+    view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.DescendingOrder)
     view.tabs.setCurrentIndex(1)
     view.curves.slider.setValue(30)
     view.curves.by_time.setChecked(True)
     view.curves.menu.choose(["val/auc_hard10"])
     again = shown(qtbot, context, 3)
-    assert again.table.columnWidth(Column.DATA) == 177
+    assert again.table.columnWidth(RunColumn.DATA) == 177
     assert names(again) == names(view)
     assert again.tabs.currentIndex() == 1
     assert (again.curves.smoothing, again.curves.axis, again.curves.metrics) == (0.3, "time", ("val/auc_hard10",))
@@ -219,7 +219,7 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
         view.table.setFocus()
         view.actions_of_runs["show-a" if key == Qt.Key.Key_A else "show-b"].trigger()
     assert context.selection.runs == (three[0], three[1])
-    index = view.table.runs.index(view.table.runs.row_of(three[0]), Column.NAME)
+    index = view.table.runs.index(view.table.runs.row_of(three[0]), RunColumn.NAME)
     assert index.data(SWATCHES_ROLE) == (run_colour(0),)
     choose(qtbot, view, three[0])
     view.actions_of_runs["show-b"].trigger()
@@ -383,7 +383,7 @@ def test_live_rows_extend_the_curve_without_reading_it_again(
         choose(qtbot, view, number)
         qtbot.waitUntil(lambda: "Training loss, CLIP" in {p.panel.title for p in view.curves.grid.plots.values()})
         read: list[str] = []
-        monkeypatch.setattr(Facts, "series", lambda self, run, name: read.append(name))
+        monkeypatch.setattr(ResultsTable, "series", lambda self, run, name: read.append(name))
         log_steps(log, range(30, 61))
         qtbot.waitUntil(lambda: len(drawn_curve(view, "Training loss, CLIP", number)[0]) == 60)
         assert read == []
@@ -403,7 +403,9 @@ def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, work
         qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
         qtbot.waitUntil(lambda: all(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
         log.progress(step=0, total_steps=100, phase="Drawing Scenes: 64 of 128")
-        qtbot.waitUntil(lambda: display_text(context.jobs.run(number), Column.PROGRESS) == "Drawing Scenes: 64 of 128")
+        qtbot.waitUntil(
+            lambda: display_text(context.jobs.run(number), RunColumn.PROGRESS) == "Drawing Scenes: 64 of 128"
+        )
         log_steps(log, range(1, 12))
         qtbot.waitUntil(lambda: not any(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
         log.status("finished")

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QObject, Qt, QTimer
 
 from explorer.views.search import SearchView
-from explorer.views.search.view import Asked, K
+from explorer.views.search.view import K, SearchQuery
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target
@@ -103,7 +103,7 @@ def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
 
 
 def test_hits_select_and_go_to_the_map(qtbot, view: SearchView):
-    view._ask(Asked(text="text 3"))
+    view._ask(SearchQuery(text="text 3"))
     qtbot.waitUntil(answered(view), timeout=5000)
     tiles = view.panels[1].tiles
     place = tiles.visualRect(tiles.tiles.index(1)).center()
@@ -132,7 +132,7 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
             assert card.text(f"R@5, {way}", index) == f"{recall[5]:.3f}"
         shares = [y for key, name, _, y, *_ in pane.panel.shown() if key == f"hubs-{index}" and name == "cosine"]
         assert sum(shares) == pytest.approx(100)
-    view._ask(Asked(text="text 7"))
+    view._ask(SearchQuery(text="text 7"))
     qtbot.waitUntil(answered(view), timeout=5000)
     view.hubs.csls.click()
     qtbot.waitUntil(lambda: "by CSLS" in view.panels[1].note.text(), timeout=5000)
@@ -144,7 +144,7 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
 def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView):
     view.take([Path("/pictures/broken.png")])
     qtbot.waitUntil(lambda: view.panels[1].empty.text.text() == "It is broken.", timeout=5000)
-    view._ask(Asked(text="fail"))
+    view._ask(SearchQuery(text="fail"))
     qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].empty.text.text(), timeout=5000)
     view.context.selection.select_runs(None, None)
     assert view.is_empty

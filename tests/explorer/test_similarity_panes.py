@@ -17,7 +17,7 @@ from explorer.views.similarity.table import written
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
-from trainer.charts.matrix import Window
+from trainer.charts.matrix import MatrixWindow
 from trainer.charts.similarity import similarity
 from trainer.store import read_snapshot
 
@@ -250,10 +250,10 @@ def test_reading_a_far_view_can_be_cancelled(make_context, two_runs):
     context = make_context()
     opened = read_matrices(context.workspace, two_runs, (None, None), None, "label", Ticket())
     told = Ticket()
-    tiles = read_tiles(opened, Window(0, 48, 0, 48), {0: 12, 1: 12}, told)
+    tiles = read_tiles(opened, MatrixWindow(0, 48, 0, 48), {0: 12, 1: 12}, told)
     assert sorted(tiles) == [0, 1]
     assert tiles[1].means.shape == (12, 12)
     assert told.share >= 0.5
     told.cancelled = True
     with pytest.raises(Cancelled):
-        read_tiles(opened, Window(0, 48, 0, 48), {0: 12, 1: 12}, told)
+        read_tiles(opened, MatrixWindow(0, 48, 0, 48), {0: 12, 1: 12}, told)

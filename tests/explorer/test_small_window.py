@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, 
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.models.runs import Column
+from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
 from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
@@ -138,11 +138,11 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
     window.resize(1100, 700)
     open_view(qtbot, window, "runs")
     table = window.pages.open_view.table
-    assert min(table.columnWidth(Column.NAME), table.columnWidth(Column.PROGRESS)) >= LEAST_PX
+    assert min(table.columnWidth(RunColumn.NAME), table.columnWidth(RunColumn.PROGRESS)) >= LEAST_PX
     assert table.horizontalScrollBar().maximum() > 0
     window.resize(1500, 800)
     qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
-    assert table.columnWidth(Column.NAME) > LEAST_PX
+    assert table.columnWidth(RunColumn.NAME) > LEAST_PX
 
     window.resize(1280, 800)
     open_view(qtbot, window, "map")

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.run_control import actions, stop_timeout
-from explorer.run_control.actions import Look
+from explorer.run_control.actions import Responsiveness
 from explorer.widgets.banner import Banner
 from explorer.window import stop_banner
 from explorer.window.stop_banner import Stopping, next_words, resume_words
@@ -185,9 +185,9 @@ def test_what_is_waited_for_is_told_once(
 ) -> None:
     beats, seen, ends = itertools.count(), [], []
 
-    def look(*_: object) -> Look:
+    def look(*_: object) -> Responsiveness:
         count = next(beats)
-        return Look(120, measured=min(count, 6))
+        return Responsiveness(120, measured=min(count, 6))
 
     monkeypatch.setattr(stop_timeout, "look", look)
     waiting.went_deaf.connect(lambda run: seen.append(waiting.of(run).busy))
@@ -261,5 +261,5 @@ def test_the_words_of_the_end() -> None:
 def test_what_a_look_tells(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "workspace")
     run = workspace.runs.create(config.Run(name="one"))
-    assert actions.look(workspace, run, False) == Look()
+    assert actions.look(workspace, run, False) == Responsiveness()
     workspace.close()

@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.models.runs import Column
+from explorer.models.runs import RunColumn
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from explorer.views import VIEWS
@@ -209,7 +209,7 @@ def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Win
     jobs, table = window.rooms.jobs, window.pages.open_view.table
     run = begin("suspended")
     wait_for(qtbot, jobs, run, "running")
-    cell = table.shown.index(0, Column.STATUS)
+    cell = table.shown.index(0, RunColumn.STATUS)
     assert cell.data() == "Running"
     who = launch.trainer_of(workspace, run)
     os.kill(who.pid, signal.SIGSTOP)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from trainer.store import RunLog, Workspace
-from trainer.training.control import Wishes
+from trainer.training.control import ControlFlags
 
 LONGEST_S = 600
 """A test that dies must not leave it behind for ever."""
@@ -17,7 +17,7 @@ LONGEST_S = 600
 def main(run: int, folder: Path, pause_s: float = 0.05, longest_s: float = LONGEST_S) -> None:
     """Claims the run, logs, obeys, ends."""
     end = time.monotonic() + longest_s
-    with RunLog.claim(Workspace(folder), run) as log, Wishes(log) as wishes:
+    with RunLog.claim(Workspace(folder), run) as log, ControlFlags(log) as wishes:
         total, step = 1_000_000, 0
         while time.monotonic() < end:
             step += 1

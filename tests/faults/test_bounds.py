@@ -155,11 +155,11 @@ def test_a_seal_is_of_these_files_alone(snapshot: Path, helped: list[str]):
 SCRIPT = """
 import re, resource, sys
 from pathlib import Path
-from trainer.errors import Problem
+from trainer.errors import UserError
 {imports}
 try:
     print("read", {call})
-except Problem as error:
+except UserError as error:
     print(error)
 own = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 print(own + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)

@@ -23,7 +23,7 @@ from explorer.window.drop_handler import write_png
 from trainer import config
 from trainer.cli import bundle
 from trainer.data.atomic_folder import written_once
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, ownership, pending_rows
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
@@ -163,7 +163,7 @@ def test_no_link_at_any_name_leads_outside(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(outside / target)
         for act in _acts(folder):
-            with contextlib.suppress(OSError, Problem):
+            with contextlib.suppress(OSError, UserError):
                 act()
         assert _state(outside) == before, (name, target)
         shutil.rmtree(folder)
@@ -181,7 +181,7 @@ def test_no_folder_of_a_run_leads_outside(template: Path, outside: Path, tmp_pat
     with contextlib.closing(sqlite3.connect(folder / "explorer.db")) as connection, connection:
         connection.execute("UPDATE run SET folder = ?", (name.format(outside=outside),))
     for act in _acts(folder):
-        with contextlib.suppress(OSError, Problem):
+        with contextlib.suppress(OSError, UserError):
             act()
     assert _state(outside) == before
     assert (folder / "runs" / "0002-other").is_dir()
@@ -198,7 +198,7 @@ def test_no_folder_of_a_snapshot_leads_outside(template: Path, outside: Path, tm
     (folder / RUN / "snapshots" / "linked").symlink_to(outside / "folder")
     with contextlib.closing(sqlite3.connect(folder / "explorer.db")) as connection, connection:
         connection.execute("UPDATE snapshot SET folder = ?, step = 999", (name.format(outside=outside),))
-    with contextlib.suppress(Problem):
+    with contextlib.suppress(UserError):
         _trained(Workspace(folder))
     assert _state(outside) == before
     assert (folder / RUN / "config.toml").is_file()
@@ -210,7 +210,7 @@ def test_a_torn_line_behind_a_link_stays_and_the_person_is_told(template: Path, 
     _copy(template, folder)
     (folder / RUN / "metrics.jsonl").unlink()
     (folder / RUN / "metrics.jsonl").symlink_to(outside / "torn")
-    with pytest.raises(Problem, match=r"metrics\.jsonl, it is a link.*Nothing was changed"):
+    with pytest.raises(UserError, match=r"metrics\.jsonl, it is a link.*Nothing was changed"):
         RunLog.claim(Workspace(folder), 1)
     assert (outside / "torn").read_bytes() == b'{"no line end'
 

@@ -33,7 +33,7 @@ MOMENTS = (
 
 QUICK = """
 from trainer.training import disk_guard
-from trainer.training.text_log import Speech
+from trainer.training.text_log import TextLog
 from trainer.store import crash_points, run_log
 disk_guard.RETRY_S = run_log._RETRY_S = 0.3
 def at(moment, act):
@@ -45,11 +45,11 @@ def at(moment, act):
             act(seen[0] - int(count))
     crash_points.point = point
     if where == "said":
-        say = Speech.say
+        say = TextLog.say
         def saying(self, line):
             point("said")
             say(self, line)
-        Speech.say = saying
+        TextLog.say = saying
 """
 FILL = """
 import os
@@ -188,7 +188,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
 
 
 def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
-    from trainer.render_mpl.files import FigureError, Rows, write_figure
+    from trainer.render_mpl.files import FigureError, NumberRows, write_figure
 
     tried, good = faults.times(20), 0
     ballast = disk / "ballast"
@@ -201,7 +201,7 @@ def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
                     pass
             except OSError:
                 pass
-        table = Rows(("a", "b"), [(i, os.urandom(8).hex()) for i in range(20_000)])
+        table = NumberRows(("a", "b"), [(i, os.urandom(8).hex()) for i in range(20_000)])
         try:
             write_figure([file], figure=lambda: None, rows=lambda table=table: table, command="")
         except FigureError as error:

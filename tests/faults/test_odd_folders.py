@@ -15,7 +15,7 @@ import pytest
 from trainer import config
 from trainer.cli import runs as runs_command
 from trainer.store import DAMAGED, RunLog, StoreError, Workspace
-from trainer.store.results_table import Facts
+from trainer.store.results_table import ResultsTable
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
 
@@ -314,7 +314,7 @@ def test_a_run_of_another_workspace_is_taken_over_whole(space, small, zygote, tm
         for ours, other in zip(mine.results.series(number, name), space.results.series(run, name), strict=True):
             assert ours.tobytes() == other.tobytes()
     assert mine.results.scalar_names(number) == space.results.scalar_names(run)
-    for read in (Facts.snapshots, Facts.checkpoints):
+    for read in (ResultsTable.snapshots, ResultsTable.checkpoints):
         ours, others = read(mine.results, number), read(space.results, run)
         assert [one.step for one in ours] == [one.step for one in others] != []
         for one, other in zip(ours, others, strict=True):

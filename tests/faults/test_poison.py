@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.models.runs import Column, RunsFilter, RunsModel
+from explorer.models.runs import RunColumn, RunsFilter, RunsModel
 from trainer import config
 from trainer.cli import runs
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.scheduling import queue
 from trainer.store import RunLog, StoreError, Workspace, guard, schema
 
@@ -138,9 +138,9 @@ def look(workspace: Workspace) -> None:
             assert len(names) == 2
             assert all(found), found
         workspace.runs.claimant(run.id), workspace.runs.launched(run.id), workspace.runs.asked(run.id)
-        with contextlib.suppress(Problem):
+        with contextlib.suppress(UserError):
             workspace.runs.config_of(run.id)
-        with contextlib.suppress(Problem):
+        with contextlib.suppress(UserError):
             workspace.catch_up(run.id)
     assert 0 <= queue.slots(workspace).cpu <= 64
     queue.forecast(rows, queue.slots(workspace))
@@ -153,12 +153,12 @@ def show(workspace: Workspace) -> None:
     model = RunsModel()
     shown = RunsFilter(model)
     model.show(workspace.runs.all())
-    for column in Column:
+    for column in RunColumn:
         for order in (0, 1):
             shown.sort(column, type(shown.sortOrder())(order))
     shown.look_for("t")
     for row in range(model.rowCount()):
-        for column in Column:
+        for column in RunColumn:
             for role in range(16):
                 model.data(model.index(row, column), role)
             for role in range(256, 262):
@@ -175,7 +175,7 @@ def command(folder: Path, *words: str) -> int:
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             return runs.run(args)
-        except Problem:
+        except UserError:
             return 2
         finally:
             args.workspace.close()

@@ -22,7 +22,7 @@ from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.model_client.client import Asker
 from explorer.widgets.point_map.worker import Worker
-from explorer.window.error_dialog import Failure
+from explorer.window.error_dialog import ErrorDialog
 from trainer.messages import EmbedTexts
 
 pytestmark = [
@@ -205,7 +205,7 @@ def fail(where: str) -> None:
 def test_an_error_anywhere_reaches_the_log_and_one_dialog(qtbot, faults, hooks: Hooks, clock: Clock, tmp_path: Path):
     parent = QWidget()
     qtbot.addWidget(parent)
-    dialog, told = Failure(hooks, parent), []
+    dialog, told = ErrorDialog(hooks, parent), []
     hooks.caught.connect(dialog.tell)
     hooks.caught.connect(lambda summary, details: told.append((summary, details)))
     origins = Origins(qtbot, tmp_path, hooks)
@@ -232,7 +232,7 @@ def test_an_error_anywhere_reaches_the_log_and_one_dialog(qtbot, faults, hooks: 
 def test_a_storm_of_errors_opens_one_dialog_in_ten_seconds(qtbot, faults, hooks: Hooks, clock: Clock):
     parent = QWidget()
     qtbot.addWidget(parent)
-    dialog, told = Failure(hooks, parent), []
+    dialog, told = ErrorDialog(hooks, parent), []
     hooks.caught.connect(dialog.tell)
     hooks.caught.connect(lambda *_: told.append(clock.now))
     n = faults.times(10_000)
@@ -253,7 +253,7 @@ def test_a_storm_of_errors_opens_one_dialog_in_ten_seconds(qtbot, faults, hooks:
 def test_the_dialog_says_what_is_safe_and_copies_the_whole_story(qtbot, hooks: Hooks):
     parent = QWidget()
     qtbot.addWidget(parent)
-    dialog = Failure(hooks, parent)
+    dialog = ErrorDialog(hooks, parent)
     hooks.caught.connect(dialog.tell)
     QTimer.singleShot(0, lambda: fail("<b>here</b>"))
     qtbot.waitUntil(dialog.isVisible)

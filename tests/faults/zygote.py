@@ -34,7 +34,7 @@ def warm() -> None:
 def train(workspace: str, run: int, environment: dict[str, str], before: str) -> int:
     """In the child: what `trainer fit` does, its words in the run's log."""
     from trainer import device
-    from trainer.errors import Problem
+    from trainer.errors import UserError
     from trainer.store import Workspace
     from trainer.training.fit import fit
 
@@ -51,7 +51,7 @@ def train(workspace: str, run: int, environment: dict[str, str], before: str) ->
     exec(before, {"__name__": "before"})
     try:
         fit(space, run)
-    except Problem:
+    except UserError:
         return 2
     except BaseException:
         traceback.print_exc()

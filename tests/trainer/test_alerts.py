@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trainer import alerts
-from trainer.alerts import Alarms, Change, LossAlarm, spread
+from trainer.alerts import AlertWatch, Change, LossAlarm, spread
 
 
 def _loss(rng: np.random.Generator, steps: int, start: float = 5.0, end: float = 1.0) -> np.ndarray:
@@ -36,9 +36,9 @@ def test_a_loss_that_loses_what_it_gained_is_told_within_a_few_hundred_updates(s
 
 
 @pytest.fixture
-def alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Alarms:
+def alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AlertWatch:
     monkeypatch.setattr(alerts, "_full", lambda folder: "")
-    return Alarms(tmp_path, 1_000, (1.0, 100.0))
+    return AlertWatch(tmp_path, 1_000, (1.0, 100.0))
 
 
 def sphere(n: int, d: int, seed: int = 0) -> np.ndarray:

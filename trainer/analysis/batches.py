@@ -16,7 +16,7 @@ Side = Literal["pairs", "images", "texts"]
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchWeights:
     """Anchors in rows, samples in columns.
 
     Attributes:
@@ -44,7 +44,7 @@ def seen_by(
     return hopfield_retrieval(text, text, beta), hopfield_retrieval(image, text, beta)
 
 
-def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> Batch:
+def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> BatchWeights:
     """The batch of matched rows at this temperature.
 
     Raises:
@@ -62,11 +62,11 @@ def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], 
     top = without.max(1)
     rest = top + np.log(np.exp(without - top[:, None]).sum(1))
     unsaturated = np.exp(-np.logaddexp(0.0, np.diag(logits) - rest))
-    return Batch(logits, infonce, infoloob, unsaturated)
+    return BatchWeights(logits, infonce, infoloob, unsaturated)
 
 
 def pull_lengths(
-    batch: Batch, samples: Float[np.ndarray, "n d"]
+    batch: BatchWeights, samples: Float[np.ndarray, "n d"]
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Length of tau times the gradient on every anchor: of InfoNCE, and of InfoLOOB.
 
@@ -79,7 +79,7 @@ def pull_lengths(
 
 
 def likely_false_negatives(
-    batch: Batch,
+    batch: BatchWeights,
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     groups: Int[np.ndarray, " n"],

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True)
-class Answers:
+class DistinctItems:
     """What one modality is asked about the other: the distinct items that are ranked, and which of them are right.
 
     Items and questions are numbered in the order in which they first occur.
@@ -61,8 +61,8 @@ class Matching:
         images: Texts ask; the distinct pictures answer, right are all of the same caption.
     """
 
-    texts: Answers
-    images: Answers
+    texts: DistinctItems
+    images: DistinctItems
 
 
 def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | None = None) -> Matching:
@@ -77,20 +77,20 @@ def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | No
     return Matching(answers(images, captions), answers(captions, images))
 
 
-def one_to_one(n: int) -> Answers:
+def one_to_one(n: int) -> DistinctItems:
     """Row i answers row i alone."""
     rows = np.arange(n)
-    return Answers(rows, rows, rows, rows, np.arange(n + 1))
+    return DistinctItems(rows, rows, rows, rows, np.arange(n + 1))
 
 
-def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> Answers:
+def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
     """Of n pairs, what the side numbered `asking` is answered by the side numbered `answering`."""
     question, _ = _in_order(asking)
     place, rows = _in_order(answering)
     edges = np.unique(question * max(len(rows), 1) + place)
     asked, right = np.divmod(edges, max(len(rows), 1))
     starts = np.searchsorted(asked, np.arange(int(question.max(initial=-1)) + 2))
-    return Answers(rows, place, question, right, starts)
+    return DistinctItems(rows, place, question, right, starts)
 
 
 def numbered(values: Sequence[str]) -> Int[np.ndarray, " n"]:

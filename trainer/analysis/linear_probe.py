@@ -25,7 +25,7 @@ FEW_SHOT_VALIDATION: Final = 4
 
 
 @dataclass(frozen=True)
-class Reading:
+class ProbeFit:
     """A fitted linear reading of features."""
 
     mean: Float[np.ndarray, " d"]
@@ -73,7 +73,7 @@ def fit_reading(
     *,
     decay: float,
     start: Float[np.ndarray, "d1 c"] | None = None,
-) -> Reading:
+) -> ProbeFit:
     """Logistic regression by L-BFGS on directions scaled alike (mean 0, deviation 1 over `rows`).
 
     With `start`, the weights of another decay, it takes fewer steps to the same minimum.
@@ -82,7 +82,7 @@ def fit_reading(
     mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
     # A direction without variance says nothing; dividing by its rounding errors would make it shout.
     scale = np.where(spread > 1e-7, spread, np.inf)
-    return Reading(
+    return ProbeFit(
         mean, scale, fit_softmax((rows - mean) / scale, targets, classes, decay=decay, most=_MOST, start=start)
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.distinct import Answers, one_to_one
+from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.tiles import exact, row_blocks
 
 AGREEMENTS: Final = ("both right", "only A right", "only B right", "neither right")
@@ -22,7 +22,7 @@ def ranks_among(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     sample: Int[np.ndarray, " m"],
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     progress: Callable[[float, str], None] | None = None,
 ) -> Int[np.ndarray, " n"]:

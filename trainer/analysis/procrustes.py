@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 
 @dataclass(frozen=True)
-class Turn:
+class ProcrustesTransform:
     """A movement that keeps the shape: `(x - before) @ rotation * scale + after`.
 
     Attributes:
@@ -35,7 +35,7 @@ def procrustes(
     *,
     moved: bool = True,
     scaled: bool = False,
-) -> Turn:
+) -> ProcrustesTransform:
     """The rotation (mirroring allowed) that brings row i of `points` nearest to row i of `onto`, least squares.
 
     Schoenemann, A generalized solution of the orthogonal Procrustes problem, Psychometrika 31, 1966.
@@ -53,4 +53,4 @@ def procrustes(
     left, singular, right = np.linalg.svd(centred.T @ aim, full_matrices=False)
     size = float((centred**2).sum())
     scale = float(singular.sum()) / size if scaled and size > 0 else 1.0
-    return Turn(left @ right, scale, before, after)
+    return ProcrustesTransform(left @ right, scale, before, after)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.distinct import Answers, Matching, one_to_one
+from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
@@ -33,7 +33,7 @@ class Standing:
 def standing(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     progress: Progress | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
@@ -125,7 +125,7 @@ def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
 
 
 def _best_right(
-    query: Float[np.ndarray, "q d"], stored: Float[np.ndarray, "g d"], answers: Answers
+    query: Float[np.ndarray, "q d"], stored: Float[np.ndarray, "g d"], answers: DistinctItems
 ) -> Float[np.ndarray, " q"]:
     """The largest cosine of each distinct question with its right items; NaN where one is not a number."""
     line, cell, first = answers.cells(np.arange(len(query)))

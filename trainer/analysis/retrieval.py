@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.distinct import Answers, one_to_one
+from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
@@ -20,7 +20,7 @@ def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
 def ranks(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
@@ -57,7 +57,7 @@ def ranks(
 def average_precision(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     progress: Progress | None = None,
 ) -> Float[np.ndarray, " n"]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.distinct import Answers, one_to_one
+from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, part_of, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
@@ -102,7 +102,7 @@ def all_unmatched(
     text: Float[np.ndarray, "n d"],
     k: int,
     group_of: Int[np.ndarray, " m"],
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
@@ -154,7 +154,7 @@ def sampled_unmatched(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     count: int,
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     seed: int = 0,
@@ -180,7 +180,7 @@ def sampled_unmatched(
 
 
 def _among_right(
-    answers: Answers, questions: Int[np.ndarray, " m"], drawn: Int[np.ndarray, "m c"]
+    answers: DistinctItems, questions: Int[np.ndarray, " m"], drawn: Int[np.ndarray, "m c"]
 ) -> Bool[np.ndarray, "m c"]:
     # Edges are sorted by question and place: a drawn cell is one of them or not.
     asked = np.repeat(np.arange(len(answers.starts) - 1), np.diff(answers.starts))

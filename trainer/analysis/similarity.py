@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.distinct import Answers, one_to_one
+from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unmatched import Hardest, cosine_blocks
@@ -27,7 +27,7 @@ def hardest_unmatched(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     k: int = 10,
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
@@ -40,7 +40,7 @@ def hardest_texts(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     k: int = 10,
-    answers: Answers | None = None,
+    answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,

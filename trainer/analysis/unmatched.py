@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.distinct import Answers
+from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
@@ -39,7 +39,7 @@ class Block:
 def cosine_blocks(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
-    answers: Answers,
+    answers: DistinctItems,
     rows: Int[np.ndarray, " m"],
     *,
     note: str,
@@ -85,7 +85,7 @@ class Hardest:
         right: Each image's largest cosine with a right text; NaN where one is not a number.
     """
 
-    def __init__(self, rows: int, k: int, dtype: np.dtype, answers: Answers) -> None:
+    def __init__(self, rows: int, k: int, dtype: np.dtype, answers: DistinctItems) -> None:
         self._texts = answers.rows
         self.right: Float[np.ndarray, " m"] = np.full(rows, np.nan, dtype)
         self.cosines: Float[np.ndarray, "m k"] = np.full((rows, k), np.nan, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trainer import config
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 OBJECTIVE_LABELS: Final[dict[str, str]] = {choice.kind: choice.label for choice in config.SECTIONS["objective"]}
 """Kind of an objective as stored -> how people call it."""
@@ -19,7 +19,7 @@ SAME: Final = -1
 """Step of B where it is that of A; None is its last one."""
 
 
-class ChartError(Problem):
+class ChartError(UserError):
     """There is nothing to draw; the message names what is missing and what there is."""
 
 

@@ -14,7 +14,7 @@ from trainer.analysis.prompts import ensemble
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -45,7 +45,7 @@ class CalibrationAt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibrationRun(Shown):
+class CalibrationRun(SnapshotLabel):
     """One run's zero-shot classifier.
 
     Attributes:

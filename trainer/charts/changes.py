@@ -19,7 +19,7 @@ from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import NOTHING, column, is_class
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -38,7 +38,7 @@ Ref = tuple[int | str, int | None]
 
 
 @dataclass(frozen=True)
-class Measure:
+class PairMeasure:
     """One number of every pair.
 
     Attributes:
@@ -54,33 +54,33 @@ class Measure:
     signed: bool = False
 
 
-MEASURES: Final[dict[str, Measure]] = {
-    "image_rank_a": Measure("Caption rank A", "Place of the right caption among all, asked by the image, in A.", 0),
-    "image_rank_b": Measure("Caption rank B", "Place of the right caption among all, asked by the image, in B.", 0),
-    "image_rank_change": Measure(
+MEASURES: Final[dict[str, PairMeasure]] = {
+    "image_rank_a": PairMeasure("Caption rank A", "Place of the right caption among all, asked by the image, in A.", 0),
+    "image_rank_b": PairMeasure("Caption rank B", "Place of the right caption among all, asked by the image, in B.", 0),
+    "image_rank_change": PairMeasure(
         "Caption rank, B − A", "Change of the rank of the right caption; negative: better in B.", 0, signed=True
     ),
-    "text_rank_a": Measure("Image rank A", "Place of the right image among all, asked by the caption, in A.", 0),
-    "text_rank_b": Measure("Image rank B", "Place of the right image among all, asked by the caption, in B.", 0),
-    "text_rank_change": Measure(
+    "text_rank_a": PairMeasure("Image rank A", "Place of the right image among all, asked by the caption, in A.", 0),
+    "text_rank_b": PairMeasure("Image rank B", "Place of the right image among all, asked by the caption, in B.", 0),
+    "text_rank_change": PairMeasure(
         "Image rank, B − A", "Change of the rank of the right image; negative: better in B.", 0, signed=True
     ),
-    "margin_a": Measure(
+    "margin_a": PairMeasure(
         "Margin A", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in A."
     ),
-    "margin_b": Measure(
+    "margin_b": PairMeasure(
         "Margin B", "Right cosine minus the best wrong one, in deviations of the image's wrong cosines, in B."
     ),
-    "margin_change": Measure(
+    "margin_change": PairMeasure(
         "Margin, B − A", "Change of the standardised margin; positive: clearer in B.", 2, signed=True
     ),
-    "overlap": Measure(
+    "overlap": PairMeasure(
         "Shared neighbours", "Jaccard overlap of the k nearest neighbours in A and in B: 1 the same, 0 none shared."
     ),
-    "residual": Measure(
+    "residual": PairMeasure(
         "Procrustes residual", "Distance left after B is laid on A; 1 is a typical item's distance to the centre."
     ),
-    "verdict": Measure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
+    "verdict": PairMeasure("Same verdict", "1 where A and B take the image for the same class, 0 where not.", 0),
 }
 
 
@@ -106,8 +106,8 @@ class Changes:
         sampled: Whether a snapshot holds only a part of its split.
     """
 
-    a: Shown
-    b: Shown
+    a: SnapshotLabel
+    b: SnapshotLabel
     modality: Literal["image", "text"]
     k: int
     items: Items
@@ -202,8 +202,8 @@ def changes(
     if verdicts:
         values["verdict"] = _agreement(verdicts)
     return Changes(
-        Shown(**shown(row_a, first)),
-        Shown(**shown(row_b, second)),
+        SnapshotLabel(**shown(row_a, first)),
+        SnapshotLabel(**shown(row_b, second)),
         modality,
         near[0].shape[1],
         first.items,

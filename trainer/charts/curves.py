@@ -19,7 +19,7 @@ Axis = Literal["step", "time"]
 
 
 @dataclass(frozen=True)
-class Series:
+class RunCurve:
     """One run's curve of one metric.
 
     Attributes:
@@ -39,7 +39,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """The curves that share an axis.
 
     Attributes:
@@ -55,14 +55,14 @@ class Panel:
     unit: str
     percent: bool
     n: int | None
-    series: tuple[Series, ...]
+    series: tuple[RunCurve, ...]
 
 
 @dataclass(frozen=True)
 class CurvesChart:
     """Panels in the order of the metrics asked for."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[CurvePanel, ...]
     axis: Axis
     smoothing: float
 
@@ -99,7 +99,7 @@ def curves(
     return CurvesChart(tuple(panels), axis, smoothing)
 
 
-def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smoothing: float) -> list[Panel]:
+def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smoothing: float) -> list[CurvePanel]:
     known = metric(name)
     drawn = [
         (row, series)
@@ -118,21 +118,21 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
     ]
 
 
-def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[RunRow, Series]]) -> Panel:
+def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
     sizes = {_pairs_behind(workspace, row, known.name) for row, _ in drawn}
     n = sizes.pop() if len(sizes) == 1 else None
     unit = "%" if known.percent else known.unit
-    return Panel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn))
+    return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn))
 
 
-def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> Series | None:
+def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
     steps, values, seconds = workspace.results.series(row.id, name)
     if not len(values):
         return None
     x = np.asarray(seconds if axis == "time" else steps, dtype=np.float64)
     # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
     weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
-    return Series(index, row.id, row.name, row.objective, x, values, smooth(values, weight))
+    return RunCurve(index, row.id, row.name, row.objective, x, values, smooth(values, weight))
 
 
 def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:

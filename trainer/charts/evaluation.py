@@ -15,7 +15,7 @@ from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired
 from trainer.analysis.zero_shot import confusion
 from trainer.charts import SAME, ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
-from trainer.charts.reference import Reference, references
+from trainer.charts.reference import PublishedNumber, references
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import sides
 from trainer.metrics import Metric, metric
@@ -105,7 +105,7 @@ class EvaluationChart:
     split: str
     runs: tuple[EvaluatedRun, ...]
     lines: tuple[EvaluationLine, ...]
-    published: tuple[Reference, ...]
+    published: tuple[PublishedNumber, ...]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import exact, part_of
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.matching import matching_of
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -131,7 +131,7 @@ class GapSample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GapRun(Shown):
+class GapRun(SnapshotLabel):
     """One run's gap.
 
     Attributes:

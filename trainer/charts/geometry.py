@@ -15,7 +15,7 @@ from trainer.analysis.geometry import alignment, effective_eigenvalues, modality
 from trainer.analysis.tiles import exact, part_of
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import Shown, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import SnapshotRow, Workspace
@@ -145,7 +145,7 @@ COURSES: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Geometry(Shown):
+class Geometry(SnapshotLabel):
     """One run.
 
     Attributes:

@@ -16,7 +16,7 @@ from trainer.analysis.tiles import exact
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import RowImage
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Progress, Request, Target
 from trainer.store import SnapshotRow, Workspace, read_snapshot
@@ -73,7 +73,7 @@ class StoredSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patterns(Shown):
+class Patterns(SnapshotLabel):
     """One run's stored patterns, in memory.
 
     Attributes:

@@ -17,7 +17,7 @@ from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.settings import setting
-from trainer.charts.snapshot_label import Shown, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace
@@ -51,7 +51,7 @@ class HubSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hubness(Shown):
+class Hubness(SnapshotLabel):
     """One run's images as hits of its texts.
 
     Attributes:

@@ -13,7 +13,7 @@ CAUTION: Final = "distances between clusters mean nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class PointPlacement:
     """How points are placed.
 
     Attributes:

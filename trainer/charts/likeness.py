@@ -20,7 +20,7 @@ from trainer.analysis.embedding_similarity import (
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -34,7 +34,7 @@ MOST_SPACES: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Space(Shown):
+class Space(SnapshotLabel):
     """One line of the matrix: the images or the texts of one snapshot."""
 
     modality: str

@@ -15,7 +15,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.changes import changes
-from trainer.charts.metadata_columns import Column, column, is_scale
+from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
 from trainer.charts.pair_colors import (
     AGREEMENT,
     CHANGED,
@@ -29,7 +29,7 @@ from trainer.charts.pair_colors import (
     pair_numbers,
     words,
 )
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -39,7 +39,7 @@ _MOST_CLASSES: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapChart(Shown):
+class MapChart(SnapshotLabel):
     """Point i of `images` and point i of `texts` are pair i.
 
     Attributes:
@@ -233,7 +233,7 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenPairs(Shown):
+class SeenPairs(SnapshotLabel):
     """How a run sees each pair of a snapshot.
 
     Attributes:
@@ -326,7 +326,7 @@ def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, 
     return (images if counts[0] else None), (texts if counts[1] else None)
 
 
-def _columns(items: Items, colour: str) -> dict[str, Column]:
+def _columns(items: Items, colour: str) -> dict[str, MetadataColumn]:
     if colour == MODALITY:
         return {}
     if colour not in (*_BUILT_IN, *items.metadata):

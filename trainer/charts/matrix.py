@@ -13,7 +13,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import LABEL, column_values, facet_columns
-from trainer.charts.snapshot_label import Shown, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -27,7 +27,7 @@ ORDERS: Final = (LABEL, CLUSTERED, AS_STORED)
 
 
 @dataclass(frozen=True)
-class Window:
+class MatrixWindow:
     """A part of the matrix: places of the order, ends exclusive; rows are images, columns are texts."""
 
     top: int
@@ -42,7 +42,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Tile:
+class MatrixTile:
     """A window as a picture.
 
     Attributes:
@@ -51,7 +51,7 @@ class Tile:
         columns: The pairs whose texts each column averages.
     """
 
-    window: Window
+    window: MatrixWindow
     means: Float[np.ndarray, "r c"]
     rows: tuple[Int[np.ndarray, " k"], ...]
     columns: tuple[Int[np.ndarray, " k"], ...]
@@ -65,12 +65,12 @@ class Tile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixRun(Shown):
+class MatrixRun(SnapshotLabel):
     """One run's tile; `low` and `high` are the ends of its colours."""
 
     index: int
     n: int
-    tile: Tile
+    tile: MatrixTile
     low: float
     high: float
 
@@ -94,7 +94,7 @@ def matrix(
     dataset: str | None = None,
     split: str | None = None,
     by: str = LABEL,
-    window: Window | None = None,
+    window: MatrixWindow | None = None,
     blocks: int = BLOCKS,
     step_b: int | None = SAME,
     progress: Progress | None = None,
@@ -174,24 +174,24 @@ def orders(snapshot: Snapshot) -> tuple[str, ...]:
     return (*facet_columns(snapshot.items), CLUSTERED, AS_STORED)
 
 
-def whole(n: int) -> Window:
+def whole(n: int) -> MatrixWindow:
     """The window that shows everything."""
-    return Window(0, n, 0, n)
+    return MatrixWindow(0, n, 0, n)
 
 
 def read_tile(
     snapshot: Snapshot,
     order: Int[np.ndarray, " n"],
-    window: Window,
+    window: MatrixWindow,
     *,
     blocks: int = BLOCKS,
     progress: Progress | None = None,
-) -> Tile:
+) -> MatrixTile:
     """A window of the matrix; reads only the rows it shows, cell by cell or in means of blocks."""
     rows = spans(order, window.top, window.bottom, blocks)
     columns = spans(order, window.left, window.right, blocks)
     means = block_means(snapshot.image, snapshot.text, rows, columns, progress=progress)
-    return Tile(window, means, tuple(rows), tuple(columns))
+    return MatrixTile(window, means, tuple(rows), tuple(columns))
 
 
 def colour_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
@@ -208,5 +208,5 @@ def same_pairs(a: Snapshot, b: Snapshot) -> bool:
     return np.array_equal(np.asarray(a.items.id), np.asarray(b.items.id))
 
 
-def _block(tile: Tile) -> str:
+def _block(tile: MatrixTile) -> str:
     return f"{len(tile.rows[0]):,} × {len(tile.columns[0]):,}"

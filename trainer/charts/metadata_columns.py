@@ -19,7 +19,7 @@ _MOST_WHOLE_NUMBERS: Final = 12
 
 
 @dataclass(frozen=True)
-class Column:
+class MetadataColumn:
     """One column: classes, or numbers on a scale.
 
     Attributes:
@@ -33,10 +33,10 @@ class Column:
     numbers: Float[np.ndarray, " n"] | None = None
 
 
-def column(values: Sequence[Any]) -> Column | None:
+def column(values: Sequence[Any]) -> MetadataColumn | None:
     """A column read for colours; None if its values cannot be told apart (lists and the like)."""
     if is_scale(values):
-        return Column(numbers=as_numbers(values))
+        return MetadataColumn(numbers=as_numbers(values))
     if isinstance(values, StoredColumn):
         return _classes_of(values)
     try:
@@ -47,17 +47,17 @@ def column(values: Sequence[Any]) -> Column | None:
     where = {name: i for i, name in enumerate(names)}
     of_value = {value: where[name] for value, name in named.items()}
     place = np.fromiter(map(of_value.__getitem__, values), np.int64, len(values))
-    return Column(names, place)
+    return MetadataColumn(names, place)
 
 
-def _classes_of(values: StoredColumn) -> Column | None:
+def _classes_of(values: StoredColumn) -> MetadataColumn | None:
     coded = values.coded()
     if coded is None:
         return None
     named = [NOTHING if value in (None, "") else str(value) for value in coded[1]]
     names = tuple(sorted(set(named)))
     where = {name: i for i, name in enumerate(names)}
-    return Column(names, np.array([where[name] for name in named] or [0], np.int64)[coded[0]])
+    return MetadataColumn(names, np.array([where[name] for name in named] or [0], np.int64)[coded[0]])
 
 
 def is_class(values: Sequence[Any], most: int) -> bool:

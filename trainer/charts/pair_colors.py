@@ -19,7 +19,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changes import MEASURES, Changes, map_values
 from trainer.charts.matching import matching_of
-from trainer.charts.metadata_columns import NOTHING, Column
+from trainer.charts.metadata_columns import NOTHING, MetadataColumn
 from trainer.store.snapshot_files import Snapshot
 
 MODALITY: Final = "modality"
@@ -106,7 +106,7 @@ class ColouredMap:
     """What colours can be made of: the number of pairs, their columns, and how the run sees them if that is known."""
 
     n: int
-    columns: Mapping[str, Column]
+    columns: Mapping[str, MetadataColumn]
     numbers: PairNumbers | None = None
 
 
@@ -202,26 +202,26 @@ def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
     return min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
 
 
-def _nothing(n: int) -> Column:
-    return Column((NOTHING,), np.zeros(n, np.int64))
+def _nothing(n: int) -> MetadataColumn:
+    return MetadataColumn((NOTHING,), np.zeros(n, np.int64))
 
 
-def _as_classes(column: Column) -> Column:
+def _as_classes(column: MetadataColumn) -> MetadataColumn:
     """Numbers beside another map's classes: each different one a class."""
     words_of = [NOTHING if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
     names, place = np.unique(np.asarray(words_of, str), return_inverse=True)
-    return Column(tuple(map(str, names)), place.reshape(-1))
+    return MetadataColumn(tuple(map(str, names)), place.reshape(-1))
 
 
-def _moved(column: Column, where: Mapping[str, int]) -> Int[np.ndarray, " n"]:
+def _moved(column: MetadataColumn, where: Mapping[str, int]) -> Int[np.ndarray, " n"]:
     there = np.array([where[name] for name in column.names] or [0], np.int64)
     return there[column.place]
 
 
-def changed_columns(found: Changes) -> dict[str, Column]:
+def changed_columns(found: Changes) -> dict[str, MetadataColumn]:
     """Measure -> its value for every pair of A's snapshot, NaN where B lacks the pair or it was not compared."""
     values = map_values(found)
-    return {key: Column(numbers=values[key]) for key in CHANGED if key in values}
+    return {key: MetadataColumn(numbers=values[key]) for key in CHANGED if key in values}
 
 
 def changed_words(by: str) -> str:

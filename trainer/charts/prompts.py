@@ -13,7 +13,7 @@ from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accur
 from trainer.analysis.zero_shot import confusion, predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -37,7 +37,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptRun(Shown):
+class PromptRun(SnapshotLabel):
     """One run's zero-shot accuracy, template by template.
 
     Attributes:

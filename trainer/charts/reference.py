@@ -9,7 +9,7 @@ from trainer.catalog import assets_dir
 
 
 @dataclass(frozen=True)
-class Reference:
+class PublishedNumber:
     """One published number.
 
     Attributes:
@@ -38,7 +38,7 @@ class Reference:
         return f"{self.pretraining}, {self.epochs} epochs" if self.epochs else self.pretraining
 
 
-def references(dataset: str | None = None) -> tuple[Reference, ...]:
+def references(dataset: str | None = None) -> tuple[PublishedNumber, ...]:
     """Every published number, or those of one data set; names are compared by their letters and digits."""
     found = []
     for file in sorted((assets_dir() / "reference").glob("*.csv")):
@@ -47,8 +47,8 @@ def references(dataset: str | None = None) -> tuple[Reference, ...]:
     return tuple(one for one in found if dataset is None or _plain(one.dataset) == _plain(dataset))
 
 
-def _reference(row: dict[str, str]) -> Reference:
-    return Reference(
+def _reference(row: dict[str, str]) -> PublishedNumber:
+    return PublishedNumber(
         row["dataset"],
         row["task"],
         row["metric"],

@@ -17,7 +17,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.search import best_of, products
 from trainer.charts import ChartError
 from trainer.charts.matching import matching_of
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -31,7 +31,7 @@ _LOCK: Final = Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hits(Shown):
+class Hits(SnapshotLabel):
     """The answer of one run.
 
     Attributes:

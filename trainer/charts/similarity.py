@@ -20,7 +20,7 @@ from trainer.analysis.unmatched import Hardest
 from trainer.charts import BOTH, SAME, ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.matching import caption_numbers, image_numbers, matching_of
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot, sides
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -57,7 +57,7 @@ class Facet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimilarityRun(Shown):
+class SimilarityRun(SnapshotLabel):
     """One run's cosines.
 
     Attributes:

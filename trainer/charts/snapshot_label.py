@@ -11,7 +11,7 @@ from trainer.store.snapshot_files import Snapshot
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class SnapshotLabel:
     """The run and the snapshot that a chart, or a part of one, shows.
 
     Attributes:
@@ -32,7 +32,7 @@ class Shown:
 
 
 def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
-    """The fields of `Shown` for a snapshot of a run."""
+    """The fields of `SnapshotLabel` for a snapshot of a run."""
     return {
         "run": run.id,
         "name": run.name,
@@ -50,6 +50,6 @@ def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
     return [f"{name}, step {step:,}" for name, step in zip(names, steps, strict=True)]
 
 
-def labels(runs: Sequence[Shown]) -> list[str]:
+def labels(runs: Sequence[SnapshotLabel]) -> list[str]:
     """`told_apart` of charted runs."""
     return told_apart([run.name for run in runs], [run.step for run in runs])

@@ -10,7 +10,7 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
-from trainer.errors import Problem as UserError
+from trainer.errors import UserError as UserError
 from trainer.store import Workspace
 
 S = TypeVar("S")

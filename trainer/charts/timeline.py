@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
-from trainer.analysis.procrustes import Turn, procrustes
+from trainer.analysis.procrustes import ProcrustesTransform, procrustes
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import ranks, recall_at
@@ -20,9 +20,9 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
 from trainer.charts.changes import changes
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.matching import matching_of
-from trainer.charts.metadata_columns import Column, column, is_class
+from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_colors import (
     AGREEMENT,
     CHANGED,
@@ -49,7 +49,7 @@ Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
 
 
 @dataclass(frozen=True)
-class Measure:
+class TimelineMeasure:
     """One curve of the timeline.
 
     Attributes:
@@ -68,13 +68,13 @@ class Measure:
 
 
 MEASURES: Final = (
-    Measure("recall", "Recall, image to text R@1", "%", 1, ("{}/image_to_text_R@1",)),
-    Measure("gap", "Modality gap", logged=("{}/modality_gap",)),
-    Measure("alignment", "Alignment", logged=("{}/alignment",)),
-    Measure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
-    Measure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
-    Measure("ajne", "Ajne / n, images", digits=4),
-    Measure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
+    TimelineMeasure("recall", "Recall, image to text R@1", "%", 1, ("{}/image_to_text_R@1",)),
+    TimelineMeasure("gap", "Modality gap", logged=("{}/modality_gap",)),
+    TimelineMeasure("alignment", "Alignment", logged=("{}/alignment",)),
+    TimelineMeasure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
+    TimelineMeasure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
+    TimelineMeasure("ajne", "Ajne / n, images", digits=4),
+    TimelineMeasure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
 )
 
 
@@ -158,7 +158,7 @@ class TimelineChart:
 
     runs: tuple[TimelineRun, ...]
     frame: tuple[float, float, float, float]
-    placement: Placement
+    placement: PointPlacement
     note: str
     colours: tuple[PointColours, ...] = ()
 
@@ -174,7 +174,7 @@ def timeline(
     *,
     dataset: str | None = None,
     split: str | None = None,
-    placement: Placement | None = None,
+    placement: PointPlacement | None = None,
     layouts: Layouts | None = None,
     curves: bool = True,
     progress: Progress | None = None,
@@ -195,7 +195,7 @@ def timeline(
         ChartError: A run has no such snapshots.
         StoreError: No such run.
     """
-    tell, placement = progress or silent, placement or Placement()
+    tell, placement = progress or silent, placement or PointPlacement()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = [snapshots_of(workspace, row, dataset=dataset, split=split) for row in rows]
     folders = [[snapshot.folder for snapshot in snapshots] for snapshots in chosen]
@@ -239,7 +239,7 @@ def compared_words(runs: Sequence[TimelineRun]) -> str:
 
 def what_changed(
     workspace: Workspace, runs: Sequence[TimelineRun], progress: Progress | None = None
-) -> dict[str, Column]:
+) -> dict[str, MetadataColumn]:
     """What changed between the snapshots of `compared`, pair by pair: measure -> its values.
 
     Raises:
@@ -307,7 +307,7 @@ def point_colours(
     )
 
 
-def _column_of(items: Items, by: str) -> dict[str, Column]:
+def _column_of(items: Items, by: str) -> dict[str, MetadataColumn]:
     values = items.label if by == CLASS else items.metadata.get(by)
     found = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
     return {} if found is None else {by: found}
@@ -462,7 +462,7 @@ def _same(snapshot: Snapshot, other: Snapshot) -> bool:
 
 
 def _seen(vectors: np.ndarray, aim: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> Float[np.ndarray, "m 2"]:
-    turn = Turn(np.eye(len(mean)), 1.0, np.zeros(len(mean)), np.zeros(len(mean)))
+    turn = ProcrustesTransform(np.eye(len(mean)), 1.0, np.zeros(len(mean)), np.zeros(len(mean)))
     if vectors is not aim and len(vectors) == len(aim) and not np.array_equal(vectors, aim):
         turn = procrustes(vectors, aim, moved=False)
     return ((turn.apply(vectors) - mean) @ axes).astype(np.float32)

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.leave_one_word_out import along, caption_effect, text_axis, without_each_word
 from trainer.charts import BOTH, SAME, ChartError
-from trainer.charts.snapshot_label import Shown, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot, sides, step_that_embeds
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -23,7 +23,7 @@ Embed = Callable[[int, int, Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordsRun(Shown):
+class WordsRun(SnapshotLabel):
     """One run's view of a caption.
 
     Attributes:
@@ -141,7 +141,7 @@ class AxisText:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AxesRun(Shown):
+class AxesRun(SnapshotLabel):
     """One run's pairs along both axes: inner products with unit directions, images and texts (n x 2)."""
 
     index: int

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trainer.checkpoints import tensor_file
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
 from trainer.untrusted import confined
@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"step_(\d{6,})")
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-class CheckpointError(Problem):
+class CheckpointError(UserError):
     """A checkpoint that cannot be used; the message names it and what is wrong."""
 
 

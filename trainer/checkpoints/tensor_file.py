@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_filled
 
@@ -20,7 +20,7 @@ MOST_TENSORS: Final = 20_000
 """More than any model has; a file of very many empty ones would take minutes."""
 
 
-class TensorFileError(Problem):
+class TensorFileError(UserError):
     """A file that is not opened; the message says why and what to do instead."""
 
 

@@ -67,16 +67,16 @@ def write_chart(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
     """Writes the panel to every file of `args.out`, with the command that does the same in its metadata."""
     from trainer.charts.panel_rows import HEADER, panel_rows
     from trainer.render_mpl import panel as figure
-    from trainer.render_mpl.files import Rows, write_figure
+    from trainer.render_mpl.files import NumberRows, write_figure
 
     settings, data = _compute(chart, args)
     drawn = chart.panel(data, settings)
     single = chart.records is not None and args.records
 
-    def rows() -> Rows:
+    def rows() -> NumberRows:
         if single:
-            return Rows(*chart.records(data, settings))  # type: ignore[misc]
-        return Rows(HEADER, panel_rows(drawn, chart.name))
+            return NumberRows(*chart.records(data, settings))  # type: ignore[misc]
+        return NumberRows(HEADER, panel_rows(drawn, chart.name))
 
     write_figure(
         args.out, figure=lambda: figure.draw(drawn), rows=rows, command=command_of(chart, args), title=drawn.title

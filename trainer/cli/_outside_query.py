@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.spec import Request
 from trainer.cli.export import tell
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -34,7 +34,7 @@ def with_query(workspace: Workspace, request: Request, settings: Any) -> Request
             embedded = embed_files(opened, [settings.query_image], tell)
             if not embedded.images:
                 reason = next(iter(embedded.unreadable.values()))
-                raise Problem(f"Could not read {settings.query_image}: {reason} Choose another image.")
+                raise UserError(f"Could not read {settings.query_image}: {reason} Choose another image.")
             found = embedded.vectors
         vectors.append(tuple(found[0].tolist()))
     return replace(request, vectors=tuple(vectors))

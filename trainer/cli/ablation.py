@@ -6,13 +6,13 @@ import argparse
 import contextlib
 import sys
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 GROUP = "Train"
 HELP = "train the four-way ablation: InfoNCE, InfoNCE + Hopfield, InfoLOOB, CLOOB"
 
 
-class AblationError(Problem):
+class AblationError(UserError):
     """A run of the ablation did not reach its end; the message says why."""
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import confined, shell
 from trainer.untrusted import files as untrusted_files
@@ -53,7 +53,7 @@ A text in a CSV that a spreadsheet would run as a formula has an apostrophe befo
 """
 
 
-class BundleError(Problem):
+class BundleError(UserError):
     """The bundle cannot be written; the message says what to choose instead."""
 
 

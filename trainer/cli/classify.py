@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.charts import SAME
 from trainer.cli.export import add_step_b, step_of_b, step_or_last, words_of_b
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted import shell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ HELP = "say which label each run gives to image files"
 PLAIN_TEMPLATE = "a photo of a {}"
 
 
-class ClassifyError(Problem):
+class ClassifyError(UserError):
     """Labels or images are missing; the message says how to give them."""
 
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.charts.comparison import Comparison
-    from trainer.render_mpl.files import Rows
+    from trainer.render_mpl.files import NumberRows
 
 GROUP = "Look"
 HELP = "put the held-out numbers of runs, or of groups of runs over seeds, side by side"
 SUFFIXES: Final = (".md", ".csv", ".tex")
 
 
-class CompareError(Problem):
+class CompareError(UserError):
     """The table cannot be written as asked."""
 
 
@@ -85,7 +85,7 @@ def write_table(file: Path, table: Comparison) -> None:
 def write_table_file(
     file: Path,
     table: Any,
-    as_rows: Callable[[Any], Rows],
+    as_rows: Callable[[Any], NumberRows],
     as_markdown: Callable[[Any], str],
     as_latex: Callable[[Any], str],
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainer.cli.report import write_report
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from trainer import config
@@ -22,7 +22,7 @@ HELP = "train CLIP and CLOOB on the built-in pairs and compare them, without a w
 PRESETS: Final = ("clip-scenes", "cloob-scenes")
 
 
-class DemoError(Problem):
+class DemoError(UserError):
     """A demo run did not reach its end; the message says why."""
 
 

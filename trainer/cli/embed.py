@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from trainer.cli.export import tell
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 GROUP = "Look"
 HELP = "embed images, a folder of images, or texts with a run's model"
 
 
-class EmbedError(Problem):
+class EmbedError(UserError):
     """Nothing to embed, or nowhere to write."""
 
 

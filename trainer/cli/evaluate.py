@@ -91,11 +91,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_tasks(args: argparse.Namespace) -> int:
     from trainer.evaluation.clip_benchmark_json import clip_benchmark
-    from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+    from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
     from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
-    wanted = Wanted(
+    wanted = EvaluationRequest(
         data=args.data,
         snapshot=args.snapshot,
         split=args.split,
@@ -171,7 +171,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
     from trainer import config
-    from trainer.evaluation import HeldOut, Reference, measure
+    from trainer.evaluation import HeldOut, ReferencePairs, measure
     from trainer.evaluation.task_data import names_data_of
 
     run = workspace.runs.config_of(row.id)
@@ -184,7 +184,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
     splits = _loaded(workspace, choice, opened)
     # Neighbours are sought among what the run was trained on.
     own = splits if choice is run.data else _loaded(workspace, run.data, opened)
-    reference = Reference(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
+    reference = ReferencePairs(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
     task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbours"
     results = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainer.charts.layout_method import Placement
+    from trainer.charts.layout_method import PointPlacement
     from trainer.store import SnapshotRow
 
 GROUP = "Look"
@@ -47,18 +47,18 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def placement_of(args: argparse.Namespace) -> Placement:
+def placement_of(args: argparse.Namespace) -> PointPlacement:
     """The placement the arguments choose.
 
     Raises:
         ProjectError: The method `file` without a file.
     """
-    from trainer.charts.layout_method import Placement
+    from trainer.charts.layout_method import PointPlacement
     from trainer.projection import ProjectError
 
     if args.method == "file" and args.coordinates is None:
         raise ProjectError("The method file needs --coordinates FILE, a .npy, .csv or .parquet with x and y.")
-    return Placement(
+    return PointPlacement(
         method=args.method,
         neighbours=args.neighbours,
         min_dist=args.min_dist,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.cli import compare
 from trainer.cli.analyse import similarity
-from trainer.cli.export import View
+from trainer.cli.export import SnapshotChoice
 from trainer.cli.export import calibration as export_calibration
 from trainer.cli.export import curves as export_curves
 from trainer.cli.export import map as export_map
 from trainer.cli.export import prompts as export_prompts
 from trainer.cli.export import similarity as export_similarity
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import write_atomically
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _CURVES = (
 )
 
 
-class ReportError(Problem):
+class ReportError(UserError):
     """The report cannot be written; the message says where and what to choose."""
 
 
@@ -134,7 +134,7 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     paired = _paired(workspace, rows)
     if not paired:
         return figures + _maps(workspace, rows, folder)
-    line = export_similarity.write(workspace, paired, _files(folder, "similarity"), view=View())
+    line = export_similarity.write(workspace, paired, _files(folder, "similarity"), view=SnapshotChoice())
     text = (
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap say how well the two can be told apart; dashed lines are means."
@@ -168,8 +168,10 @@ def _zero_shot(
     figures, left_out = [], []
     for stem, title, text, write in kinds if paired else ():
         try:
-            figures.append(ReportFigure(stem, title, text, write(workspace, paired, _files(folder, stem), view=View())))
-        except Problem as problem:
+            figures.append(
+                ReportFigure(stem, title, text, write(workspace, paired, _files(folder, stem), view=SnapshotChoice()))
+            )
+        except UserError as problem:
             left_out.append((title, str(problem)))
     return figures, left_out
 
@@ -189,7 +191,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Report
             stem = f"map-{method}-{colour}".replace("/", "_")
             placement = export_map.Placement(method=method, colour=colour)
             line = export_map.write(
-                workspace, [row.id for row in rows], _files(folder, stem), view=View(), placement=placement
+                workspace, [row.id for row in rows], _files(folder, stem), view=SnapshotChoice(), placement=placement
             )
             title = f"{titles[method]}, coloured by {colour.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], line))
@@ -224,7 +226,7 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": as_values(table),
-        "similarity": similarity.values(workspace, paired, view=View()) if paired else {},
+        "similarity": similarity.values(workspace, paired, view=SnapshotChoice()) if paired else {},
         "geometry": _numbers(workspace, "geometry", paired) if paired else {},
     }
 

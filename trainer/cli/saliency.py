@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.cli.export import add_step_b, words_of_b
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted import shell
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ GROUP = "Look"
 HELP = "show where in an image each run sees a caption"
 
 
-class SaliencyError(Problem):
+class SaliencyError(UserError):
     """Nothing was asked for; the message says what to add."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.cli.export import add_run_arguments, add_step_b, add_view_arguments, view_of
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.charts.search import Hits
@@ -18,7 +18,7 @@ GROUP = "Look"
 HELP = "search a snapshot with a sentence or a picture: the nearest images or texts of each run"
 
 
-class SearchProblem(Problem):
+class SearchProblem(UserError):
     """There is nothing to ask, or the question cannot be read."""
 
 

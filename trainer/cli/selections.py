@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -16,7 +16,7 @@ GROUP = "Look"
 HELP = "list named selections of pairs, write one as Parquet, CSV or list of images, keep or delete one"
 
 
-class SelectionProblem(Problem):
+class SelectionProblem(UserError):
     """What the command lacks."""
 
 

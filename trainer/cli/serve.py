@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until standard input closes."""
-    from trainer.server.handlers import Answers
+    from trainer.server.handlers import RequestHandlers
     from trainer.server.protocol import serve, take_stdout
 
     if args.long:
         give_way()
     sink = take_stdout()
     try:
-        serve(Answers(args.workspace).answer, sys.stdin.buffer, sink)
+        serve(RequestHandlers(args.workspace).answer, sys.stdin.buffer, sink)
     except BrokenPipeError:
         return 0
     return 0

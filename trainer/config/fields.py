@@ -8,13 +8,13 @@ from dataclasses import field
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 """Types of fields in a person's words."""
 
 
-class ConfigError(Problem):
+class ConfigError(UserError):
     """A configuration that cannot be run; the message names the field, the cause and the next step."""
 
 

@@ -25,7 +25,7 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True)
-class Line:
+class CsvLine:
     """A row, or why there is none.
 
     Attributes:
@@ -59,7 +59,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
             return
 
 
-def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[Line]:
+def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[CsvLine]:
     """Every row of a CSV or TSV that is not blank, the header among them.
 
     UTF-8, or UTF-16 where it says so at its beginning. A quoted cell may go over several lines. Where a quote is wrong,
@@ -139,11 +139,11 @@ class _Rows:
         self._read, self._again = 1 << 20, 0
         """Characters that were read (and a few more), and those that were looked at beyond the line of a row."""
 
-    def next(self) -> Line | None:
+    def next(self) -> CsvLine | None:
         while (taken := self._take()) is not None:
             number, text, reason = taken
             if reason:
-                return Line(number, reason=reason)
+                return CsvLine(number, reason=reason)
             if text.strip():
                 return self._row(number, text)
         return None
@@ -151,7 +151,7 @@ class _Rows:
     def _take(self) -> tuple[int, str, str] | None:
         return self._back.pop() if self._back else next(self._texts, None)
 
-    def _row(self, number: int, text: str) -> Line:
+    def _row(self, number: int, text: str) -> CsvLine:
         below: list[tuple[int, str, str]] = []
         length, is_open = len(text), _is_open(text, self._separator)
         self._read += length
@@ -161,7 +161,7 @@ class _Rows:
             length += len(following[1]) if following else 0
             if following is None or following[2] or length > _MOST_CELL:
                 self._back += [following] * (following is not None) + below[::-1]
-                return Line(number, reason=_NOT_CLOSED)
+                return CsvLine(number, reason=_NOT_CLOSED)
             below.append(following)
             is_open = _is_open(following[1], self._separator, quoted=True)
         whole = "\n".join([text, *(line for _, line, _ in below)])
@@ -169,12 +169,12 @@ class _Rows:
             row = next(csv.reader(io.StringIO(whole, newline=""), delimiter=self._separator, strict=True), [])
         except csv.Error as error:
             self._back += below[::-1]
-            return Line(number, reason=f"It could not be split into columns: {error}.")
+            return CsvLine(number, reason=f"It could not be split into columns: {error}.")
         if below and self._width and len(row) != self._width:
             self._back += below[::-1]
-            return Line(number, reason=_NOT_CLOSED)
+            return CsvLine(number, reason=_NOT_CLOSED)
         self._width = self._width or len(row)
-        return Line(number, tuple(cell.strip() for cell in row))
+        return CsvLine(number, tuple(cell.strip() for cell in row))
 
 
 def _is_open(text: str, separator: str, *, quoted: bool = False) -> bool:

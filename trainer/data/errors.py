@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
-class DataError(Problem):
+class DataError(UserError):
     """Data that cannot be trained on; the message names the cause and the next step.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.data.image_tar import Picture, Unusable, kept
+from trainer.data.image_tar import StoredPair, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
@@ -122,7 +122,7 @@ def _check_columns(data: config.HubDataset, rows: Any) -> None:
             raise DataError(f"{data.name} has no column {column!r}; it has {present}. Set data.{field} to one of them.")
 
 
-def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterator[Picture | Unusable]:
+def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterator[StoredPair | Unusable]:
     names = getattr(rows.features[data.caption_column], "names", None)
     for number, row in enumerate(rows):
         if number % 500 == 0:
@@ -137,7 +137,7 @@ def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterato
         if not pixels or not isinstance(caption, str) or not caption.strip():
             yield Unusable(f"row {number}", "It has no caption." if pixels else "It has no image.")
             continue
-        yield Picture(f"{number:08}", pixels, " ".join(caption.split()), label)
+        yield StoredPair(f"{number:08}", pixels, " ".join(caption.split()), label)
 
 
 def _bytes(image: dict[str, Any] | None) -> bytes:

@@ -18,7 +18,7 @@ Problems = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Picture:
+class StoredPair:
     """What is kept of one pair.
 
     Attributes:
@@ -42,7 +42,7 @@ class Unusable:
     reason: str
 
 
-def kept(folder: Path, rows: Callable[[], Iterable[Picture | Unusable]]) -> tuple[list[Source], Problems]:
+def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> tuple[list[Source], Problems]:
     """The pairs that `rows` makes, and what was wrong with others; from `folder` if they were kept there before.
 
     Raises:
@@ -72,7 +72,7 @@ def kept(folder: Path, rows: Callable[[], Iterable[Picture | Unusable]]) -> tupl
     return sources, [(where, reason) for where, reason in facts["problems"]]
 
 
-def _add(archive: tarfile.TarFile, picture: Picture) -> tuple[str, str]:
+def _add(archive: tarfile.TarFile, picture: StoredPair) -> tuple[str, str]:
     info = tarfile.TarInfo(picture.name)
     info.size = len(picture.image)
     archive.addfile(info, io.BytesIO(picture.image))

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from trainer.data.errors import DataError
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.workers import processes
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.images import Decoder, Preprocessing, scratch_file
 
 Rows = Int[np.ndarray, " batch"]
@@ -172,7 +172,7 @@ class _Decoding(Dataset):
             with scratch_file(len(places) * self._size * self._size * 3) as file:
                 told = list(self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing))
                 pixels = np.fromfile(file, np.uint8).reshape(len(places), self._size, self._size, 3)
-        except (Problem, OSError) as error:
+        except (UserError, OSError) as error:
             return None, f"Pictures cannot be decoded: {error}"
         return pixels, [one.reason for one in told]
 

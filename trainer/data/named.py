@@ -17,7 +17,7 @@ from PIL import Image
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.catalog import prompt_suites
-from trainer.data.image_tar import Picture, kept
+from trainer.data.image_tar import StoredPair, kept
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.untrusted.files import refusal_of_downloads
 
@@ -118,7 +118,7 @@ def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
         socket.setdefaulttimeout(patience)
 
 
-def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[Picture]:
+def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[StoredPair]:
     names = _class_names(name, opened)
     for row, (pixels, target) in enumerate(zip(opened.data, opened.targets, strict=True)):
         if row % 1000 == 0:
@@ -126,7 +126,7 @@ def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[Picture]:
         buffer = io.BytesIO()
         image = Image.fromarray(pixels if name in _COLOURED else pixels.numpy())
         image.save(buffer, "PNG", compress_level=1)
-        yield Picture(f"{row:06}.png", buffer.getvalue(), "", names[int(target)])
+        yield StoredPair(f"{row:06}.png", buffer.getvalue(), "", names[int(target)])
 
 
 def _captioned(source: Source, template: str) -> Source:

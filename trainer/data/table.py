@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
-from trainer.data.csv_reader import Line, read_lines
+from trainer.data.csv_reader import CsvLine, read_lines
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, Source, Told
 from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
@@ -31,7 +31,7 @@ def table_sources(
             return record_sources(table, progress, told)
         encoding = encoding_for(path, table.encoding, told)
         lines = read_lines(path, _separator(_first_line(path, encoding), table), encoding)
-        header = next(lines, Line(1))
+        header = next(lines, CsvLine(1))
         _check_header(path, header, table)
         found: list[Source] = []
         problems: list[tuple[str, str]] = []
@@ -68,7 +68,7 @@ def _separator(header: str, table: config.Table) -> str:
     return separator_of(header, (table.image_column, table.caption_column))
 
 
-def _check_header(path: Path, header: Line, table: config.Table) -> None:
+def _check_header(path: Path, header: CsvLine, table: config.Table) -> None:
     if header.reason:
         raise DataError(f"The header of {path.name} cannot be read. {header.reason} Save it as UTF-8 CSV or TSV.")
     if not header.cells:
@@ -87,7 +87,7 @@ def _check_header(path: Path, header: Line, table: config.Table) -> None:
             raise DataError(f"{path.name} has two columns {column!r}. Rename one of them in its first line.")
 
 
-def _source(path: Path, header: tuple[str, ...], line: Line, table: config.Table) -> Source:
+def _source(path: Path, header: tuple[str, ...], line: CsvLine, table: config.Table) -> Source:
     if line.reason:
         raise ValueError(line.reason)
     if len(line.cells) != len(header):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.analysis.progress import Progress
-from trainer.data.image_tar import Picture, Unusable, kept
+from trainer.data.image_tar import StoredPair, Unusable, kept
 from trainer.data.pairs import DataError, Source
 from trainer.data.workers import processes
 from trainer.untrusted import files as untrusted_files
@@ -67,7 +67,7 @@ def _ffmpeg() -> str:
         ) from error
 
 
-def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress) -> Iterator[Picture | Unusable]:
+def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress) -> Iterator[StoredPair | Unusable]:
     """The name of the film stands for the caption, which its class makes later."""
     with ThreadPoolExecutor(processes()) as threads:
         pictures = threads.map(lambda film: _frame(program, film), films)
@@ -76,7 +76,7 @@ def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress)
                 progress(number / len(films), f"Taking the middle frames of films: {number:,} of {len(films):,}")
                 name = film.relative_to(root).as_posix()
                 if isinstance(picture, bytes):
-                    yield Picture(f"{number:06}.png", picture, name)
+                    yield StoredPair(f"{number:06}.png", picture, name)
                 else:
                     yield Unusable(name, picture)
         finally:

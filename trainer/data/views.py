@@ -26,7 +26,7 @@ _SIGMA: Final = (0.1, 2.0)
 
 
 @dataclass(frozen=True)
-class Look:
+class ViewStrength:
     """How strongly views differ.
 
     Attributes:
@@ -45,7 +45,13 @@ class Look:
 
 
 def augmented_view(
-    images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], look: Look, *, seed: int, epoch: int, view: int
+    images: UInt8[Tensor, "n h w 3"],
+    rows: Int[np.ndarray, " n"],
+    look: ViewStrength,
+    *,
+    seed: int,
+    epoch: int,
+    view: int,
 ) -> Float[Tensor, "n 3 h w"]:
     """One view of each image, normalised as all images are.
 
@@ -74,7 +80,9 @@ def augmented_view(
     return (pixels - mean) / torch.tensor(DEVIATION, device=pixels.device)[:, None, None]
 
 
-def _coloured(pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: Look) -> Float[Tensor, "n 3 h w"]:
+def _coloured(
+    pixels: Float[Tensor, "n 3 h w"], numbers: Float[Tensor, "5 n"], look: ViewStrength
+) -> Float[Tensor, "n 3 h w"]:
     """Brightness, contrast, saturation and hue changed by up to `look.colour`, then some without colour."""
     bright, contrast, saturation = (1 + 0.8 * look.colour * (2 * numbers[:3] - 1))[:, :, None, None, None]
     luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]

@@ -22,7 +22,7 @@ from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
 from trainer.evaluation import questions, tasks
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
-from trainer.evaluation.task_data import Part, TaskData
+from trainer.evaluation.task_data import TaskBatch, TaskData
 from trainer.evaluation.word_answers import word_logits
 from trainer.inference.batches import embed_features, embed_images, embed_tokens
 from trainer.methods import BagOfWords
@@ -346,4 +346,4 @@ def _unit(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-__all__ = ["TASKS", "Evaluation", "Part", "Stored", "Subject"]
+__all__ = ["TASKS", "Evaluation", "Stored", "Subject", "TaskBatch"]

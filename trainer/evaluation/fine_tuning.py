@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from trainer.analysis.linear_probe import Reading, chosen_decay, fit_reading
+from trainer.analysis.linear_probe import ProbeFit, chosen_decay, fit_reading
 from trainer.analysis.progress import Progress
 from trainer.data.augment import normalised, random_crops
 from trainer.device import autocast, memory_format
@@ -128,7 +128,7 @@ class _Tuned(nn.Module):
         self._where = where
         self.eval()
 
-    def begin_head(self, reading: Reading) -> None:
+    def begin_head(self, reading: ProbeFit) -> None:
         """The head that says what the reading says."""
         slope = reading.weights[:-1] / reading.scale[:, None]
         bias = reading.weights[-1] - reading.mean @ slope

@@ -24,7 +24,7 @@ _MOST_VALUES: Final = 64
 """Columns with more values than this are no attributes but names."""
 
 
-class Reference:
+class ReferencePairs:
     """Training pairs that held-out ones are compared with: the same ones for every run on the same data.
 
     Attributes:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from trainer.analysis.distinct import Answers
+from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
@@ -60,7 +60,7 @@ def _retrieval(
     direction: str,
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
-    answers: Answers,
+    answers: DistinctItems,
     progress: Progress | None,
 ) -> dict[str, float]:
     places = ranks(query, stored, answers, progress=progress)

@@ -10,7 +10,7 @@ from trainer.analysis.neighbors import NEIGHBOURS
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.neighbors import Reference
+from trainer.evaluation.neighbors import ReferencePairs
 from trainer.store.question import Question, hash_of
 
 
@@ -91,7 +91,7 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by_words: bool
     return found
 
 
-def of_reference(reference: Reference, pairs: Pairs, *, images: bool) -> Question:
+def of_reference(reference: ReferencePairs, pairs: Pairs, *, images: bool) -> Question:
     """The neighbours among the training pairs that are kept for it; with a class, an attribute or words to share."""
     drawn = "" if reference.stored == reference.whole else f" of {reference.whole:,}, drawn"
     what = "" if images else ", by their captions"

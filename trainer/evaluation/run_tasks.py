@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
@@ -31,7 +31,7 @@ PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class EvaluationRequest:
     """What is to be measured.
 
     Attributes:
@@ -91,7 +91,7 @@ class Evaluated:
 def evaluate_runs(
     models: OpenModels,
     runs: Sequence[int | str],
-    wanted: Wanted,
+    wanted: EvaluationRequest,
     progress: Progress,
     *,
     measured: Callable[[Evaluated], None] | None = None,
@@ -125,7 +125,7 @@ def evaluate_runs(
         tell = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
         try:
             tasks, reasons = _possible(models, row, wanted, loaded, tell)
-        except Problem as problem:
+        except UserError as problem:
             if len(rows) == 1:
                 raise
             left_out[row.name] = str(problem)
@@ -143,7 +143,7 @@ def evaluate_runs(
 
 
 def _possible(
-    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> tuple[list[str], dict[str, str]]:
     """The tasks that can be measured of a run, and why others cannot."""
     evaluations = _evaluations(models, row, wanted, loaded, _Stage(progress))
@@ -153,7 +153,7 @@ def _possible(
 
 
 def _measured(
-    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], progress: Progress
+    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> Iterator[Evaluated]:
     """Every task that is wanted of a run, each stored before the next begins."""
     if not wanted.tasks:
@@ -173,7 +173,7 @@ def _measured(
 
 
 def _evaluations(
-    models: OpenModels, row: RunRow, wanted: Wanted, loaded: dict[tuple, TaskData], stage: _Stage
+    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
 ) -> dict[str, Evaluation]:
     stage.begin(0.0, 0.1, "opening the model")
     make = _of_snapshot if wanted.snapshot else _of_images
@@ -187,7 +187,7 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     workspace.results.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
-def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) -> config.Data | None:
+def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: EvaluationRequest) -> config.Data | None:
     """The data as the first of the runs that learned from them has chosen them, so that all are tried on its split."""
     from trainer.evaluation.task_data import names_data_of
 
@@ -195,7 +195,9 @@ def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: Wanted) 
     return next((one for one in choices if wanted.data and names_data_of(wanted.data, one)), None)
 
 
-def _planned(evaluations: dict[str, Evaluation], wanted: Wanted) -> list[tuple[float, float, str, Evaluation]]:
+def _planned(
+    evaluations: dict[str, Evaluation], wanted: EvaluationRequest
+) -> list[tuple[float, float, str, Evaluation]]:
     """Share of the progress at which each task begins and ends, its name, and what measures it."""
     names = [name for name in evaluations if name in wanted.tasks]
     edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
@@ -206,7 +208,7 @@ def _of_images(
     workspace: Workspace,
     row: RunRow,
     kept: KeptModel,
-    wanted: Wanted,
+    wanted: EvaluationRequest,
     loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -265,7 +267,7 @@ def _of_snapshot(
     workspace: Workspace,
     row: RunRow,
     kept: KeptModel,
-    wanted: Wanted,
+    wanted: EvaluationRequest,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:

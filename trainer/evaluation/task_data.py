@@ -37,7 +37,7 @@ _PROBE_SHARE: Final = 0.3
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskBatch:
     """Some pairs of a split, decoded. Row i of every member is pair i.
 
     Attributes:
@@ -74,8 +74,8 @@ class TaskData:
 
     dataset: str
     split: str
-    tried: Part
-    train: Part
+    tried: TaskBatch
+    train: TaskBatch
     suite: PromptSuite | None
     trained_on: int = 0
     source: str = "training pairs"
@@ -161,7 +161,7 @@ def load_task_data(
             if split is None:
                 _refuse_learned(listed, name, seen, len(rows))
         parts.append(
-            Part(
+            TaskBatch(
                 prepared.images,
                 [source.caption for source in rows],
                 [source.label for source in rows],
@@ -376,11 +376,11 @@ def snapshot_data(
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
     images = image_numbers(items, snapshot.image)
 
-    def part(places: np.ndarray) -> Part:
+    def part(places: np.ndarray) -> TaskBatch:
         columns = ([column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path))
         captions, labels, paths = columns
         content = [f"{images[row]}" for row in places.tolist()]
-        return Part(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, whole=len(places), content=content)
+        return TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, whole=len(places), content=content)
 
     nothing = part(tried[:0])
     every = part(np.arange(len(rows)))

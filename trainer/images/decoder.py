@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.images.decoding import UnreadableImage
 from trainer.images.location import Location
 from trainer.images.preprocessing import Preprocessing
@@ -40,7 +40,7 @@ _LOOK_S: Final = 1.0
 """Of silence, after which it is counted how much of a core the helper gets."""
 
 
-class HelperError(Problem):
+class HelperError(UserError):
     """Pictures cannot be decoded at all: the helper does not start."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError, features
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.images.location import Location, NoFile, location, opened
 from trainer.images.preprocessing import Preprocessing
 
@@ -77,7 +77,7 @@ _ORIENTATION: Final = 0x0112
 """Of EXIF: how the camera was held."""
 
 
-class UnreadableImage(Problem):
+class UnreadableImage(UserError):
     """An image file that cannot be used; the message is the reason, without the path."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.progress import Progress
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
 from trainer.store import StoreError, Workspace
 
@@ -23,7 +23,7 @@ LABELS_KEPT: Final = 20_000
 """Class vectors kept for one model and one set of templates; beyond that the memory is emptied."""
 
 
-class AnswerError(Problem):
+class AnswerError(UserError):
     """A question that the world does not allow to be answered.
 
     Attributes:

@@ -102,7 +102,7 @@ class BothLogSumExps(Function):
         return d_rows * scale, d_columns, (rows * d_rows).sum(), None, None, None, None
 
 
-class Retrieval(Function):
+class StreamedRetrieval(Function):
     """`softmax(beta state stored^T) stored`; see `tiles.weighted_patterns`."""
 
     @staticmethod

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.losses.streams import BothLogSumExps, LogSumExp, Retrieval, SoftplusSum, both_ways, mask
+from trainer.losses.streams import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
 
 DENSE_CELLS: Final = 4096 * 4096
 """Tables up to this many cells are computed whole: below it recomputing costs more than the memory is worth."""
@@ -78,7 +78,7 @@ def weighted_patterns(
     """`softmax(beta state stored^T) stored`, rows not yet of unit length."""
     height = _height(state, stored, tile)
     if height < len(state):
-        return Retrieval.apply(state, stored, _scalar(beta, state), height)
+        return StreamedRetrieval.apply(state, stored, _scalar(beta, state), height)
     return torch.softmax((beta * state) @ stored.T, dim=1) @ stored
 
 

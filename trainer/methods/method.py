@@ -16,12 +16,12 @@ from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import batches
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.methods.batch import Batch
 from trainer.models import Architecture, TwoTowers
 
 
-class MethodError(Problem):
+class MethodError(UserError):
     """An objective that cannot learn from this data; the message says why and what to choose instead."""
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config
-from trainer.data.views import Look, augmented_view
+from trainer.data.views import ViewStrength, augmented_view
 from trainer.losses import byol, margin_triplet, nt_logistic, nt_xent, simsiam
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, needed
@@ -33,7 +33,7 @@ class TwoViews(Method):
         self._choice = choice
         self._seed = material.run.seed
         self._width = material.sizes.embed_dim
-        self._look = Look(choice.smallest_crop, choice.colour, choice.grey, choice.blur, choice.flip)
+        self._look = ViewStrength(choice.smallest_crop, choice.colour, choice.grey, choice.blur, choice.flip)
 
     def augmented(
         self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int

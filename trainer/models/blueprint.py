@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES, Interpolation, Preprocessing, ResizeMode
 
 Layout = Literal["open_clip", "cloob_vit"]
 Colour = tuple[float, float, float]
 
 
-class ModelError(Problem):
+class ModelError(UserError):
     """Something asked of a model that it cannot do; the message says why and what to choose instead."""
 
 

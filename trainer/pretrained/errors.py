@@ -1,7 +1,7 @@
 """What goes wrong with models of others."""
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
-class PretrainedError(Problem):
+class PretrainedError(UserError):
     """A model that cannot be had or opened; the message names it, the cause and the next step."""

@@ -19,7 +19,14 @@ from trainer.pretrained import downloads
 from trainer.pretrained.errors import PretrainedError
 from trainer.pretrained.size_limits import check_settings, check_sizes
 from trainer.pretrained.specification import SETTINGS, WEIGHTS, newest_epoch
-from trainer.pretrained.state_dict_formats import Layout, Learned, fitted_as_told, fitting, recognise, same_shapes
+from trainer.pretrained.state_dict_formats import (
+    Learned,
+    StateDictFormat,
+    fitted_as_told,
+    fitting,
+    recognise,
+    same_shapes,
+)
 from trainer.pretrained.text_configs import with_text_sizes
 from trainer.pretrained.tokenizers import tokenizer_for
 from trainer.pretrained.weights import read_weights
@@ -39,7 +46,7 @@ _LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedModel:
     """A model, ready to be built.
 
     Attributes:
@@ -70,7 +77,7 @@ class _Place:
     """Whether JSON beside the file may be its settings: it is nobody's word, so only if it fits the weights."""
 
 
-def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
+def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> ResolvedModel:
     """The model of a configuration, downloaded if need be.
 
     Args:
@@ -84,7 +91,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
     place = _place(choice, cache, progress)
     if place.file is None:
         settings = place.settings or {}
-        layout = Layout(_sized(settings), {}, _expected(settings))
+        layout = StateDictFormat(_sized(settings), {}, _expected(settings))
     else:
         name = place.file.name
         progress(0.0, f"Reading {name}")
@@ -112,10 +119,10 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Found:
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
     origin = " ".join(part for part in (f"the model is {place.words}.", layout.remark) if part)
-    return Found(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
+    return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
 
 
-def start_from(found: Found, towers: TwoTowers) -> None:
+def start_from(found: ResolvedModel, towers: TwoTowers) -> None:
     """Puts the weights that were found into towers built from its blueprint; random ones stay as they are.
 
     Raises:

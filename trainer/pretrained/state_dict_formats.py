@@ -48,7 +48,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StateDictFormat:
     """Weights under the names of `TwoTowers`, and what they fit into.
 
     Attributes:
@@ -64,7 +64,7 @@ class Layout:
     remark: str = ""
 
 
-def recognise(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> Layout:
+def recognise(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *, source: str) -> StateDictFormat:
     """The layout of some weights.
 
     Args:
@@ -89,7 +89,7 @@ def recognise(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, *,
     )
 
 
-def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -> Layout:
+def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -> StateDictFormat:
     known = settings if settings and "image_encoder" in settings and "text_encoder" in settings else None
     image, text = (_encoder(tensors, f"{name}_encoder") for name in ("image", "text"))
     patches = tensors["image_encoder.embed.weight"]
@@ -117,7 +117,7 @@ def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -
     }
     # As https://github.com/crowsonkb/cloob-training trained them (train.py).
     blueprint = Blueprint("cloob_vit", sizes, **colour, resize_mode="shortest", interpolation="lanczos")
-    return Layout(blueprint, renamed, learned)
+    return StateDictFormat(blueprint, renamed, learned)
 
 
 _ENCODERS: Final = ("image_encoder", "text_encoder")
@@ -129,7 +129,7 @@ def _encoder(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
     return {"d_model": width, "n_layers": _count(tensors, rf"{name}\.layers\.(\d+)\."), "n_heads": _heads(width)}
 
 
-def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> Layout:
+def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> StateDictFormat:
     """CLIPGeneral: the text tower is a member called `transformer`, with another of that name inside."""
     renamed = {
         f"text.{name.removeprefix('transformer.')}" if name.startswith("transformer.") else name: value
@@ -142,7 +142,7 @@ def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, sour
     # Their code uses QuickGELU in every transformer; ModifiedResNet has ReLUs.
     # Pictures are resized and cropped as for CLIP (their src/clip/clip.py).
     blueprint = Blueprint("open_clip", sizes | {"quick_gelu": True}, **fitted_as_told({}, source=source))
-    return Layout(blueprint, renamed, Learned("cloob", inv_tau))
+    return StateDictFormat(blueprint, renamed, Learned("cloob", inv_tau))
 
 
 def _general(known: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _general(known: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> Layout:
+def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, source: str) -> StateDictFormat:
     renamed = {
         f"text.{name}" if name.startswith(_OWN_TEXT) else name: value
         for name, value in tensors.items()
@@ -187,7 +187,7 @@ def _open_clip(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, s
         None if bias is None else float(bias.float().reshape(-1)[0]),
     )
     blueprint = Blueprint("open_clip", _plain(sizes), **fitted_as_told(settings, source=source))
-    return Layout(blueprint, renamed, learned, remark)
+    return StateDictFormat(blueprint, renamed, learned, remark)
 
 
 def _with_quick_gelu(sizes: dict[str, Any]) -> str:

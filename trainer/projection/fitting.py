@@ -11,8 +11,8 @@ from jaxtyping import Float
 from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import pca
-from trainer.charts.layout_method import METHODS, Placement
-from trainer.errors import Problem
+from trainer.charts.layout_method import METHODS, PointPlacement
+from trainer.errors import UserError
 from trainer.projection.neighbors import nearest
 from trainer.projection.optional_methods import pacmap_layout, tsne_layout
 from trainer.projection.umap_learn import umap_layout
@@ -25,7 +25,7 @@ PLACED_BY: Final = 15
 _REST_SHARE: Final = 0.3
 
 
-class ProjectError(Problem):
+class ProjectError(UserError):
     """A projection that cannot be made, with what to choose instead."""
 
 
@@ -39,7 +39,7 @@ class Fitted:
 
 def fit(
     vectors: Float[np.ndarray, "m d"],
-    placement: Placement,
+    placement: PointPlacement,
     progress: Progress,
     *,
     start: Float[np.ndarray, "m 2"] | None = None,
@@ -81,7 +81,7 @@ def fit(
 
 
 def _fit(
-    vectors: np.ndarray, placement: Placement, progress: Progress, start: np.ndarray | None
+    vectors: np.ndarray, placement: PointPlacement, progress: Progress, start: np.ndarray | None
 ) -> Float[np.ndarray, "m 2"]:
     seed, metric, neighbours = placement.seed, placement.metric, placement.neighbours
     if placement.method == "tsne":

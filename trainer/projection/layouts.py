@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, silent
-from trainer.charts.layout_method import CAUTION, Placement
+from trainer.charts.layout_method import CAUTION, PointPlacement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError
@@ -97,14 +97,16 @@ def layout_file(
         ProjectError: An unknown method, too few points, or coordinates that do not fit.
         MissingExtra: The method's library is not installed.
     """
-    placement = Placement(method=method, neighbours=neighbours, min_dist=min_dist, metric=metric, seed=seed, file=file)
+    placement = PointPlacement(
+        method=method, neighbours=neighbours, min_dist=min_dist, metric=metric, seed=seed, file=file
+    )
     return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or silent)
 
 
 def series(
     workspace_folder: Path,
     snapshot_folders: Sequence[Path],
-    placement: Placement,
+    placement: PointPlacement,
     *,
     onto: Path | None = None,
     progress: Progress | None = None,
@@ -146,7 +148,7 @@ def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
 def _layout(
     workspace_folder: Path,
     folder: Path,
-    placement: Placement,
+    placement: PointPlacement,
     onto: Path | Sequence[Path] | None,
     most: int,
     progress: Progress,
@@ -175,7 +177,7 @@ def _layout(
 
 def _compute(
     snapshot: Snapshot,
-    placement: Placement,
+    placement: PointPlacement,
     onto: Sequence[Path],
     other: Layout | None,
     most: int,
@@ -197,7 +199,7 @@ def _compute(
     return turned_onto(fitted.points, xy, common), words, fitted.fitted
 
 
-def _imported(workspace_folder: Path, snapshot: Snapshot, placement: Placement) -> Layout:
+def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacement) -> Layout:
     points = read_coordinates(Path(placement.file))
     images, texts = _counts(snapshot)
     name = Path(placement.file).name
@@ -219,7 +221,7 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: Placement) 
     return Layout(kept, images, texts, "file", 0.0, facts["note"], len(points))
 
 
-def _stem(workspace_folder: Path, folder: Path, placement: Placement, chain: Sequence[Path], most: int) -> Path:
+def _stem(workspace_folder: Path, folder: Path, placement: PointPlacement, chain: Sequence[Path], most: int) -> Path:
     key = {"version": VERSION, **placement.parameters, "onto": [content(f) for f in chain]}
     if most != MOST_FITTED and placement.method != "pca":
         key["most"] = most
@@ -251,7 +253,7 @@ def _counts(snapshot: Snapshot) -> tuple[int, int]:
     return tuple(0 if part is None else len(part) for part in (snapshot.image, snapshot.text))  # type: ignore[return-value]
 
 
-def _facts(snapshot: Snapshot, placement: Placement, turned: str, fitted: int) -> dict:
+def _facts(snapshot: Snapshot, placement: PointPlacement, turned: str, fitted: int) -> dict:
     images, texts = _counts(snapshot)
     m = images + texts
     words = [] if placement.method == "file" else [placement.words]

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import pca
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.projection.neighbors import nearest
 
 NEIGHBOURS_SHARE: Final = 0.3
@@ -22,7 +22,7 @@ ITERATIONS: Final = 750
 _EVERY: Final = 10
 
 
-class MissingExtra(Problem):
+class MissingExtra(UserError):
     """An optional library is not installed; the message says how to get it."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.calibration import CURVE, CalibrationAt, CalibrationChart, CalibrationRun
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def draw(chart: CalibrationChart) -> Figure:
     return figure
 
 
-def rows(chart: CalibrationChart) -> Rows:
+def rows(chart: CalibrationChart) -> NumberRows:
     """The bins at the temperature shown, then the curve, then the numbers at each of three temperatures."""
     header = (
         "run",
@@ -47,7 +47,7 @@ def rows(chart: CalibrationChart) -> Rows:
         "count",
         "value",
     )
-    return Rows(header, _rows(chart))
+    return NumberRows(header, _rows(chart))
 
 
 def numbers(run: CalibrationRun, shown: CalibrationAt) -> dict[str, float]:

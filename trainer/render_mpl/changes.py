@@ -10,8 +10,8 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.changes import MEASURES, Changes
 from trainer.charts.mispairs import Mispairs
-from trainer.charts.snapshot_label import Shown
-from trainer.render_mpl.files import Rows
+from trainer.charts.snapshot_label import SnapshotLabel
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def draw(chart: Changes, found: Mispairs | None) -> Figure:
     return figure
 
 
-def rows(chart: Changes, found: Mispairs | None) -> Rows:
+def rows(chart: Changes, found: Mispairs | None) -> NumberRows:
     """One line a pair: what it is, every measure, and whether it is a mispair."""
     header = ("row", "id", "caption", "label", "path", *chart.values, "mispair")
-    return Rows(header, _rows(chart, found))
+    return NumberRows(header, _rows(chart, found))
 
 
-def words(of: Shown) -> str:
+def words(of: SnapshotLabel) -> str:
     """A snapshot in a few words."""
     return f"{of.name}, {objective_label(of.objective)}, step {of.step:,}"
 

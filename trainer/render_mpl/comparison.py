@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer.charts import objective_label
 from trainer.charts.comparison import Comparison, ComparisonRow
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.store.question import told
 from trainer.untrusted.escaping import markdown
 
@@ -69,10 +69,10 @@ def as_latex(table: Comparison) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% Bold: best. {INTERVAL_NOTE}", ""])
 
 
-def as_rows(table: Comparison) -> Rows:
+def as_rows(table: Comparison) -> NumberRows:
     """One row a metric, split, question and run; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
-    return Rows((*header, "question"), _rows(table))
+    return NumberRows((*header, "question"), _rows(table))
 
 
 def as_values(table: Comparison) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.analysis.curves import thin
-from trainer.charts.curves import CurvesChart, Panel, Series
-from trainer.render_mpl.files import Rows
+from trainer.charts.curves import CurvePanel, CurvesChart, RunCurve
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, columns_of, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def draw(chart: CurvesChart) -> Figure:
     return figure
 
 
-def rows(chart: CurvesChart) -> Rows:
+def rows(chart: CurvesChart) -> NumberRows:
     """Every logged value, and the smoothed one beside it; shares are in [0, 1]."""
     x = "step" if chart.axis == "step" else "seconds"
-    return Rows(("metric", "run", "name", "objective", "n", x, "value", "smoothed"), _rows(chart))
+    return NumberRows(("metric", "run", "name", "objective", "n", x, "value", "smoothed"), _rows(chart))
 
 
 def _rows(chart: CurvesChart) -> Iterator[tuple[Any, ...]]:
@@ -53,7 +53,7 @@ def _rows(chart: CurvesChart) -> Iterator[tuple[Any, ...]]:
                 yield *facts, x, raw, smoothed
 
 
-def _draw_panel(axes: Axes, panel: Panel, chart: CurvesChart) -> None:
+def _draw_panel(axes: Axes, panel: CurvePanel, chart: CurvesChart) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for series in panel.series:
@@ -72,7 +72,7 @@ def _draw_panel(axes: Axes, panel: Panel, chart: CurvesChart) -> None:
     axes.margins(x=0.015, y=0.06)
 
 
-def _draw_series(axes: Axes, series: Series, *, scale: int, smoothed: bool) -> None:
+def _draw_series(axes: Axes, series: RunCurve, *, scale: int, smoothed: bool) -> None:
     colour = run_colour(series.index)
     raw = np.where(np.isfinite(series.raw), series.raw, np.nan) * scale
     kept = thin(raw, _POINTS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.charts import ChartError, objective_label
 from trainer.charts.evaluation import CONFUSED, EvaluationChart, confusion_of, curves, diagrams
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import INK, footnote, heading, in_style, new_figure, run_colour
 from trainer.store.question import told
 
@@ -36,10 +36,10 @@ def draw(chart: EvaluationChart, panel: str = "scores", task: str = "zero_shot")
     return figure
 
 
-def rows(chart: EvaluationChart) -> Rows:
+def rows(chart: EvaluationChart) -> NumberRows:
     """One row a metric and run, with the difference of B and A; then curves, reliability and published numbers."""
     header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
-    return Rows(
+    return NumberRows(
         (*header, "b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source", "question"), _rows(chart)
     )
 

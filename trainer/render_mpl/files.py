@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.render_mpl.style import in_style
 from trainer.store import write_atomically
 from trainer.untrusted.escaping import cell
@@ -27,12 +27,12 @@ NUMBERS: Final = (".csv", ".parquet")
 """Endings of files that hold a figure's numbers."""
 
 
-class FigureError(Problem):
+class FigureError(UserError):
     """A figure cannot be written; the message names the file, the cause and what to choose instead."""
 
 
 @dataclass(frozen=True)
-class Rows:
+class NumberRows:
     """The numbers behind a figure: a header and rows of str, int, float or None."""
 
     header: tuple[str, ...]
@@ -51,7 +51,12 @@ def check_suffixes(files: Iterable[Path]) -> None:
 
 
 def write_figure(
-    files: Sequence[Path], *, figure: Callable[[], Figure], rows: Callable[[], Rows], command: str, title: str = ""
+    files: Sequence[Path],
+    *,
+    figure: Callable[[], Figure],
+    rows: Callable[[], NumberRows],
+    command: str,
+    title: str = "",
 ) -> None:
     """Writes the figure, and for `.csv` its numbers, to every file, whose ending decides the format.
 
@@ -76,7 +81,7 @@ def write_figure(
             _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
 
 
-def write_csv(path: Path, table: Rows) -> None:
+def write_csv(path: Path, table: NumberRows) -> None:
     """A CSV in UTF-8. Texts that a spreadsheet would run as a formula get an apostrophe; numbers stay numbers."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -84,7 +89,7 @@ def write_csv(path: Path, table: Rows) -> None:
         writer.writerows([cell(value) for value in row] for row in table.rows)
 
 
-def write_parquet(path: Path, table: Rows, *, command: str = "") -> None:
+def write_parquet(path: Path, table: NumberRows, *, command: str = "") -> None:
     """The same rows with types: a column of whole numbers, of numbers, or of texts; what made it in the metadata.
 
     A column with both has its numbers under its own name and its texts under `NAME_text` (`NAME_text_text` and so on

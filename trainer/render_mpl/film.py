@@ -26,7 +26,7 @@ _NO_FFMPEG: Final = (
 
 
 @dataclass(frozen=True)
-class Frame:
+class FilmFrame:
     """One picture of a film, how long it stands, and its name as a file of its own (empty: it is on the way only)."""
 
     pixels: UInt8[np.ndarray, "h w 3"]
@@ -63,7 +63,7 @@ def ffmpeg() -> str:
     return found
 
 
-def write_film(file: Path, frames: Sequence[Frame], *, command: str, title: str = "") -> None:
+def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: str = "") -> None:
     """Writes the film whole or not at all; its metadata say what made it.
 
     Raises:
@@ -78,7 +78,7 @@ def write_film(file: Path, frames: Sequence[Frame], *, command: str, title: str 
         raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
 
 
-def write_frames(folder: Path, frames: Iterable[Frame]) -> list[Path]:
+def write_frames(folder: Path, frames: Iterable[FilmFrame]) -> list[Path]:
     """Writes every frame that has a name as a PNG into `folder`; the files in their order.
 
     Raises:
@@ -96,7 +96,7 @@ def write_frames(folder: Path, frames: Iterable[Frame]) -> list[Path]:
     return files
 
 
-def _gif(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
     # One palette for all: with one a frame, colours that do not change would flicker.
     chosen = frames[:: max(1, len(frames) // 4)]
     sheet = np.concatenate([frame.pixels[::2, ::2] for frame in (*chosen, frames[-1])])
@@ -114,7 +114,7 @@ def _gif(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None
     )
 
 
-def _apng(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+def _apng(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
     about = PngImagePlugin.PngInfo()
     about.add_itxt("Title", title)
     about.add_itxt("Description", command)
@@ -130,7 +130,7 @@ def _apng(draft: Path, frames: Sequence[Frame], command: str, title: str) -> Non
     )
 
 
-def _mp4(draft: Path, frames: Sequence[Frame], command: str, title: str) -> None:
+def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
     height, width = (side // 2 * 2 for side in frames[0].pixels.shape[:2])  # the codec wants even sides
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]

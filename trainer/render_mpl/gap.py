@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.gap import PUBLISHED, SOURCE, GapChart
 from trainer.charts.snapshot_label import labels
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import PAGE_IN, QUIET, columns_of, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def draw(chart: GapChart) -> Figure:
     return figure
 
 
-def rows(chart: GapChart) -> Rows:
+def rows(chart: GapChart) -> NumberRows:
     """Sizes over the steps, the points of each run, and the published values."""
     header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "way", "share", "what", "value")
-    return Rows(header, _rows(chart))
+    return NumberRows(header, _rows(chart))
 
 
 def _rows(chart: GapChart) -> Iterator[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts.groups import GroupLine, GroupTable
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import columns_of, footnote, heading, in_style, new_figure, run_colour
 from trainer.store.question import told
 from trainer.untrusted.escaping import markdown
@@ -123,10 +123,10 @@ def _names(shown: Sequence[GroupLine], several: bool) -> list[str]:
     ]
 
 
-def as_rows(table: GroupTable) -> Rows:
+def as_rows(table: GroupTable) -> NumberRows:
     """One row a metric, split, question and group."""
     header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
-    return Rows((*header, "p_welch", "p_welch_holm", "p_permutation", "best", "question"), _rows(table))
+    return NumberRows((*header, "p_welch", "p_welch_holm", "p_permutation", "best", "question"), _rows(table))
 
 
 def as_values(table: GroupTable) -> dict[str, Any]:

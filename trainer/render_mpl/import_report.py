@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.render_mpl.files import NUMBERS, FigureError, Rows, write_figure
+from trainer.render_mpl.files import NUMBERS, FigureError, NumberRows, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ def write_report(file: Path, lines: Iterable[tuple[str, str, str]]) -> None:
         raise FigureError(f"{file.name}: a report is a table; choose a name that ends in {' or '.join(NUMBERS)}.")
     # A file may bear a name that is no text; its odd bytes become question marks.
     readable = ([cell.encode("utf-8", "replace").decode() for cell in line] for line in lines)
-    write_figure((file,), figure=_no_figure, rows=lambda: Rows(HEADER, readable), command="")
+    write_figure((file,), figure=_no_figure, rows=lambda: NumberRows(HEADER, readable), command="")
 
 
 def _no_figure() -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.likeness import LIKENESSES, Likeness
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import PAGE_IN, footnote, heading, in_style, new_figure
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def _list(part: SubFigure, names: Sequence[str]) -> None:
     part.legend(handles, names, loc="upper left", ncols=_COLUMNS, **style)
 
 
-def rows(chart: Likeness) -> Rows:
+def rows(chart: Likeness) -> NumberRows:
     """One line for every two spaces, the same ones left out."""
     fields = ("run", "name", "step", "modality")
     header = (*(f"{field}_{side}" for side in "ab" for field in fields), *LIKENESSES, "n", "pairs", "k")
-    return Rows(header, _rows(chart, fields))
+    return NumberRows(header, _rows(chart, fields))
 
 
 def _rows(chart: Likeness, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.render_mpl.style import (
     COLUMN_IN,
@@ -66,11 +66,11 @@ def draw(charts: Sequence[MapChart]) -> Figure:
     return figure
 
 
-def rows(charts: Sequence[MapChart]) -> Rows:
+def rows(charts: Sequence[MapChart]) -> NumberRows:
     """Every point: run, pair, modality, class or number, coordinates, caption and path."""
     header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
     lit = ("in colour",) if any(chart.lit is not None for chart in charts) else ()
-    return Rows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
+    return NumberRows((*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit)))
 
 
 def _rows(charts: Sequence[MapChart], *, with_lit: bool) -> Iterator[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from trainer.charts.matrix import MatrixChart
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import COLUMN_IN, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def draw(chart: MatrixChart) -> Figure:
     return figure
 
 
-def rows(chart: MatrixChart) -> Rows:
+def rows(chart: MatrixChart) -> NumberRows:
     """Every cell of the picture: the places of the order it spans, and its mean cosine."""
     header = ("run", "name", "step", "dataset", "split", "row_from", "row_to", "column_from", "column_to", "images")
-    return Rows((*header, "texts", "mean_cosine"), _rows(chart))
+    return NumberRows((*header, "texts", "mean_cosine"), _rows(chart))
 
 
 def _rows(chart: MatrixChart) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from trainer.charts import objective_label
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def draw(shown: Predictions) -> Figure:
     return figure
 
 
-def rows(shown: Predictions) -> Rows:
+def rows(shown: Predictions) -> NumberRows:
     """One row an image, run and label; unreadable images are named at the end."""
     header = (
         "image",
@@ -106,7 +106,7 @@ def rows(shown: Predictions) -> Rows:
         "inv_tau",
         "problem",
     )
-    return Rows(header, _rows(shown))
+    return NumberRows(header, _rows(shown))
 
 
 def _rows(shown: Predictions) -> Iterator[tuple[object, ...]]:

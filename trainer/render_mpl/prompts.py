@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.prompts import Mixture, PromptChart, PromptRun
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import COLUMN_IN, INK, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def draw(chart: PromptChart) -> Figure:
     return figure
 
 
-def rows(chart: PromptChart) -> Rows:
+def rows(chart: PromptChart) -> NumberRows:
     """One row a run, template and class: accuracy, and its difference to the mean ensemble; then the confusions."""
     header = (
         *("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "what"),
         *("template", "weight", "class", "taken_for", "value", "difference"),
     )
-    return Rows(header, _rows(chart))
+    return NumberRows(header, _rows(chart))
 
 
 def _rows(chart: PromptChart) -> Iterator[tuple[Any, ...]]:

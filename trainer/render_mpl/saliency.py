@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw(chart: SaliencyChart) -> Figure:
     return figure
 
 
-def rows(chart: SaliencyChart) -> Rows:
+def rows(chart: SaliencyChart) -> NumberRows:
     """One row a run and cell; then the difference."""
     header = (
         "run",
@@ -69,7 +69,7 @@ def rows(chart: SaliencyChart) -> Rows:
         "value",
         "standard",
     )
-    return Rows(header, _rows(chart))
+    return NumberRows(header, _rows(chart))
 
 
 def _rows(chart: SaliencyChart) -> Iterator[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.charts.search import Hits
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import PAGE_IN, QUIET, footnote, heading, in_style, new_figure, run_colour
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ def draw(charts: Sequence[Hits], question: str) -> Figure:
     return figure
 
 
-def rows(charts: Sequence[Hits], question: str) -> Rows:
+def rows(charts: Sequence[Hits], question: str) -> NumberRows:
     """One line a hit."""
     header = ("question", "run", "name", "step", "dataset", "split", "target", "n", "csls", "place", "row", "id")
     header = (*header, "caption", "label", "path", "cosine", "score")
-    return Rows(header, (line for chart in charts for line in hit_rows(chart, question)))
+    return NumberRows(header, (line for chart in charts for line in hit_rows(chart, question)))
 
 
 def hit_rows(chart: Hits, question: str) -> list[tuple[Any, ...]]:

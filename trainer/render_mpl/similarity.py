@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts import objective_label
 from trainer.charts.similarity import Facet, SimilarityChart, SimilarityRun
 from trainer.charts.snapshot_label import labels
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import COLUMN_IN, INK, PAGE_IN, footnote, heading, in_style, new_figure, run_colour
 
 MOST_FACETS: Final = 40
@@ -44,10 +44,10 @@ def draw(chart: SimilarityChart) -> Figure:
     return figure
 
 
-def rows(chart: SimilarityChart) -> Rows:
+def rows(chart: SimilarityChart) -> NumberRows:
     """Counts of every bar, then of each run the numbers, one a row, with an empty bar."""
     header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "what", "from", "to", "value")
-    return Rows(header, _rows(chart))
+    return NumberRows(header, _rows(chart))
 
 
 def numbers(run: SimilarityRun, against: str) -> dict[str, float]:

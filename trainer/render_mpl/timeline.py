@@ -12,15 +12,15 @@ from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import (
     MEASURES,
-    Measure,
     PointColours,
     TimelineChart,
+    TimelineMeasure,
     TimelineRun,
     compared_words,
     point_colours,
 )
-from trainer.render_mpl.files import Rows
-from trainer.render_mpl.film import Frame
+from trainer.render_mpl.files import NumberRows
+from trainer.render_mpl.film import FilmFrame
 from trainer.render_mpl.point_colors import colour_map_of, colours_of_classes, colours_of_pairs, scales_of
 from trainer.render_mpl.style import (
     HAIRLINE,
@@ -79,13 +79,13 @@ def draw(chart: TimelineChart) -> Figure:
     return figure
 
 
-def rows(chart: TimelineChart) -> Rows:
+def rows(chart: TimelineChart) -> NumberRows:
     """Every point of every curve: run, measure, step, value, and whether it was logged."""
     header = ("run", "name", "objective", "dataset", "split", "n", "measured_on", "measure", "unit", "step", "value")
-    return Rows((*header, "logged"), _rows(chart))
+    return NumberRows((*header, "logged"), _rows(chart))
 
 
-def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[Frame]:
+def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
     """The film: each step stands for a while, and its points glide to the next one's places."""
     film = _Film(chart)
     steps = chart.steps
@@ -96,9 +96,9 @@ def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None =
             before = steps[place - 1]
             for part in range(1, BETWEEN + 1):
                 share = part / (BETWEEN + 1)
-                yield Frame(film.at(before, step, share * share * (3 - 2 * share)), BETWEEN_MS)
+                yield FilmFrame(film.at(before, step, share * share * (3 - 2 * share)), BETWEEN_MS)
         last = place == len(steps) - 1
-        yield Frame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS, f"{place:04d}-step-{step:06d}")
+        yield FilmFrame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS, f"{place:04d}-step-{step:06d}")
 
 
 class _Film:
@@ -200,7 +200,9 @@ def _colours(chart: TimelineChart) -> list[Any]:
     return [colours_of_pairs(one, norm, QUIET) for one, norm in zip(coloured, scales_of(coloured), strict=True)]
 
 
-def _curve(axes: Axes, measure: Measure, chart: TimelineChart, *, small: bool = False, bottom: bool = True) -> None:
+def _curve(
+    axes: Axes, measure: TimelineMeasure, chart: TimelineChart, *, small: bool = False, bottom: bool = True
+) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for run in chart.runs:

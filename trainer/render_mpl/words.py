@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts.color_words import own_colours
 from trainer.charts.snapshot_label import labels
 from trainer.charts.words import AxesChart, WordsChart
-from trainer.render_mpl.files import Rows
+from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import (
     COLUMN_IN,
     INK,
@@ -59,10 +59,10 @@ def draw(chart: WordsChart) -> Figure:
     return figure
 
 
-def rows(chart: WordsChart) -> Rows:
+def rows(chart: WordsChart) -> NumberRows:
     """Cosine and rank of the caption, then without each word."""
     header = ("run", "name", "objective", "step", "dataset", "split", "pair", "n", "word", "left_out", "cosine", "rank")
-    return Rows(header, _word_rows(chart))
+    return NumberRows(header, _word_rows(chart))
 
 
 def _word_rows(chart: WordsChart) -> Iterator[tuple[Any, ...]]:
@@ -105,10 +105,10 @@ def draw_axes(chart: AxesChart) -> Figure:
     return figure
 
 
-def axes_rows(chart: AxesChart) -> Rows:
+def axes_rows(chart: AxesChart) -> NumberRows:
     """Both coordinates of every image and text."""
     header = ("run", "name", "step", "dataset", "split", "pair", "modality", "label", "x", "y")
-    return Rows(header, _axes_rows(chart))
+    return NumberRows(header, _axes_rows(chart))
 
 
 def _axes_rows(chart: AxesChart) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import DatabaseBusy, RunRow, Workspace, stop_flag
 from trainer.store.process_lock import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
@@ -27,7 +27,7 @@ _BY_FLAG: Final = os.name == "nt"
 """Whether a trainer is told by a file in its run's folder: on Windows SIGTERM ends a process without a checkpoint."""
 
 
-class LaunchError(Problem):
+class LaunchError(UserError):
     """A trainer could not be started or ended."""
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.scheduling import launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.process_lock import AliveLock, is_held
@@ -32,7 +32,7 @@ _DECIDING: Final = "queue.lock"
 _RUNNING: Final = "queue-runner.lock"
 
 
-class QueueError(Problem):
+class QueueError(UserError):
     """The queue cannot be changed as asked."""
 
 

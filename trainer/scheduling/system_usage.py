@@ -58,7 +58,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SystemUsage:
     """The computer at one moment.
 
     Attributes:
@@ -78,7 +78,7 @@ class Reading:
     jobs: tuple[Job, ...]
 
 
-def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> Reading:
+def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemUsage:
     """Reads everything.
 
     Args:
@@ -91,7 +91,7 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> Reading
     disk = shutil.disk_usage(folder)
     gpus, why = graphics()
     jobs = (_job(run, name, pid, gpus) for run, name, pid in trainers)
-    return Reading(
+    return SystemUsage(
         cpu_percent=psutil.cpu_percent(),
         cores=psutil.cpu_count() or 1,
         used_mib=(memory.total - memory.available) / _MIB,

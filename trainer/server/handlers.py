@@ -22,7 +22,7 @@ from trainer.store import Workspace
 from trainer.untrusted import confined
 
 
-class Answers:
+class RequestHandlers:
     """Answers questions about the runs of one workspace; heavy libraries are imported by the first that needs them."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -114,9 +114,9 @@ class Answers:
         return {"snapshots": [str(row.folder) for row in rows]}
 
     def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
-        from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+        from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 
-        wanted = Wanted(
+        wanted = EvaluationRequest(
             data=question.data,
             split=question.split or None,
             tasks=question.tasks,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.messages import Project
 from trainer.projection.fitting import ProjectError
 from trainer.projection.layouts import layout_file, series
@@ -30,7 +30,7 @@ def answer_project(workspace_folder: Path, question: Project, progress: Callable
     onto = Path(question.onto) if question.onto else None
     if others:
         folders = [*others, Path(question.snapshot)]
-        *earlier, found = series(workspace_folder, folders, Placement(**chosen), onto=onto, progress=progress)
+        *earlier, found = series(workspace_folder, folders, PointPlacement(**chosen), onto=onto, progress=progress)
         layouts = [str(one.file) for one in earlier]
     else:
         found = layout_file(workspace_folder, Path(question.snapshot), **chosen, onto=onto, progress=progress)

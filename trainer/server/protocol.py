@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError
 from trainer.messages import (
     Cancel,
@@ -30,7 +30,7 @@ PROGRESS_EVERY_S: Final = 0.1
 Answer = Callable[[Question, Callable[[float, str], None]], dict[str, Any]]
 
 
-class Cancelled(Exception):
+class RequestCancelled(Exception):
     """The question that is being answered was cancelled."""
 
 
@@ -119,14 +119,14 @@ def _reply(answer: Answer, number: int, question: Question, inbox: _Inbox, write
     def progress(share: float, note: str) -> None:
         nonlocal told
         if inbox.is_cancelled(number):
-            raise Cancelled
+            raise RequestCancelled
         if time.monotonic() - told >= PROGRESS_EVERY_S:
             told = time.monotonic()
             write(progress_line(number, round(share, 4), note))
 
     try:
         if inbox.is_cancelled(number):
-            raise Cancelled
+            raise RequestCancelled
         return answer_line(number, answer(question, progress))
     except BrokenPipeError:
         raise
@@ -135,11 +135,11 @@ def _reply(answer: Answer, number: int, question: Question, inbox: _Inbox, write
 
 
 def _failure(error: Exception) -> Failure:
-    if isinstance(error, Cancelled):
+    if isinstance(error, RequestCancelled):
         return Failure("cancelled", "Cancelled.")
     if isinstance(error, AnswerError):
         return Failure(error.kind, error.message, error.next)
-    if isinstance(error, Problem):
+    if isinstance(error, UserError):
         return Failure("unreadable", str(error))
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return Failure("memory", "There is not enough memory for this.", "Ask with fewer images, labels or points.")

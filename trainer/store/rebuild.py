@@ -27,7 +27,7 @@ from trainer.store.database import Database, fetch
 from trainer.store.files import remove, write_atomically, write_text
 from trainer.store.journal import number_to_json, read_journal
 from trainer.store.process_lock import is_held
-from trainer.store.results_table import Facts, metrics_from_json
+from trainer.store.results_table import ResultsTable, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import SKIPPED_OF_RUN, folder_name, folder_number, write_run_file
 from trainer.store.run_table import free_name, next_number
@@ -44,7 +44,7 @@ _TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 
 @dataclass
-class Found:
+class RunFolderFacts:
     """What a run folder says of itself, as far as it can be believed.
 
     Attributes:
@@ -61,7 +61,7 @@ class Found:
     told: list[str] = field(default_factory=list)
 
 
-def rebuild(database: Database, facts: Facts, runs_folder: Path, say: Callable[[str], None]) -> int:
+def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Callable[[str], None]) -> int:
     """Puts every run into the database that has a folder but no row, or a damaged one; returns how many.
 
     Args:
@@ -93,7 +93,7 @@ def rebuild(database: Database, facts: Facts, runs_folder: Path, say: Callable[[
     return count
 
 
-def import_run(database: Database, facts: Facts, runs_folder: Path, source: Path) -> int:
+def import_run(database: Database, facts: ResultsTable, runs_folder: Path, source: Path) -> int:
     """The number of a new run that is a copy of a run folder of another workspace; nothing of it is trained.
 
     Regular files are copied, nothing else; its own numbers, and those of other runs that it names, are not taken over.
@@ -133,7 +133,7 @@ def import_run(database: Database, facts: Facts, runs_folder: Path, source: Path
     return number
 
 
-def read_run(folder: Path) -> Found | None:
+def read_run(folder: Path) -> RunFolderFacts | None:
     """What a folder says of its run; None for one whose configuration cannot be read."""
     document, told = _document(folder)
     text = document.get("config")
@@ -155,7 +155,7 @@ def read_run(folder: Path) -> Found | None:
     if not document:
         reason = "Rebuilt from its configuration and curves; the rest was lost."
         plain |= {"status": "interrupted", "reason": reason, "created_at": _made_at(folder)}
-        return Found(folder, folder_number(folder), plain, told=told)
+        return RunFolderFacts(folder, folder_number(folder), plain, told=told)
     values = plain | _values(document, plain, told)
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
@@ -168,7 +168,7 @@ def read_run(folder: Path) -> Found | None:
         told.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
     rows = {table.name: _rows(document, table.name, values["created_at"], told) for table in _TABLES}
-    return Found(folder, number, values, rows, told)
+    return RunFolderFacts(folder, number, values, rows, told)
 
 
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -238,7 +238,9 @@ def _rows(document: Mapping[str, Any], table: str, created_at: float, told: list
     return list(found.values())
 
 
-def _put_back(database: Database, facts: Facts, runs_folder: Path, one: Found, damaged: dict[int, object]) -> None:
+def _put_back(
+    database: Database, facts: ResultsTable, runs_folder: Path, one: RunFolderFacts, damaged: dict[int, object]
+) -> None:
     """Gives the folder its row, in the place of its damaged one if it has that."""
     if one.told and "run.json" in (entry.name for entry in one.folder.iterdir()):
         _keep_before(one.folder)
@@ -260,7 +262,7 @@ def _put_back(database: Database, facts: Facts, runs_folder: Path, one: Found, d
     facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
 
 
-def _insert(connection: Connection, runs_folder: Path, one: Found, number: int, folder: str) -> None:
+def _insert(connection: Connection, runs_folder: Path, one: RunFolderFacts, number: int, folder: str) -> None:
     connection.execute(insert(schema.run).values(one.values | {"id": number, "folder": folder}))
     for table in _TABLES:
         for row in one.rows.get(table.name, ()):
@@ -286,7 +288,7 @@ def _run_folders(runs_folder: Path, say: Callable[[str], None]) -> list[Path]:
     return found
 
 
-def _read_or_say(folder: Path, say: Callable[[str], None]) -> Found | None:
+def _read_or_say(folder: Path, say: Callable[[str], None]) -> RunFolderFacts | None:
     try:
         read = read_run(folder)
     except Exception as error:  # whatever is wrong with one folder, the others come back
@@ -300,7 +302,7 @@ def _read_or_say(folder: Path, say: Callable[[str], None]) -> Found | None:
     return read
 
 
-def _is_original(one: Found) -> bool:
+def _is_original(one: RunFolderFacts) -> bool:
     return one.number is not None and one.number == folder_number(one.folder)
 
 

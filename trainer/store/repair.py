@@ -20,7 +20,7 @@ from trainer.store.pending_rows import bring_in, how_it_ended
 from trainer.store.process_lock import Identity, identity, is_held
 from trainer.store.question import question_from_key
 from trainer.store.rebuild import read_run
-from trainer.store.results_table import Facts
+from trainer.store.results_table import ResultsTable
 from trainer.store.rows import RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
@@ -39,7 +39,7 @@ _MUCH: Final = 0.8
 """Share of the memory from which the system is the likely cause of a silent end."""
 
 
-def reconcile(facts: Facts, runs: RunTable) -> list[RunRow]:
+def reconcile(facts: ResultsTable, runs: RunTable) -> list[RunRow]:
     """Marks active runs whose process is gone as interrupted, or as it left word; returns those it changed."""
     changed = []
     for row in runs.active():
@@ -55,7 +55,7 @@ def reconcile(facts: Facts, runs: RunTable) -> list[RunRow]:
     return changed
 
 
-def catch_up(facts: Facts, runs: RunTable, run: RunRow) -> None:
+def catch_up(facts: ResultsTable, runs: RunTable, run: RunRow) -> None:
     """Adds what the journal has and what waits, and the database lacks: a kill or a lock came between the two."""
     entries = list(read_journal(run.folder / "metrics.jsonl"))
     if len({(entry.step, name) for entry in entries for name in entry.values}) > facts.scalar_count(run.id):
@@ -77,7 +77,7 @@ def catch_up(facts: Facts, runs: RunTable, run: RunRow) -> None:
 
 
 def _evaluation(
-    facts: Facts,
+    facts: ResultsTable,
     run: RunRow,
     *,
     metrics: Mapping[str, Any],
@@ -90,12 +90,12 @@ def _evaluation(
     facts.add_evaluation(run.id, metrics=plain, questions=asked, **values)
 
 
-def _snapshot(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:
+def _snapshot(facts: ResultsTable, run: RunRow, *, folder: str, **values: Any) -> None:
     if (run.folder / folder).is_dir():
         facts.add_snapshot(run.id, folder=Path(folder), **values)
 
 
-def _checkpoint(facts: Facts, run: RunRow, *, folder: str, **values: Any) -> None:
+def _checkpoint(facts: ResultsTable, run: RunRow, *, folder: str, **values: Any) -> None:
     if (run.folder / folder).is_dir():  # it may have been pruned while the row waited
         facts.add_checkpoint(run.id, folder=Path(folder), **values)
 

@@ -34,7 +34,7 @@ _NAMES: Final = text(
 )
 
 
-class Facts:
+class ResultsTable:
     """Reads and writes everything that hangs on a run.
 
     Args:

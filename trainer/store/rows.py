@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from trainer.config.split_key import SplitKey
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store.question import Question
 
 ACTIVE: Final = ("queued", "starting", "running", "paused", "stopping")
@@ -30,7 +30,7 @@ EVALUATING: Final = "evaluating"
 """Phase of a run that measures itself; it gives signs of life meanwhile."""
 
 
-class StoreError(Problem):
+class StoreError(UserError):
     """The workspace cannot do what was asked; the message says why and what to do."""
 
 

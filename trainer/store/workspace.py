@@ -19,7 +19,7 @@ from trainer.untrusted import confined, shell
 if TYPE_CHECKING:
     from trainer.store.backups import Backup
     from trainer.store.database import Database
-    from trainer.store.results_table import Facts
+    from trainer.store.results_table import ResultsTable
     from trainer.store.run_table import RunTable
     from trainer.store.selections import Selections
 
@@ -44,7 +44,7 @@ class Workspace:
         self.folder = Path(folder).expanduser().absolute()
         self._wait_ms = wait_ms
         self._lock = threading.RLock()
-        self._tables: tuple[Database, RunTable, Facts] | None = None
+        self._tables: tuple[Database, RunTable, ResultsTable] | None = None
         self._is_mine = False
         self._copy: tempfile.TemporaryDirectory[str] | None = None
 
@@ -135,7 +135,7 @@ class Workspace:
         return self._opened()[1]
 
     @property
-    def results(self) -> Facts:
+    def results(self) -> ResultsTable:
         """What the runs found out: curves, snapshots, checkpoints, evaluations."""
         return self._opened()[2]
 
@@ -332,12 +332,12 @@ class Workspace:
             raise StoreError(f"The run {row.name!r} is being trained. Stop it before you {what} it.")
         return row
 
-    def _opened(self) -> tuple[Database, RunTable, Facts]:
+    def _opened(self) -> tuple[Database, RunTable, ResultsTable]:
         with self._lock:
             if self._tables is None:
                 # Here and not above: SQLAlchemy takes longer to import than the window may take to appear.
                 from trainer.store.database import Database
-                from trainer.store.results_table import Facts
+                from trainer.store.results_table import ResultsTable
                 from trainer.store.run_table import RunTable
 
                 state = ownership.state_of(self.folder, self.database_file)
@@ -351,7 +351,7 @@ class Workspace:
                 # Moved while it is open, it is not made anew at its old place.
                 confined.never_make(self.folder)
                 runs = RunTable(database, self.runs_folder, self.check_mine)
-                results = Facts(database, self.runs_folder, self.check_mine, self._check_kept)
+                results = ResultsTable(database, self.runs_folder, self.check_mine, self._check_kept)
                 self._tables = database, runs, results
             return self._tables
 

@@ -15,7 +15,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_EVERY_S: Final = 0.1
 
 
-class Wishes:
+class ControlFlags:
     """Looks for wishes once a step. While in its context, SIGTERM and Ctrl-C are the wish to stop.
 
     A second Ctrl-C ends at once, without a checkpoint.
@@ -33,7 +33,7 @@ class Wishes:
         self._look_for_flag()
         return "stop" if self._signalled else self._log.asked()
 
-    def __enter__(self) -> Wishes:
+    def __enter__(self) -> ControlFlags:
         # Python allows signal handlers in the main thread only; elsewhere the flags alone must do.
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._hear) for number in _SIGNALS}

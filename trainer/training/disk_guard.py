@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import RunLog
 from trainer.store.disk import DiskTrouble
-from trainer.training.control import Wishes
-from trainer.training.text_log import Speech
+from trainer.training.control import ControlFlags
+from trainer.training.text_log import TextLog
 
 RETRY_S: Final = 10.0
 """How often it is tried again where only trying can tell whether the disk is well."""
@@ -20,18 +20,18 @@ PHASE: Final = "waiting for the disk"
 _Written = TypeVar("_Written")
 
 
-class StoppedWaiting(Problem):
+class StoppedWaiting(UserError):
     """The person stopped a run that waited for its disk."""
 
 
-class Room:
+class DiskGuard:
     """Writes what a run must not lose, and pauses the run for as long as the disk refuses it.
 
     Attributes:
         waited: How often the run has been paused for its disk.
     """
 
-    def __init__(self, log: RunLog, wishes: Wishes, speech: Speech) -> None:
+    def __init__(self, log: RunLog, wishes: ControlFlags, speech: TextLog) -> None:
         self._log, self._wishes, self._speech = log, wishes, speech
         self.waited = 0
 

@@ -17,16 +17,16 @@ from trainer.data import DataSplits
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.tokenizer import train_tokenizer
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.models import has_batch_norm, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
-from trainer.training.control import Wishes
-from trainer.training.disk_guard import Room, StoppedWaiting
+from trainer.training.control import ControlFlags
+from trainer.training.disk_guard import DiskGuard, StoppedWaiting
 from trainer.training.provenance import sitting, sittings_of, with_sitting
-from trainer.training.recorder import Watch
-from trainer.training.session import FitError, Training
-from trainer.training.text_log import Speech
+from trainer.training.recorder import Recorder
+from trainer.training.session import FitError, TrainingSession
+from trainer.training.text_log import TextLog
 from trainer.untrusted import files as untrusted_files
 
 SAY_S: Final = 3.0
@@ -41,9 +41,9 @@ def fit(workspace: Workspace, run: int) -> None:
     Raises:
         Problem: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
-    with RunLog.claim(workspace, run) as log, Wishes(log) as wishes:
-        speech = Speech(log.folder / "log.txt")
-        room = Room(log, wishes, speech)
+    with RunLog.claim(workspace, run) as log, ControlFlags(log) as wishes:
+        speech = TextLog(log.folder / "log.txt")
+        room = DiskGuard(log, wishes, speech)
         try:
             status, reason = _train(workspace, log, wishes, speech, room)
             room.until_written(log.settle)
@@ -62,7 +62,7 @@ def fit(workspace: Workspace, run: int) -> None:
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
             log.status("failed", str(problem))
-            if not isinstance(problem, Problem):
+            if not isinstance(problem, UserError):
                 speech.write(traceback.format_exc())
             speech.say(f"failed: {problem}")
             raise problem from error
@@ -73,7 +73,9 @@ def fit(workspace: Workspace, run: int) -> None:
         workspace.back_up_daily()
 
 
-def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, room: Room) -> tuple[str, str]:
+def _train(
+    workspace: Workspace, log: RunLog, wishes: ControlFlags, speech: TextLog, room: DiskGuard
+) -> tuple[str, str]:
     """The status and its reason at the end of this sitting."""
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
@@ -98,9 +100,9 @@ def _train(workspace: Workspace, log: RunLog, wishes: Wishes, speech: Speech, ro
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
     room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
-    training = Training(run, splits.train, tokenizer, where, found=found, built_from=sizes)
+    training = TrainingSession(run, splits.train, tokenizer, where, found=found, built_from=sizes)
     _introduce(log, speech, splits, training)
-    watch = Watch(log, run, training, speech=speech, room=room)
+    watch = Recorder(log, run, training, speech=speech, room=room)
     watch.hold_out(splits, tokenizer)
     watch.begin()
 
@@ -132,7 +134,7 @@ class _Stopped(Exception):
     """Raised out of the preparation of the data by the wish to stop."""
 
 
-def _telling(log: RunLog, wishes: Wishes, speech: Speech) -> Callable[[float, str], None]:
+def _telling(log: RunLog, wishes: ControlFlags, speech: TextLog) -> Callable[[float, str], None]:
     """Shows what is being prepared as the run's phase, and says it now and then; raises when it is to stop."""
     said_at = time.monotonic()
 
@@ -150,7 +152,7 @@ def _telling(log: RunLog, wishes: Wishes, speech: Speech) -> Callable[[float, st
 
 def _found(
     workspace: Workspace, run: config.Run, log: RunLog, progress: Callable[[float, str], None]
-) -> pretrained.Found | None:
+) -> pretrained.ResolvedModel | None:
     """The published model that the run begins with; None for tiny towers, and once a checkpoint has the weights."""
     file = log.folder / pretrained.BLUEPRINT
     if isinstance(run.model, config.TinyTowers):
@@ -182,7 +184,7 @@ def _keep(file: Path, text: str) -> None:
             write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
 
 
-def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Training) -> None:
+def _introduce(log: RunLog, speech: TextLog, splits: DataSplits, training: TrainingSession) -> None:
     """Notes what the run is made of.
 
     Raises:
@@ -219,7 +221,7 @@ def _introduce(log: RunLog, speech: Speech, splits: DataSplits, training: Traini
         speech.say(f"left out: {len(splits.report.problems) - 10:,} more; `trainer data show` lists them")
 
 
-def _warn_of_batch_norm(speech: Speech, training: Training) -> None:
+def _warn_of_batch_norm(speech: TextLog, training: TrainingSession) -> None:
     size = training.micro_batch
     if size and any(has_batch_norm(module) for module in training.modules.values()):
         speech.say(

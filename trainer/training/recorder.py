@@ -13,22 +13,22 @@ from typing import Final, TypeVar
 import numpy as np
 
 from trainer import config
-from trainer.alerts import WORDS, Alarms, Change
+from trainer.alerts import WORDS, AlertWatch, Change
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.evaluation import Embedded, HeldOut, Reference, measure, questions
+from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
 from trainer.evaluation.word_answers import word_logits, word_numbers
 from trainer.methods import BagOfWords
 from trainer.metrics import headline, metric
 from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
 from trainer.training import system_load
-from trainer.training.control import Wishes
-from trainer.training.disk_guard import Room
-from trainer.training.session import FitError, Training, Update
-from trainer.training.text_log import Speech
+from trainer.training.control import ControlFlags
+from trainer.training.disk_guard import DiskGuard
+from trainer.training.session import FitError, TrainingSession, Update
+from trainer.training.text_log import TextLog
 
 TRAINING: Final = "training"
 """Phase of a run that makes updates; before it come the phases of preparing the data."""
@@ -67,10 +67,12 @@ class _Sitting:
         return (time.monotonic() - self.began) / made * (total_steps - step) if made else None
 
 
-class Watch:
+class Recorder:
     """Watches one sitting of a training; everything it writes goes through the run's log."""
 
-    def __init__(self, log: RunLog, run: config.Run, training: Training, *, speech: Speech, room: Room) -> None:
+    def __init__(
+        self, log: RunLog, run: config.Run, training: TrainingSession, *, speech: TextLog, room: DiskGuard
+    ) -> None:
         self._log = log
         self._room = room
         self._run = run
@@ -79,7 +81,7 @@ class Watch:
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
         self._batch: HeldOut | None = None
-        self._reference: Reference | None = None
+        self._reference: ReferencePairs | None = None
         self._headline = headline(run)
         self._tokenizer = ""
         self._best: float | None = None
@@ -89,7 +91,7 @@ class Watch:
         self._pace = _Pace()
         self._sitting = _Sitting(0)
         total = training.total_steps
-        self._alarms = Alarms(log.folder, total, _limits(run.objective))
+        self._alarms = AlertWatch(log.folder, total, _limits(run.objective))
         log.memory = lambda: system_load.memory(training.device)
         self._snapshot_steps = {round(s) for s in np.linspace(0, total, run.watching.snapshots)}
 
@@ -97,7 +99,7 @@ class Watch:
         """Takes the splits to measure on: the first is `val`, the others keep their names."""
         self._tokenizer = tokenizer.to_json()
         length = self._training.architecture.context_length
-        self._reference = Reference(splits.train, tokenizer=tokenizer, context_length=length)
+        self._reference = ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length)
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
             self._heldout.append(
@@ -206,7 +208,7 @@ class Watch:
                 self._log.all_clear(change.kind)
                 self._speech.say(f"all clear: {WORDS[change.kind].lower()} no more")
 
-    def rest(self, wishes: Wishes) -> None:
+    def rest(self, wishes: ControlFlags) -> None:
         """Pauses, alive and with the model in memory, until the wish to pause is gone."""
         self._log.status("paused")
         self._speech.say(f"paused after step {self._training.step}")

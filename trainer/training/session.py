@@ -22,11 +22,11 @@ from trainer.data.order import steps_per_epoch
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.training import optimizer
 
 
-class FitError(Problem):
+class FitError(UserError):
     """Training cannot go on; the message says why and what to change."""
 
 
@@ -54,7 +54,7 @@ class Update:
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
 
-class Training:
+class TrainingSession:
     """Everything that changes from step to step. Batch `step` is a function of (seed, step) alone.
 
     Attributes:
@@ -74,7 +74,7 @@ class Training:
         tokenizer: AnyTokenizer,
         where: torch.device,
         *,
-        found: pretrained.Found | None = None,
+        found: pretrained.ResolvedModel | None = None,
         built_from: models.Architecture | None = None,
     ) -> None:
         """Builds everything.

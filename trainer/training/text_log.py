@@ -15,7 +15,7 @@ _KEPT: Final = 1_000
 """Lines that wait for room on the disk, at most."""
 
 
-class Speech:
+class TextLog:
     """Says each line once to whoever looks: to standard output, and to the log file where that is not the same."""
 
     def __init__(self, file: Path) -> None:

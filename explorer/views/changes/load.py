@@ -38,7 +38,7 @@ SHORT = {
 
 
 @dataclass(frozen=True)
-class Question:
+class ChangesQuestion:
     """What is compared: run and step of both, the data, the size of a neighbourhood."""
 
     a: tuple[int, int | None]
@@ -49,7 +49,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChangesResult:
     """The answer: every pair, the mispairs where both runs have images and texts, and suites that fit the data."""
 
     changes: Changes
@@ -58,7 +58,7 @@ class Reading:
     suite: str = ""
 
 
-def read(workspace: Workspace, question: Question, ticket: Ticket) -> Reading:
+def read(workspace: Workspace, question: ChangesQuestion, ticket: Ticket) -> ChangesResult:
     """Compares; may take minutes.
 
     Raises:
@@ -74,10 +74,14 @@ def read(workspace: Workspace, question: Question, ticket: Ticket) -> Reading:
         k=question.k,
         progress=ticket,
     )
-    return Reading(found, mispairs(found) if "text_rank_a" in found.values else None, fitting_suites(workspace, found))
+    return ChangesResult(
+        found, mispairs(found) if "text_rank_a" in found.values else None, fitting_suites(workspace, found)
+    )
 
 
-def read_verdicts(workspace: Workspace, reading: Reading, suite: str, files: tuple[str, str] | None) -> Reading:
+def read_verdicts(
+    workspace: Workspace, reading: ChangesResult, suite: str, files: tuple[str, str] | None
+) -> ChangesResult:
     """The same with verdicts by a suite whose class vectors are in `files`, or by the captions without any.
 
     Raises:

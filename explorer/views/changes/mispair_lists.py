@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.selected import Tile, Tiles
+from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from trainer.charts.changes import Changes
 from trainer.charts.mispairs import Mispairs
@@ -92,10 +92,10 @@ class MispairLists(QWidget):
         self.chosen.emit(pairs)
 
 
-def _tile(changes: Changes, place: int) -> Tile:
+def _tile(changes: Changes, place: int) -> PairTile:
     pair, values = int(changes.rows[place]), changes.values
     ranks = " ".join(
         f"{side.upper()} {values[f'image_rank_{side}'][place]:,.0f}/{values[f'text_rank_{side}'][place]:,.0f}"
         for side in "ab"
     )
-    return Tile(pair, changes.items.path[pair], changes.items.caption[pair], ranks)
+    return PairTile(pair, changes.items.path[pair], changes.items.caption[pair], ranks)

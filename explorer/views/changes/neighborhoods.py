@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.selected import Tile, Tiles
+from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.changes import MEASURES, Changes
@@ -67,6 +67,6 @@ class Neighbourhoods(QWidget):
         for row, places in zip(self.rows, near, strict=True):
             row.show_tiles([self._tile(found, int(p), bool(np.isin(p, shared))) for p in places])
 
-    def _tile(self, found: Changes, pair: int, shared: bool) -> Tile:
+    def _tile(self, found: Changes, pair: int, shared: bool) -> PairTile:
         items = found.items
-        return Tile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)
+        return PairTile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QTabWidget, QVBoxLayout, QWid
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.changes.load import (
-    Question,
-    Reading,
+    ChangesQuestion,
+    ChangesResult,
     columns_of,
     read,
     read_likeness,
@@ -34,7 +34,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.likeness import Likeness
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import of_split
 
@@ -57,8 +57,8 @@ class ChangesView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.reading: Reading | None = None
-        self._asked: Question | None = None
+        self.reading: ChangesResult | None = None
+        self._asked: ChangesQuestion | None = None
         self._asked_likeness: tuple[object, ...] | None = None
         self.pictures = Pictures(context.background, self)
         self.pickers = tuple(
@@ -132,7 +132,7 @@ class ChangesView(View):
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def _question(self) -> Question | None:
+    def _question(self) -> ChangesQuestion | None:
         """What the selection says; with one run only, its first step against its last."""
         selection, workspace = self.context.selection, self.context.workspace
         run_a = selection.run_a if selection.run_a is not None else selection.run_b
@@ -144,9 +144,9 @@ class ChangesView(View):
             if not others:
                 return None
             chosen[0] = others[0]
-        return Question((run_a, chosen[0]), (run_b, chosen[1]), **of_split(selection.dataset), k=K)
+        return ChangesQuestion((run_a, chosen[0]), (run_b, chosen[1]), **of_split(selection.dataset), k=K)
 
-    def _read(self, question: Question) -> None:
+    def _read(self, question: ChangesQuestion) -> None:
         ticket = self.working.start()
         self.context.background.run(
             self,
@@ -180,7 +180,7 @@ class ChangesView(View):
             key="likeness",
         )
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: ChangesResult) -> None:
         self.working.end()
         self.reading = reading
         found = reading.changes
@@ -235,7 +235,7 @@ class ChangesView(View):
     def _refuse_suite(self, error: Exception | Failure) -> None:
         if isinstance(error, Failure):
             self.failed.emit(error.message, error.next)
-        elif isinstance(error, Problem):
+        elif isinstance(error, UserError):
             self.failed.emit(str(error), "")
         else:
             self.context.background.failed.emit(error)
@@ -257,7 +257,7 @@ class ChangesView(View):
         self.reading = None
         if isinstance(error, Cancelled):
             return
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.show_empty("triangle-alert", "These two cannot be compared", str(error) or type(error).__name__)
 
@@ -274,7 +274,7 @@ class ChangesView(View):
     def _refuse_likeness(self, error: Exception) -> None:
         self.working_wholes.end()
         self._asked_likeness = None
-        if not isinstance(error, Problem | Cancelled):
+        if not isinstance(error, UserError | Cancelled):
             self.context.background.failed.emit(error)
         self.wholes.show_problem(str(error) or "Comparison cancelled. Reopen this tab to restart.")
 
@@ -333,7 +333,7 @@ class ChangesView(View):
         refs = [(ref[0], picker.key) for ref, picker in zip((self._asked.a, self._asked.b), self.pickers, strict=True)]
         self.context.selection.select_snapshots(*refs)
 
-    def _show_pickers(self, question: Question) -> None:
+    def _show_pickers(self, question: ChangesQuestion) -> None:
         names = {run.id: run.name for run in self.context.jobs.runs}
         for picker, (run, step) in zip(self.pickers, (question.a, question.b), strict=True):
             name = names.get(run, f"run {run}")

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QV
 
 from explorer import theme
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.heat_map import HeatMap
+from explorer.widgets.heat_map import HeatMapWidget
 from trainer.charts.likeness import LIKENESSES, Likeness, Space
 
 
@@ -25,7 +25,7 @@ class Wholes(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-wholes")
         self.likeness: Likeness | None = None
-        self.map = HeatMap(name="changes-matrix", words="Likeness of snapshots")
+        self.map = HeatMapWidget(name="changes-matrix", words="Likeness of snapshots")
         self.note, self.cell = QLabel(), QLabel()
         for label in (self.note, self.cell):
             label.setTextFormat(Qt.TextFormat.PlainText)

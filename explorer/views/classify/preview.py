@@ -14,14 +14,14 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.thumbnails import NoThumbnail, thumbnail
-from explorer.widgets.image_box import Picture
+from explorer.widgets.image_box import ImageBox
 
 EDGE: Final = 960
 KEPT: Final = 6
 CAPTION_CHARACTERS: Final = 300
 
 
-class Sight(QWidget):
+class ImagePreview(QWidget):
     """Shows one image file, decoded off the GUI thread; its thumbnail until then."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Sight(QWidget):
         self._background, self._thumbnail_of = background, thumbnail_of
         self._path = ""
         self._known: OrderedDict[str, tuple[QPixmap | None, str]] = OrderedDict()
-        self.picture = Picture()
+        self.picture = ImageBox()
         self.picture.setObjectName("classifyPreview")
         self.name = plain_label("classifyName", "strong")
         self.caption = plain_label("classifyCaption", "secondary", wrap=True)

@@ -48,7 +48,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ClassifyRequest:
     """What is asked of every image, and whom."""
 
     models: tuple[Model, ...] = ()
@@ -56,7 +56,7 @@ class Wanted:
     templates: tuple[str, ...] = ()
 
 
-class Asking(QObject):
+class ClassifyQuery(QObject):
     """Keeps asking the model process until every wanted image has the answer of every wanted model.
 
     Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
@@ -73,7 +73,7 @@ class Asking(QObject):
     def __init__(self, asker: Asker, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._asker = asker
-        self._wanted = Wanted()
+        self._wanted = ClassifyRequest()
         self._images: tuple[str, ...] = ()
         self._known: dict[tuple[str, Model], Prediction] = {}
         self._old: dict[tuple[str, Model], Prediction] = {}
@@ -84,11 +84,11 @@ class Asking(QObject):
         self._gone: set[Model] = set()
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ClassifyRequest:
         """What is asked now."""
         return self._wanted
 
-    def want(self, images: Sequence[str], wanted: Wanted) -> None:
+    def want(self, images: Sequence[str], wanted: ClassifyRequest) -> None:
         """Asks for what is not known yet of `images`, in their order; what is no longer wanted is cancelled."""
         if wanted != self._wanted:
             self._cancel()

@@ -15,12 +15,12 @@ from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
 from explorer.views.classify.method import METHOD
-from explorer.views.classify.preview import Sight, plain_label
-from explorer.views.classify.query import Asking, Prediction, Wanted
+from explorer.views.classify.preview import ImagePreview, plain_label
+from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
 from explorer.views.classify.suites import suite_of
 from explorer.views.classify.verdict import ranking, verdict
 from explorer.views.view import View, hairline, steps_in_words
-from explorer.widgets.bars import Bars, Column
+from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
@@ -41,13 +41,13 @@ class ClassifyView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.questions = Questions()
-        self.asking = Asking(context.asker, self)
+        self.asking = ClassifyQuery(context.asker, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         yield
         self.strip = ImageStrip(self.pictures.get)
-        self.bars = Bars()
+        self.bars = BarChart()
         self.bars.setObjectName("classifyBars")
-        self.sight = Sight(context.background, self.pictures.get)
+        self.sight = ImagePreview(context.background, self.pictures.get)
         self._look_first = ""
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
@@ -167,7 +167,7 @@ class ClassifyView(View):
 
     def _ask(self) -> None:
         models = tuple((side.run, side.step) for side in self.context.selection.sides)
-        wanted = Wanted(models, self.questions.labels, self.questions.templates)
+        wanted = ClassifyRequest(models, self.questions.labels, self.questions.templates)
         current, paths = self._look_first or self.strip.current, self._paths
         first = [current] if current in paths else []
         self.asking.want([*first, *[path for path in paths if path != current]], wanted)
@@ -226,14 +226,14 @@ class ClassifyView(View):
     def _said(self, path: str) -> list[Prediction | None]:
         return [self.asking.prediction(path, side.run, side.step) for side in self.context.selection.sides]
 
-    def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> Column:
+    def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> BarColumn:
         shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
         note = self.asking.trouble(side.run, side.step)
         if prediction:
             gone = side.step not in (None, prediction.step)
             more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
             note = f"step {prediction.step:,} {more}"
-        return Column(self._name(side), note, theme.run_colour(side.place), shares)
+        return BarColumn(self._name(side), note, theme.run_colour(side.place), shares)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides

@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.heat_map import HeatMap
+from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 
@@ -32,7 +32,7 @@ class ConfusionPane(QWidget):
         self._found: list[Confusion | None] = [None, None]
         self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion", width=160)
         self.maps = [
-            HeatMap(name=f"evaluate-confusion-{'ab'[place]}", words=f"Confusion of run {'AB'[place]}")
+            HeatMapWidget(name=f"evaluate-confusion-{'ab'[place]}", words=f"Confusion of run {'AB'[place]}")
             for place in range(2)
         ]
         self.heads = [ElidedLabel() for _ in range(2)]

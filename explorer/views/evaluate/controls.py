@@ -40,7 +40,7 @@ MOST: Final = 2_000
 KEPT: Final = 12
 
 
-class Controls(QWidget):
+class EvaluateControls(QWidget):
     """Two rows of choices; the second has room for what is told about an evaluation.
 
     Signals:

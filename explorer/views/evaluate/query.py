@@ -10,7 +10,7 @@ from explorer.model_client.client import Asker
 from trainer.messages import Evaluate, Failure
 
 
-class Asking(QObject):
+class EvaluateQuery(QObject):
     """Asks for evaluations; what was found is in the store by then.
 
     Signals:

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidge
 
 from explorer import theme
 from explorer.views.evaluate.group_bar import GroupBar
-from explorer.views.evaluate.tables import NumberTable, show_groups
+from explorer.views.evaluate.tables import ResultTable, show_groups
 from trainer import config
 from trainer.charts.groups import GroupTable, group_table
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import Workspace
 
 SEEDS: Final = 5
@@ -54,7 +54,7 @@ class SeedsPane(QWidget):
         self.told.setTextFormat(Qt.TextFormat.PlainText)
         self.told.setWordWrap(True)
         theme.set_role(self.told, "small")
-        self.table = NumberTable("evaluate-groups", "Groups of runs over seeds")
+        self.table = ResultTable("evaluate-groups", "Groups of runs over seeds")
         self.groups.wanted.connect(self.wanted)
         self.launch.clicked.connect(lambda: self.launch_asked.emit(self.seeds.value()))
         self._lay_out()
@@ -113,7 +113,7 @@ def groups_of(workspace: Workspace, a: str, b: str) -> GroupTable | str:
     """Both groups compared, or why they cannot be. Pure, for a thread."""
     try:
         return group_table(workspace, (a, b))
-    except Problem as problem:
+    except UserError as problem:
         return str(problem)
 
 

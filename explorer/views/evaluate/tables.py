@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTabl
 from explorer import theme
 from trainer.charts.evaluation import EvaluationChart
 from trainer.charts.groups import GroupTable
-from trainer.charts.reference import Reference
+from trainer.charts.reference import PublishedNumber
 from trainer.render_mpl import evaluation_table
 from trainer.render_mpl.groups import cell, p_cells, p_heads, sections
 
@@ -20,7 +20,7 @@ WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""
 
 
-class NumberTable(QTableWidget):
+class ResultTable(QTableWidget):
     """Words on the left, figures on the right; rows of a heading are strong."""
 
     def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
@@ -93,7 +93,7 @@ class NumberTable(QTableWidget):
         return side | Qt.AlignmentFlag.AlignVCenter
 
 
-def show_evaluation(table: NumberTable, chart: EvaluationChart) -> None:
+def show_evaluation(table: ResultTable, chart: EvaluationChart) -> None:
     """A, B, their difference with its interval, and p; the better one is strong where the difference is real."""
     made = evaluation_table.table(chart)
     table.show_cells(made.heads, made.rows, tips=made.tips)
@@ -101,7 +101,7 @@ def show_evaluation(table: NumberTable, chart: EvaluationChart) -> None:
         table.strengthen(place, column)
 
 
-def show_published(table: NumberTable, published: Sequence[Reference]) -> None:
+def show_published(table: ResultTable, published: Sequence[PublishedNumber]) -> None:
     """What papers report about the data set."""
     words = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
     rows, tips = [], []
@@ -112,7 +112,7 @@ def show_published(table: NumberTable, published: Sequence[Reference]) -> None:
     table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, words=3)
 
 
-def show_groups(table: NumberTable, groups: GroupTable) -> None:
+def show_groups(table: ResultTable, groups: GroupTable) -> None:
     """Mean and deviation of each group, and both tests."""
     heads = ["Measure", *(f"{group.pattern}  (n = {len(group.runs)})" for group in groups.groups)]
     rows: list[list[str]] = []

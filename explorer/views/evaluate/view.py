@@ -23,12 +23,12 @@ from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.confusion_pane import ConfusionPane
-from explorer.views.evaluate.controls import Controls, command_of
+from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.method import METHOD
-from explorer.views.evaluate.query import Asking
+from explorer.views.evaluate.query import EvaluateQuery
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, groups_of, seeded
-from explorer.views.evaluate.tables import NumberTable, show_evaluation, show_published
+from explorer.views.evaluate.tables import ResultTable, show_evaluation, show_published
 from explorer.views.view import EXPORTS, View, side_words
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.current_page_stack import OpenPage
@@ -38,7 +38,7 @@ from trainer.charts.evaluation import EvaluationChart, evaluated_data, evaluatio
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.reference import references
 from trainer.charts.spec import Request, Target
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import Evaluate
 from trainer.render_mpl.evaluation_table import asked
 from trainer.store import Workspace
@@ -70,12 +70,12 @@ class EvaluateView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.asking = Asking(context.asker, self)
+        self.asking = EvaluateQuery(context.asker, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self._drawn: dict[int, tuple[str, ...]] = {}
-        self.controls = Controls(context.settings)
+        self.controls = EvaluateControls(context.settings)
         self.cancel = QPushButton("Cancel", objectName="evaluate-cancel", visible=False)
         self.progress = QProgressBar(objectName="evaluate-progress", visible=False)
         self.status = ElidedLabel(PROCESS)
@@ -83,8 +83,8 @@ class EvaluateView(View):
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Ways to look at an evaluation")
         self.stack = OpenPage()
         yield
-        self.table = NumberTable("evaluate-table", "Numbers of both runs")
-        self.published = NumberTable("evaluate-published", "Published numbers of this data set")
+        self.table = ResultTable("evaluate-table", "Numbers of both runs")
+        self.published = ResultTable("evaluate-published", "Published numbers of this data set")
         yield
         self.confusion = ConfusionPane(self.pictures)
         yield
@@ -382,5 +382,5 @@ def stored(
         dataset, split = data if data in there else (None, None)
         steps = {"step": sides[0].step} | ({"step_b": sides[1].step} if len(sides) > 1 else {})
         return there, evaluation(workspace, runs, dataset=dataset, split=split, **steps)
-    except Problem as problem:
+    except UserError as problem:
         return there, str(problem)

@@ -9,7 +9,7 @@ from trainer.analysis.gap import Way
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import part_of
 from trainer.charts.gap import LIVE, MOST_PAIRS, GapPoint, GapRun, GapSample, Objective, objective_of, read_gap
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 
 
@@ -56,7 +56,7 @@ def read(
         chosen = {"step": steps[index], **of_split(data), "most": most}
         try:
             gap, sample = read_gap(workspace, run, index, **chosen, progress=part_of(ticket, index, len(runs)))
-        except Problem as error:
+        except UserError as error:
             problems[index] = str(error)
             continue
         sides[index] = Side(gap, sample, objective_of(workspace, workspace.runs.get(run), gap.step))

@@ -21,7 +21,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.plot import Plot
 from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.gap import LIVE, MOST_PAIRS, SHARES, GapPoint, note
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 METHOD = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \
@@ -192,7 +192,7 @@ class GapView(View):
             return
         self._asked, self._opening = None, False
         self.working.end()
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.show_empty("triangle-alert", "The gap cannot be measured", str(error) or type(error).__name__)
 

@@ -19,7 +19,7 @@ Named = Callable[[int], tuple[str, str]]
 """Name and objective of a run."""
 
 
-class Asking(QObject):
+class SaliencyQuery(QObject):
     """Asks for maps and keeps the last answers.
 
     Signals:

@@ -19,7 +19,7 @@ FAINT, STRONG = 0.12, 0.85
 
 
 @dataclass(frozen=True)
-class Overlay:
+class SaliencyOverlay:
     """What is laid over the image.
 
     Attributes:
@@ -44,12 +44,12 @@ class SaliencyMap(QWidget):
         super().__init__(parent, objectName=name)
         self._image: QImage | None = None
         self._grey: QImage | None = None
-        self.overlay: Overlay | None = None
+        self.overlay: SaliencyOverlay | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(LEAST_PX, LEAST_PX + SCALE_PX)
         theme.theme().changed.connect(self.update)
 
-    def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: Overlay | None, words: str) -> None:
+    def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, words: str) -> None:
         """Shows an image and its cells; `words` say the same to a screen reader."""
         self._image = None if image is None else _picture(image)
         self._grey = None if image is None else _picture(_greyed(image))
@@ -111,7 +111,7 @@ class SaliencyMap(QWidget):
         side = min(self.width(), self.height() - SCALE_PX)
         return QRectF((self.width() - side) / 2, 0, side, side)
 
-    def _paint_cells(self, painter: QPainter, room: QRectF, overlay: Overlay) -> None:
+    def _paint_cells(self, painter: QPainter, room: QRectF, overlay: SaliencyOverlay) -> None:
         grid = len(overlay.cells)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
@@ -127,7 +127,7 @@ class SaliencyMap(QWidget):
                 QRectF(at[column], down[row], at[column + 1] - at[column], down[row + 1] - down[row]), colour
             )
 
-    def _paint_scale(self, painter: QPainter, room: QRectF, overlay: Overlay) -> None:
+    def _paint_scale(self, painter: QPainter, room: QRectF, overlay: SaliencyOverlay) -> None:
         bar = QRectF(room.left(), room.bottom() + 6, room.width(), BAR_PX)
         shade = QLinearGradient(bar.topLeft(), bar.topRight())
         for place, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):

@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
-from explorer.views.inspect.query import Asking
-from explorer.views.inspect.saliency_map import Overlay, SaliencyMap
+from explorer.views.inspect.query import SaliencyQuery
+from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.view import View, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
@@ -34,7 +34,7 @@ from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import Saliency
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
@@ -83,7 +83,7 @@ class InspectView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
-        self.asking = Asking(context.asker, self._named, self)
+        self.asking = SaliencyQuery(context.asker, self._named, self)
         self._images: tuple[Image, ...] = ()
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
@@ -276,7 +276,7 @@ class InspectView(View):
                 continue
             self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}", place)
             reach = max(float(abs(found.cells).max()), 1e-9)
-            overlay = Overlay(found.cells, reach, ("outline", theme.run_colour(place)), ("against", "for"))
+            overlay = SaliencyOverlay(found.cells, reach, ("outline", theme.run_colour(place)), ("against", "for"))
             self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):
@@ -288,7 +288,7 @@ class InspectView(View):
         agreement = chart.agreement
         self._head(3, "Difference", "B − A" if agreement is None else f"B − A, correlation {agreement:.2f}")
         reach = max(float(abs(difference).max()), 1e-9)
-        overlay = Overlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"), 1)
+        overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"), 1)
         self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
 
     def _head(self, place: int, title: str, text: str, run: int | None = None) -> None:
@@ -402,7 +402,7 @@ def images_of(
         try:
             chosen = choose_snapshot(workspace, workspace.runs.get(side.run), step=side.step, **of_split(data))
             items = read_snapshot(chosen.folder).items
-        except Problem:
+        except UserError:
             continue
         rows = [row for row in pairs if row < len(items)] or range(min(len(items), MOST_IMAGES // 5))
         dropped = set(queries)

@@ -9,12 +9,12 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from explorer.views.map.selecting import Selecting
-from explorer.views.map.toolbar import Toolbar
+from explorer.views.map.toolbar import MapToolbar
 
 
 def make_actions(
     view: QWidget,
-    toolbar: Toolbar,
+    toolbar: MapToolbar,
     selecting: Selecting,
     *,
     fit: Callable[[], object],

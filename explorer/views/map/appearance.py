@@ -14,15 +14,15 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Colouring
 from explorer.views.map.details import MapDetails
-from explorer.views.map.load import Side, Sketch, read_changes, read_numbers, read_words
+from explorer.views.map.load import MapSide, Sketch, read_changes, read_numbers, read_words
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.selecting import Selecting
-from explorer.views.map.shared_colors import Asked, SharedColours, columns_of, found
-from explorer.views.map.toolbar import Toolbar
+from explorer.views.map.shared_colors import ColorRequest, SharedColours, columns_of, found
+from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from trainer.analysis.cluster_words import ClusterWords
-from trainer.charts.metadata_columns import Column
+from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
 
 POLL_MS = 120
@@ -32,7 +32,7 @@ MEMBERS = 300
 """Points of a cluster that decide where its words stand."""
 
 
-class Watch:
+class StopFlag:
     """How far a computation on a thread is; asked to stop, it stops at its next step. Holds no object of Qt."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Looks(QObject):
     def __init__(
         self,
         panels: Sequence[MapPanel],
-        toolbar: Toolbar,
+        toolbar: MapToolbar,
         details: MapDetails,
         selecting: Selecting,
         context: Context,
@@ -73,9 +73,9 @@ class Looks(QObject):
         self._selecting, self._context = selecting, context
         self._by = context.settings.value("map/colour", CLASS)
         self._colours = SharedColours()
-        self._clusters: dict[int, tuple[Side, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
-        self._watches: dict[int, Watch] = {}
-        self._changes: tuple[tuple[Side, Side], Mapping[str, Column]] | None = None
+        self._clusters: dict[int, tuple[MapSide, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
+        self._watches: dict[int, StopFlag] = {}
+        self._changes: tuple[tuple[MapSide, MapSide], Mapping[str, MetadataColumn]] | None = None
         self._poll = QTimer(self, interval=POLL_MS)
         self._poll.timeout.connect(self._tell_work)
         self._restore()
@@ -90,7 +90,7 @@ class Looks(QObject):
 
     # Colours ----------------------------------------------------------------------------------------------------
 
-    def show_side(self, index: int, side: Side, projection: str, then: Callable[[], None]) -> None:
+    def show_side(self, index: int, side: MapSide, projection: str, then: Callable[[], None]) -> None:
         """Shows a snapshot in one map, coloured as chosen, and does `then`; the colours of very many come first."""
         sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
         numbers = {p.index: p.numbers for p in self._panels if p.index != index}
@@ -116,7 +116,7 @@ class Looks(QObject):
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
         """Shows a part of a snapshot, coloured as chosen, until the whole comes; then does `then`."""
-        asked = Asked(self._by, (sketch.side,), (None,), dark=theme().dark)
+        asked = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
 
         def enter(made: list[Colouring]) -> None:
             self._panels[index].show_sketch(sketch, made[0])
@@ -141,7 +141,7 @@ class Looks(QObject):
             take = partial(self._take_colours, asked)
             self._context.background.run(self, found, asked, done=take, key="colours")
 
-    def _take_colours(self, asked: Asked, made: list[Colouring]) -> None:
+    def _take_colours(self, asked: ColorRequest, made: list[Colouring]) -> None:
         shown = self._shown_panels
         if [panel.side for panel in shown] != [*asked.sides]:
             return
@@ -151,10 +151,10 @@ class Looks(QObject):
         self.show_legend()
         self._isolate(self._details.legend.chosen())
 
-    def _wanted(self, sides: Sequence[Side], numbers: Sequence[PairNumbers | None]) -> Asked:
+    def _wanted(self, sides: Sequence[MapSide], numbers: Sequence[PairNumbers | None]) -> ColorRequest:
         known = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
         more = (self._changes[1],) * 2 if known and self._changes is not None else ()
-        return Asked(self._toolbar.colour_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
+        return ColorRequest(self._toolbar.colour_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
 
     def show_legend(self) -> None:
         """Says what the colours mean, how many pairs have each, and how many of them are selected."""
@@ -203,8 +203,8 @@ class Looks(QObject):
 
     # How a run sees its pairs -----------------------------------------------------------------------------------
 
-    def _compute(self, index: int, side: Side) -> None:
-        watch = self._watches[index] = Watch()
+    def _compute(self, index: int, side: MapSide) -> None:
+        watch = self._watches[index] = StopFlag()
         self._context.background.run(
             self,
             read_numbers,
@@ -216,12 +216,12 @@ class Looks(QObject):
         )
         self._poll.start()
 
-    def _compare(self, sides: Sequence[Side]) -> None:
+    def _compare(self, sides: Sequence[MapSide]) -> None:
         """What changed from A to B, pair by pair: for the colours, on a thread, with a way to cancel it."""
         if len(sides) != 2:
             return
         both = (sides[0], sides[1])
-        watch = self._watches[BETWEEN] = Watch()
+        watch = self._watches[BETWEEN] = StopFlag()
         self._context.background.run(
             self,
             read_changes,
@@ -234,14 +234,14 @@ class Looks(QObject):
         )
         self._poll.start()
 
-    def _take_changes(self, sides: tuple[Side, Side], found: Mapping[str, Column]) -> None:
+    def _take_changes(self, sides: tuple[MapSide, MapSide], found: Mapping[str, MetadataColumn]) -> None:
         self._watches.pop(BETWEEN, None)
         self._tell_work()
         self._changes = (sides, found)
         if self._toolbar.colour_by in CHANGED:
             self.recolour()
 
-    def _take_numbers(self, index: int, side: Side, numbers: PairNumbers | None) -> None:
+    def _take_numbers(self, index: int, side: MapSide, numbers: PairNumbers | None) -> None:
         self._watches.pop(index, None)
         self._tell_work()
         if self._panels[index].side is not side:
@@ -251,7 +251,7 @@ class Looks(QObject):
         if self._toolbar.colour_by in COMPUTED:
             self.recolour()
 
-    def _fail(self, index: int, watch: Watch, error: Exception) -> None:
+    def _fail(self, index: int, watch: StopFlag, error: Exception) -> None:
         if self._watches.get(index) is watch:
             del self._watches[index]
         self._tell_work()
@@ -325,7 +325,7 @@ class Looks(QObject):
                     self, grouped, side, done=partial(self._take_words, index, side), key=f"words {index}"
                 )
 
-    def _take_words(self, index: int, side: Side, found: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
+    def _take_words(self, index: int, side: MapSide, found: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
         if self._panels[index].side is side:
             self._clusters[index] = (side, *found)
             self._place_words(index)
@@ -342,7 +342,7 @@ class Looks(QObject):
         panel.labels.show(labels_of(clusters, members, xy))
 
 
-def grouped(side: Side) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
+def grouped(side: MapSide) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
     """Clusters and their words, and some pairs of each, drawn at random, to stand for it on a map."""
     clusters = read_words(side)
     rng = np.random.default_rng(0)

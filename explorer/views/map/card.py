@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
-from explorer.views.map.load import Side
+from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
-from explorer.widgets.hover_card import HoverCard, Row
+from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.charts.pair_colors import PairNumbers
 
 HEADS = ("cosine", "rank of its caption")
@@ -22,10 +22,10 @@ class PairCard(HoverCard):
     def __init__(self, pictures: Pictures, parent: QWidget) -> None:
         super().__init__(parent)
         self._pictures = pictures
-        self._side: Side | None = None
+        self._side: MapSide | None = None
         self._row = 0
 
-    def show_pair(self, side: Side, row: int, panels: Sequence[MapPanel]) -> None:
+    def show_pair(self, side: MapSide, row: int, panels: Sequence[MapPanel]) -> None:
         """Tells about pair `row` of `side`, as the runs of `panels` see it."""
         self._side, self._row = side, row
         self.fill(panels)
@@ -41,7 +41,7 @@ class PairCard(HoverCard):
             return
         items, row = self._side.items, self._row
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [Row("AB"[p.index], inks[p.index], _of(p, row)) for p in panels if p.side]
+        rows = [HoverRow("AB"[p.index], inks[p.index], _of(p, row)) for p in panels if p.side]
         path = items.path[row]
         self.tell(items.caption[row], items.label[row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")

@@ -22,19 +22,19 @@ PALEST: Final = 0.45
 
 
 @dataclass(frozen=True)
-class Seen:
+class DepthView:
     """A cloud seen from a side: places, and for each point how far back it is, 0 nearest."""
 
     xy: Float[np.ndarray, "m 2"]
     level: Int[np.ndarray, " m"]
 
 
-def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float) -> Seen:
+def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float) -> DepthView:
     """The cloud from a side, its depth in equal steps from the nearest point to the farthest."""
     xy, near = turned(cloud, azimuth, elevation)
     low, high = (float(near.min()), float(near.max())) if len(near) else (0.0, 1.0)
     share = (high - near) / max(high - low, 1e-12)
-    return Seen(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
+    return DepthView(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
 
 
 def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:

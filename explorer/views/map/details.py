@@ -15,10 +15,10 @@ from explorer import theme
 from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
 from explorer.views.map.coloring import MODALITY, SHADES, Colouring, words
-from explorer.views.map.load import Side
+from explorer.views.map.load import MapSide
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
-from explorer.widgets.class_legend import ClassLegend, Entry, ScaleLegend
+from explorer.widgets.class_legend import ClassEntry, ClassLegend, ScaleLegend
 from trainer.charts.pair_colors import PairNumbers
 
 _RANK_HINT: Final = "Place of the right caption among {1:,}, asked by the image, in {0}."
@@ -65,7 +65,12 @@ class MapDetails(QWidget):
         self.show_pairs(None, np.empty(0, np.int64))
 
     def show_colours(
-        self, colours: Sequence[Colouring], sides: Sequence[Side], rows: Int[np.ndarray, " k"], *, owner: Side | None
+        self,
+        colours: Sequence[Colouring],
+        sides: Sequence[MapSide],
+        rows: Int[np.ndarray, " k"],
+        *,
+        owner: MapSide | None,
     ) -> None:
         """Explains the colours, with the selected and the total number of pairs of each.
 
@@ -129,7 +134,7 @@ class MapDetails(QWidget):
 
     def show_pairs(
         self,
-        side: Side | None,
+        side: MapSide | None,
         rows: Int[np.ndarray, " k"],
         *,
         of: str = "",
@@ -174,8 +179,8 @@ class MapDetails(QWidget):
 
 
 def legend_entries(
-    colours: Sequence[Colouring], sides: Sequence[Side], rows: Int[np.ndarray, " k"], *, owner: Side | None
-) -> list[Entry]:
+    colours: Sequence[Colouring], sides: Sequence[MapSide], rows: Int[np.ndarray, " k"], *, owner: MapSide | None
+) -> list[ClassEntry]:
     """One line for every class: how many of its pairs are selected, and how many there are on each side.
 
     Under `modality` it is images and texts that are counted. Without a selection there are totals only.
@@ -184,7 +189,7 @@ def legend_entries(
     chosen = next((_counts(c, side, rows) for c, side in zip(colours, sides, strict=True) if side is owner), None)
     first = colours[0]
     return [
-        Entry(
+        ClassEntry(
             name,
             QColor(*map(int, first.palette[i])).name(),
             tuple(total[i] for total in totals),
@@ -195,7 +200,7 @@ def legend_entries(
     ]
 
 
-def _counts(colours: Colouring, side: Side, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
+def _counts(colours: Colouring, side: MapSide, rows: Int[np.ndarray, " k"] | slice) -> list[int]:
     """How many of the pairs `rows` are of each class."""
     if colours.by == MODALITY:
         if isinstance(rows, slice):

@@ -13,11 +13,11 @@ import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QObject, Signal
 
-from explorer.views.map.load import Side
+from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 from explorer.widgets.point_map.pins import Pin
 from trainer.analysis.procrustes import procrustes
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.messages import EmbedImages, Failure, Project
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PlacedLayout:
     """How the points of one map stand.
 
     Attributes:
@@ -37,8 +37,8 @@ class Layout:
         onto: Folder of the snapshot whose map it faces; empty for none.
     """
 
-    side: Side
-    how: Placement
+    side: MapSide
+    how: PointPlacement
     xy: Float[np.ndarray, "m 2"]
     onto: str = ""
 
@@ -62,7 +62,7 @@ class Newcomers(QObject):
         super().__init__(parent)
         self._panels, self._asker, self._background = panels, asker, background
         self._tickets = itertools.count()
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: dict[int, PlacedLayout] = {}
         self._open: dict[int, tuple[int, int]] = {}
         self._vectors: dict[tuple[int, int, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
         self.paths: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Newcomers(QObject):
         if waiting:
             self.finished.emit()
 
-    def lay(self, index: int, layout: Layout | None) -> None:
+    def lay(self, index: int, layout: PlacedLayout | None) -> None:
         """The points of one map stand so now (None: in space, or nowhere)."""
         if layout is None:
             self._layouts.pop(index, None)
@@ -127,7 +127,7 @@ class Newcomers(QObject):
         question = EmbedImages(run=layout.side.run, images=self.paths, step=layout.side.row.step)
         self._ask(index, question, lambda answer: self._take_vectors(index, layout, key, answer))
 
-    def _take_vectors(self, index: int, layout: Layout, key: tuple[Any, ...], answer: dict[str, Any]) -> None:
+    def _take_vectors(self, index: int, layout: PlacedLayout, key: tuple[Any, ...], answer: dict[str, Any]) -> None:
         unreadable = answer.get("unreadable") or {}
         if unreadable:
             name, reason = next(iter(unreadable.items()))
@@ -138,7 +138,7 @@ class Newcomers(QObject):
         if found[1]:
             self._project(index, layout, *found)
 
-    def _project(self, index: int, layout: Layout, array: str, paths: tuple[str, ...]) -> None:
+    def _project(self, index: int, layout: PlacedLayout, array: str, paths: tuple[str, ...]) -> None:
         how = layout.how
         question = Project(
             snapshot=str(layout.side.row.folder),
@@ -153,7 +153,7 @@ class Newcomers(QObject):
         )
         self._ask(index, question, lambda answer: self._take_places(index, layout, paths, answer))
 
-    def _take_places(self, index: int, layout: Layout, paths: tuple[str, ...], answer: dict[str, Any]) -> None:
+    def _take_places(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], answer: dict[str, Any]) -> None:
         self._background.run(
             self,
             carried,
@@ -164,7 +164,7 @@ class Newcomers(QObject):
             key=f"pins {index}",
         )
 
-    def _show(self, index: int, layout: Layout, paths: tuple[str, ...], places: np.ndarray) -> None:
+    def _show(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], places: np.ndarray) -> None:
         if self._layouts.get(index) is layout and self.paths:
             rows = zip(paths, places.tolist(), strict=True)
             self._panels[index].pins.show([Pin(path, Path(path).name, x, y) for path, (x, y) in rows])

@@ -22,7 +22,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.changes import changes
 from trainer.charts.matching import matching_of
-from trainer.charts.metadata_columns import Column, column
+from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
@@ -32,7 +32,7 @@ from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 
 @dataclass(frozen=True)
-class Side:
+class MapSide:
     """One map: the points of one snapshot, the images' first, then the texts'.
 
     Attributes:
@@ -62,7 +62,7 @@ class Side:
     space: Float[np.ndarray, "m 3"]
     xy: Float[np.ndarray, "m 2"]
     columns: tuple[str, ...]
-    values: dict[str, Column]
+    values: dict[str, MetadataColumn]
     identity: str
     sampled: bool
     turned: bool = False
@@ -96,7 +96,7 @@ class Sketch:
         points: How many points all have.
     """
 
-    side: Side
+    side: MapSide
     points: int
 
 
@@ -141,12 +141,12 @@ def _some(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     return Items(items.id[rows], **columns)  # type: ignore[arg-type]
 
 
-def _taken(column: Column, rows: Int[np.ndarray, " k"]) -> Column:
+def _taken(column: MetadataColumn, rows: Int[np.ndarray, " k"]) -> MetadataColumn:
     place, numbers = (None if part is None else part[rows] for part in (column.place, column.numbers))
     return replace(column, place=place, numbers=numbers)
 
 
-def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> Side:
+def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> MapSide:
     """The run's snapshot of `data` at `step`, placed by PCA; None is the first data and the last step.
 
     Raises:
@@ -168,7 +168,7 @@ def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey |
 
 
 _READING: Final[dict[tuple[str, int], threading.Lock]] = {}
-_SIDES: Final[weakref.WeakValueDictionary[tuple[str, int], Side]] = weakref.WeakValueDictionary()
+_SIDES: Final[weakref.WeakValueDictionary[tuple[str, int], MapSide]] = weakref.WeakValueDictionary()
 """Sides that a map shows, so that they are not read again while it does."""
 
 
@@ -179,10 +179,10 @@ def _side(
     snapshot: Snapshot,
     space: Float[np.ndarray, "m 3"],
     columns: tuple[str, ...],
-    values: dict[str, Column],
-) -> Side:
+    values: dict[str, MetadataColumn],
+) -> MapSide:
     run_row = workspace.runs.get(run)
-    return Side(
+    return MapSide(
         run=run,
         name=run_row.name,
         objective=run_row.objective,
@@ -208,12 +208,12 @@ def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey 
     return choose_snapshot(workspace, workspace.runs.get(run), step=step, **of_split(data))
 
 
-def read_numbers(side: Side, progress: Progress | None = None) -> PairNumbers | None:
+def read_numbers(side: MapSide, progress: Progress | None = None) -> PairNumbers | None:
     """Cosine and rank of every pair, as `pair_numbers` says; None without both modalities."""
     return pair_numbers(read_snapshot(side.row.folder, side.items), progress)
 
 
-def read_changes(workspace: Workspace, a: Side, b: Side, progress: Progress) -> dict[str, Column]:
+def read_changes(workspace: Workspace, a: MapSide, b: MapSide, progress: Progress) -> dict[str, MetadataColumn]:
     """What changed from A to B, pair by pair, as colours; see `trainer.charts.changes`.
 
     Raises:
@@ -224,7 +224,7 @@ def read_changes(workspace: Workspace, a: Side, b: Side, progress: Progress) -> 
     return changed_columns(changes(workspace, (a.run, a.row.step), (b.run, b.row.step), **data, progress=progress))
 
 
-def read_one(side: Side, row: int) -> PairNumbers | None:
+def read_one(side: MapSide, row: int) -> PairNumbers | None:
     """Cosine and rank of one pair, the rank among a sample of the captions: for the card of a map of many pairs."""
     snapshot: Snapshot = read_snapshot(side.row.folder, side.items)
     if snapshot.image is None or snapshot.text is None:
@@ -240,7 +240,7 @@ def read_one(side: Side, row: int) -> PairNumbers | None:
     return PairNumbers(matched_cosines(image, snapshot.text[row : row + 1]), rank, len(text), len(texts))
 
 
-def read_words(side: Side, progress: Progress | None = None) -> ClusterWords:
+def read_words(side: MapSide, progress: Progress | None = None) -> ClusterWords:
     """Groups of pairs that lie together in the run's embedding space, by their images if there are such."""
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
@@ -251,7 +251,7 @@ MOST_ASKING = 1_000
 """Selected pairs that ask for their neighbours; of more, a sample asks."""
 
 
-def read_neighbours(side: Side, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
+def read_neighbours(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np.ndarray, " m"]:
     """Pairs whose image (or text, in a map of texts) is among the `k` nearest of a row's, by cosine in the run's space.
 
     Args:
@@ -266,7 +266,7 @@ def read_neighbours(side: Side, rows: Int[np.ndarray, " k"], k: int) -> Int[np.n
     return np.unique(found)
 
 
-def same_items(a: Side, b: Side) -> bool:
+def same_items(a: MapSide, b: MapSide) -> bool:
     """Whether row i is the same pair in both, so that hovering and selecting can be linked."""
     return a.identity == b.identity
 
@@ -276,6 +276,6 @@ def _identity(items: Items) -> str:
     return hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode()).hexdigest()
 
 
-def _values(items: Items, columns: tuple[str, ...]) -> dict[str, Column]:
+def _values(items: Items, columns: tuple[str, ...]) -> dict[str, MetadataColumn]:
     found = {name: column(items.label if name == CLASS else items.metadata.get(name, [])) for name in columns}
     return {name: one for name, one in found.items() if one is not None and (one.names or one.numbers is not None)}

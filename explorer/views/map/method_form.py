@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from trainer.charts.layout_method import LABELS, METRICS, Placement
+from trainer.charts.layout_method import LABELS, METRICS, PointPlacement
 
 TYPING_MS: Final = 600
 COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"
@@ -64,14 +64,14 @@ class MethodForm(QWidget):
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
-        self.set_placement(Placement())
+        self.set_placement(PointPlacement())
         self._lay_out()
         self._connect()
 
     @property
-    def placement(self) -> Placement:
+    def placement(self) -> PointPlacement:
         """What is chosen."""
-        return Placement(
+        return PointPlacement(
             method=self._method,
             neighbours=self.neighbours.value(),
             min_dist=round(self.min_dist.value(), 2),
@@ -80,7 +80,7 @@ class MethodForm(QWidget):
             file=self._file if self._method == "file" else "",
         )
 
-    def set_placement(self, placement: Placement) -> None:
+    def set_placement(self, placement: PointPlacement) -> None:
         """Chooses this without telling anybody."""
         boxes = (self.neighbours, self.min_dist, self.metric, self.seed)
         blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedLayout, QVBoxLayout, 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.map.coloring import Colouring
-from explorer.views.map.depth_shading import Seen, shaded
-from explorer.views.map.load import Side, Sketch
+from explorer.views.map.depth_shading import DepthView, shaded
+from explorer.views.map.load import MapSide, Sketch
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
@@ -41,7 +41,7 @@ class MapPanel(QFrame):
     def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.index = index
-        self.side: Side | None = None
+        self.side: MapSide | None = None
         self.numbers: PairNumbers | None = None
         self.one: tuple[int, PairNumbers] | None = None
         self._pictures = pictures
@@ -65,7 +65,7 @@ class MapPanel(QFrame):
         self._lay_out()
         theme.theme().changed.connect(self.update)
 
-    def show_side(self, side: Side, colours: Colouring, projection: str) -> None:
+    def show_side(self, side: MapSide, colours: Colouring, projection: str) -> None:
         """Shows a snapshot. The same items at another step move to their new places; others are set afresh."""
         before, self.side, self.numbers, self.one = self.side, side, None, None
         self.coloring, self._level = colours, None
@@ -110,7 +110,7 @@ class MapPanel(QFrame):
             if self.coloring is not None and self.side is not None:
                 self.colour(self.coloring)
 
-    def preview(self, seen: Seen, of: Int[np.ndarray, " k"]) -> None:
+    def preview(self, seen: DepthView, of: Int[np.ndarray, " k"]) -> None:
         """Draws some points as they are seen from a side, until they are all drawn again."""
         if self.coloring is not None:
             palette, index = self.coloring.palette, self.coloring.index[of]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from explorer.views.map.load import Side, read_side
+from explorer.views.map.load import MapSide, read_side
 from trainer.analysis.procrustes import procrustes
-from trainer.charts.layout_method import Placement
-from trainer.errors import Problem
+from trainer.charts.layout_method import PointPlacement
+from trainer.errors import UserError
 from trainer.messages import Failure, Project
 from trainer.store import SnapshotRow, SplitKey, Workspace
 from trainer.untrusted.bounded.arrays import load_npy
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 @dataclass
 class _Waiting:
     index: int
-    side: Side
-    projection: Placement
+    side: MapSide
+    projection: PointPlacement
     number: int
     onto: SnapshotRow | None = None
     share: float = 0.0
@@ -60,7 +60,7 @@ class Projecting(QObject):
         """Whether an answer is still to come."""
         return bool(self._open)
 
-    def ask(self, index: int, side: Side, projection: Placement, onto: Side | None = None) -> None:
+    def ask(self, index: int, side: MapSide, projection: PointPlacement, onto: MapSide | None = None) -> None:
         """Asks for the points of one map; a question for the same map that is still open is given up.
 
         Args:
@@ -145,7 +145,7 @@ class Projecting(QObject):
 
 def read_facing(
     workspace: Workspace, run: int, step: int | None, data: SplitKey | None, other: int | None, other_step: int | None
-) -> Side:
+) -> MapSide:
     """As `read_side`, its PCA turned to face that of the run `other`, where they show the same pairs.
 
     Raises:
@@ -156,11 +156,11 @@ def read_facing(
         return side
     try:
         return facing(side, read_side(workspace, other, other_step, data))
-    except Problem:
+    except UserError:
         return side
 
 
-def facing(side: Side, first: Side) -> Side:
+def facing(side: MapSide, first: MapSide) -> MapSide:
     """The side with its points turned, mirrored and moved to come nearest to those of `first`, pair by pair."""
     if (side.images, side.texts, side.identity) != (first.images, first.texts, first.identity):
         return side

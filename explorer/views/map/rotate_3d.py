@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.event_loop.background import Background
-from explorer.views.map.depth_shading import Seen, sample_of, seen_from
-from explorer.views.map.load import Side
+from explorer.views.map.depth_shading import DepthView, sample_of, seen_from
+from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 
 FIRST_TURN: Final = (30.0, 20.0)
@@ -35,7 +35,7 @@ class Cloud:
         few: Their places.
     """
 
-    side: Side
+    side: MapSide
     points: Float[np.ndarray, "m 3"]
     of: Int[np.ndarray, " k"]
     few: Float[np.ndarray, "k 3"]
@@ -125,7 +125,7 @@ class Turning(QObject):
         azimuth, elevation = self.sides[index]
         self.turn_to(index, azimuth + right, elevation + towards)
 
-    def _take(self, index: int, side: Side, cloud: Cloud) -> None:
+    def _take(self, index: int, side: MapSide, cloud: Cloud) -> None:
         if self._panels[index].side is side:
             self._clouds[index] = cloud
             if cloud.is_large:
@@ -171,7 +171,7 @@ class Turning(QObject):
         self._busy.pop(index, None)
         self.failed.emit(error)
 
-    def _show(self, index: int, side: Side, seen: Seen) -> None:
+    def _show(self, index: int, side: MapSide, seen: DepthView) -> None:
         again = self._busy.pop(index, False)
         panel = self._panels[index]
         if self.on and panel.side is side and not self._rest.isActive():
@@ -185,7 +185,7 @@ class Turning(QObject):
             self._place(index, fit=False)
 
 
-def cloud_of(side: Side) -> Cloud:
+def cloud_of(side: MapSide) -> Cloud:
     """The cloud of a side, and which of its points are drawn while it is turned."""
     of = sample_of(len(side.space))
     return Cloud(side, side.space, of, side.space[of] if len(of) < len(side.space) else side.space)

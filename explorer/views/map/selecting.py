@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
-from explorer.views.map.load import MOST_ASKING, Side, read_neighbours, same_items
+from explorer.views.map.load import MOST_ASKING, MapSide, read_neighbours, same_items
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.tools import Tools
 from trainer.untrusted import confined
@@ -53,7 +53,7 @@ class Selecting(QObject):
     # What is shown ----------------------------------------------------------------------------------------------
 
     @property
-    def sides(self) -> list[Side]:
+    def sides(self) -> list[MapSide]:
         """What is shown, A first."""
         return [panel.side for panel in self._panels if panel.side is not None]
 
@@ -64,7 +64,7 @@ class Selecting(QObject):
         return len(sides) == 2 and same_items(*sides)
 
     @property
-    def owner(self) -> Side | None:
+    def owner(self) -> MapSide | None:
         """The side whose pairs are selected: the first one, or of two that are not linked the one last selected in."""
         sides = self.sides
         if len(sides) == 2 and not self.linked:
@@ -77,7 +77,7 @@ class Selecting(QObject):
         rows, owner = self._selection.pairs, self.owner
         return below(rows, owner.n) if owner else rows[:0]
 
-    def letter(self, side: Side | None) -> str:
+    def letter(self, side: MapSide | None) -> str:
         """`A` or `B` of a side whose pairs are not the other's too; empty if they are."""
         return "" if self.linked else next(("AB"[p.index] for p in self._panels if p.side is side), "")
 
@@ -119,7 +119,7 @@ class Selecting(QObject):
             key="grow",
         )
 
-    def _take_neighbours(self, side: Side, rows: np.ndarray, found: np.ndarray) -> None:
+    def _take_neighbours(self, side: MapSide, rows: np.ndarray, found: np.ndarray) -> None:
         grown = np.union1d(rows, found)
         if side not in self.sides or not np.array_equal(rows, self.rows):
             return

@@ -8,8 +8,8 @@ from operator import is_
 from typing import Final
 
 from explorer.views.map.coloring import COMPUTED, MODALITY, Colouring, colourings
-from explorer.views.map.load import Side, same_items
-from trainer.charts.metadata_columns import Column
+from explorer.views.map.load import MapSide, same_items
+from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import AGREEMENT, CHANGED, ColouredMap, PairNumbers
 
 AT_ONCE: Final = 100_000
@@ -17,7 +17,7 @@ AT_ONCE: Final = 100_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class ColorRequest:
     """What colours are wanted.
 
     Attributes:
@@ -29,9 +29,9 @@ class Asked:
     """
 
     by: str
-    sides: tuple[Side, ...]
+    sides: tuple[MapSide, ...]
     numbers: tuple[PairNumbers | None, ...]
-    more: tuple[Mapping[str, Column], ...] = ()
+    more: tuple[Mapping[str, MetadataColumn], ...] = ()
     dark: bool = False
 
     @property
@@ -39,7 +39,7 @@ class Asked:
         """Whether finding them takes no time."""
         return sum(side.images + side.texts for side in self.sides) <= AT_ONCE
 
-    def same(self, other: Asked | None) -> bool:
+    def same(self, other: ColorRequest | None) -> bool:
         """Whether the same colours are wanted."""
         if other is None or (self.by, self.dark) != (other.by, other.dark) or len(self.sides) != len(other.sides):
             return False
@@ -50,7 +50,7 @@ class Asked:
         return all(a is b for a, b in pairs) and len(mine) == len(theirs) and all(map(is_, mine, theirs))
 
 
-def found(asked: Asked) -> list[Colouring]:
+def found(asked: ColorRequest) -> list[Colouring]:
     """The colours of each side, meaning the same in all."""
     more = asked.more or ({},) * len(asked.sides)
     there = columns_of(asked.sides) + [name for columns in more for name in columns]
@@ -66,30 +66,30 @@ class SharedColours:
     """One colouring for all maps that are shown, so that one legend is true of each; kept until another is wanted."""
 
     def __init__(self) -> None:
-        self._asked: Asked | None = None
+        self._asked: ColorRequest | None = None
         self._made: list[Colouring] = []
 
-    def known(self, asked: Asked) -> bool:
+    def known(self, asked: ColorRequest) -> bool:
         """Whether `of` answers at once."""
         return asked.few or asked.same(self._asked)
 
-    def of(self, asked: Asked) -> list[Colouring]:
+    def of(self, asked: ColorRequest) -> list[Colouring]:
         """The colours that are wanted."""
         if not asked.same(self._asked):
             self.keep(asked, found(asked))
         return self._made
 
-    def last(self, sides: Sequence[Side]) -> list[Colouring] | None:
+    def last(self, sides: Sequence[MapSide]) -> list[Colouring] | None:
         """The colours that these sides have for the present; None if they have none yet."""
         shown = self._asked.sides if self._asked is not None else ()
         return self._made if len(shown) == len(sides) and all(map(is_, shown, sides)) else None
 
-    def keep(self, asked: Asked, made: list[Colouring]) -> None:
+    def keep(self, asked: ColorRequest, made: list[Colouring]) -> None:
         """These were found on a thread."""
         self._asked, self._made = asked, made
 
 
-def columns_of(sides: Sequence[Side]) -> list[str]:
+def columns_of(sides: Sequence[MapSide]) -> list[str]:
     """What any of the sides can be coloured by, modality first; agreement needs two sides of the same pairs."""
     columns = dict.fromkeys([MODALITY, *(column for side in sides for column in side.columns)])
     pairs = [side for side in sides if side.images and side.texts]
@@ -99,6 +99,6 @@ def columns_of(sides: Sequence[Side]) -> list[str]:
     return [*columns, *computed, *(CHANGED if _comparable(sides) else ())]
 
 
-def _comparable(sides: Sequence[Side]) -> bool:
+def _comparable(sides: Sequence[MapSide]) -> bool:
     """Whether two snapshots of the same pairs are shown: what changed between them can be told."""
     return len(sides) == 2 and sides[0].row != sides[1].row and same_items(*sides)

@@ -20,12 +20,12 @@ from explorer.views.map.tools import Tools
 from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 
 COLOUR_PX: Final = 192
 
 
-class Toolbar(WrappingRow):
+class MapToolbar(WrappingRow):
     """The controls above the maps.
 
     Signals:
@@ -50,11 +50,11 @@ class Toolbar(WrappingRow):
         self._connect()
 
     @property
-    def projection(self) -> Placement:
+    def projection(self) -> PointPlacement:
         """What is chosen."""
         return self.methods.placement
 
-    def set_projection(self, projection: Placement) -> None:
+    def set_projection(self, projection: PointPlacement) -> None:
         """Chooses this without telling anybody."""
         self.methods.set_placement(projection)
 

@@ -18,19 +18,19 @@ from explorer.views.map.actions import make_actions
 from explorer.views.map.appearance import Looks
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
-from explorer.views.map.external_images import Layout, Newcomers
-from explorer.views.map.load import Side, Sketch, read_one, read_sketch
+from explorer.views.map.external_images import Newcomers, PlacedLayout
+from explorer.views.map.load import MapSide, Sketch, read_one, read_sketch
 from explorer.views.map.locking import Locking
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotate_3d import Turning
 from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
-from explorer.views.map.toolbar import Toolbar
+from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View
-from trainer.charts.layout_method import LABELS, METHODS, Placement
+from trainer.charts.layout_method import LABELS, METHODS, PointPlacement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import SplitKey
 
@@ -48,7 +48,7 @@ class MapView(View):
         self._key: tuple[object, ...] | None = None
         self._card_side = 0
         self.pictures = Pictures(context.background, self)
-        self.toolbar = Toolbar()
+        self.toolbar = MapToolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.card = PairCard(self.pictures, self)
         yield
@@ -202,7 +202,7 @@ class MapView(View):
             key=f"side {index}",
         )
 
-    def _show(self, index: int, side: Side) -> None:
+    def _show(self, index: int, side: MapSide) -> None:
         self.looks.show_side(index, side, side.pca_words, partial(self._after_showing, index))
 
     def _after_showing(self, index: int) -> None:
@@ -217,7 +217,7 @@ class MapView(View):
 
     def _refuse(self, index: int, error: Exception) -> None:
         message = str(error)
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
             message = f"An error that should not happen: {message or type(error).__name__}."
         self.panels[index].show_nothing("triangle-alert", "No map of this run", message)
@@ -255,14 +255,14 @@ class MapView(View):
         if side is not None:
             self._projecting.ask(index, side, self.toolbar.projection, self._faces(index, side))
 
-    def _place(self, index: int, side: Side, projection: Placement, points: np.ndarray, words: str) -> None:
+    def _place(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray, words: str) -> None:
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
             panel.map.move_points(points)
             panel.tell_projection(words)
             self._lay(index, projection, points)
 
-    def _lay(self, index: int, how: Placement | None = None, points: np.ndarray | None = None) -> None:
+    def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
         """The points of a map stand elsewhere: images from outside are placed among them anew."""
         side = self.panels[index].side
         if side is None or self.turning.on:
@@ -271,10 +271,10 @@ class MapView(View):
         face = self._faces(index, side)
         onto = str(face.row.folder) if face is not None else ""
         self.newcomers.lay(
-            index, Layout(side, how or Placement(method="pca"), side.xy if points is None else points, onto)
+            index, PlacedLayout(side, how or PointPlacement(method="pca"), side.xy if points is None else points, onto)
         )
 
-    def _faces(self, index: int, side: Side) -> Side | None:
+    def _faces(self, index: int, side: MapSide) -> MapSide | None:
         first = self.panels[0].side
         face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
         return first if face else None
@@ -399,7 +399,7 @@ class MapView(View):
         if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in METHODS[:-1]:
             method, neighbours, min_dist = remembered
             numbers = {"neighbours": int(neighbours), "min_dist": float(min_dist), "seed": int(seed)}
-            self.toolbar.set_projection(Placement(method=method, metric=metric, **numbers))
+            self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
 
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar

@@ -14,10 +14,10 @@ from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Pictures
 from explorer.views.prompts.plots import LikelihoodPlot, ReliabilityPlot
 from explorer.views.prompts.tau_control import TauControl
-from explorer.widgets.bars import Bars, Column
+from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import WrappingRow
-from explorer.widgets.image_box import Picture
+from explorer.widgets.image_box import ImageBox
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibration import CalibrationAt, CalibrationChart, CalibrationRun, at, ece_words
 
@@ -62,9 +62,9 @@ class CalibrationPane(QWidget):
         self._sample: Sample | None = None
         self.taus = (TauControl(0), TauControl(1))
         self.reliability, self.likelihood = ReliabilityPlot(), LikelihoodPlot()
-        self.bars = Bars()
+        self.bars = BarChart()
         self.bars.setObjectName("prompts-bars")
-        self.picture = Picture()
+        self.picture = ImageBox()
         self.picture.setMinimumSize(PICTURE_PX, PICTURE_PX)
         self.picture.setMaximumWidth(PICTURE_PX)
         self.samples = QComboBox(objectName="prompts-sample", accessibleName="Image whose bars are shown")
@@ -153,11 +153,11 @@ class CalibrationPane(QWidget):
             if run is None:
                 continue
             row = () if cosines is None else tuple(probabilities(cosines, 1 / self.taus[index].tau).tolist())
-            shares.append(Column(run.name, f"tau {self.taus[index].tau:.3g}", theme.run_colour(index), row))
+            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", theme.run_colour(index), row))
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda place: -first[place])
         ordered = [
-            Column(c.title, c.note, c.colour, tuple(c.shares[place] for place in order) if c.shares else ())
+            BarColumn(c.title, c.note, c.colour, tuple(c.shares[place] for place in order) if c.shares else ())
             for c in shares
         ]
         self.bars.show_bars([self._labels[place] for place in order], ordered)

@@ -14,7 +14,7 @@ from trainer.charts.calibration import CalibrationChart, CalibrationRun, calibra
 from trainer.charts.class_task import read_class_texts
 from trainer.charts.prompts import PromptChart, PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import EmbedClasses, Failure
 from trainer.store import SplitKey, Workspace, of_split
 
@@ -40,7 +40,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PromptResult:
     """Both charts of the sides that have them (`places`: 0 is A), and why others have none."""
 
     wish: Wish
@@ -58,11 +58,11 @@ class Reading:
         return self.prompts.runs[self.places.index(place)] if self.prompts and place in self.places else None
 
 
-class Asking(QObject):
+class PromptQuery(QObject):
     """Fetches what is wanted; what is wanted no longer is dropped.
 
     Signals:
-        read: A `Reading` of the newest wish.
+        read: A `PromptResult` of the newest wish.
         progressed: Share done and a note, while the models embed sentences.
     """
 
@@ -151,25 +151,25 @@ def steps_of(workspace: Workspace, wish: Wish) -> tuple[Wish, dict[int, int], di
             steps[side.place] = choose_snapshot(
                 workspace, workspace.runs.get(side.run), step=side.step, **wish.split
             ).step
-        except Problem as problem:
+        except UserError as problem:
             problems[side.place] = str(problem)
     return wish, steps, problems
 
 
-def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> Reading:
+def read(workspace: Workspace, wish: Wish, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
     """Both charts of the places with class vectors; a run without labelled images is named and left out. Pure."""
     texts = {}
     for place, file in files.items():
         try:
             texts[place] = read_class_texts(Path(file))
             calibration(workspace, [texts[place]], **wish.split)
-        except Problem as problem:
+        except UserError as problem:
             texts.pop(place, None)
             problems = problems | {place: str(problem)}
     if not texts:
-        return Reading(wish, problems=problems)
+        return PromptResult(wish, problems=problems)
     able = list(texts.values())
-    return Reading(
+    return PromptResult(
         wish,
         calibration(workspace, able, **wish.split),
         prompts(workspace, able, **wish.split),

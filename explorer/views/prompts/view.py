@@ -18,7 +18,7 @@ from explorer.views.classify.suites import suite_of
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
-from explorer.views.prompts.query import Asking, Reading, Wish
+from explorer.views.prompts.query import PromptQuery, PromptResult, Wish
 from explorer.views.view import View, side_words
 from explorer.widgets.current_page_stack import OpenPage
 from explorer.widgets.image_strip import PICTURE
@@ -46,14 +46,14 @@ class PromptsView(View):
         context = self.context
         self.questions = Questions()
         self._name_questions()
-        self.asking = Asking(context, self)
+        self.asking = PromptQuery(context, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         yield
         self.calibration = CalibrationPane(context.background, self.pictures)
         yield
         self.playground = Playground(context.background, self.pictures)
         yield
-        self._reading: Reading | None = None
+        self._reading: PromptResult | None = None
         self._vectors: dict[tuple[int, int, str], np.ndarray] = {}
         self._asked_images: set[tuple[int, int, str]] = set()
         self._sample_path = ""
@@ -137,7 +137,7 @@ class PromptsView(View):
     def _ask_again(self) -> None:
         self._ask(again=True)
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: PromptResult) -> None:
         self._reading = reading
         self._tell(" ".join(reading.problems.values()))
         if reading.calibration is None:
@@ -225,7 +225,7 @@ class PromptsView(View):
 
     # -- words -------------------------------------------------------------------------------------------------
 
-    def _word_arguments(self, reading: Reading) -> list[str]:
+    def _word_arguments(self, reading: PromptResult) -> list[str]:
         wish = reading.wish
         for name, suite in catalog.prompt_suites().items():
             if (suite.classes, suite.templates) == (wish.labels, wish.templates):

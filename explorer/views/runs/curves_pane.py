@@ -25,7 +25,7 @@ from explorer.models.runs import preparing
 from explorer.run_control.jobs import working
 from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
-from explorer.widgets.curves import CurveGrid, Line, Panel
+from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts import ChartError
 from trainer.charts import curves as charts
@@ -167,7 +167,7 @@ class CurvesPane(QWidget):
         self._drawing = False
         self.failed.emit(str(error))
 
-    def _show_panels(self, drawn: tuple[charts.Panel, ...]) -> None:
+    def _show_panels(self, drawn: tuple[charts.CurvePanel, ...]) -> None:
         self._drawing = False
         shown = {run.id for run in self._runs}
         if self._draw_again:
@@ -190,10 +190,10 @@ class CurvesPane(QWidget):
             return "Reading the curves."
         return "Nothing was logged of these metrics. The log may tell why."
 
-    def _with_waiting(self, panels: Sequence[charts.Panel]) -> list[Panel]:
+    def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Panels to draw, in the order of the metrics, with empty ones for what a working run has yet to log."""
         waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
-        found: list[Panel] = []
+        found: list[CurvePlotData] = []
         for name in self.metrics:
             own = [self._panel(panel) for panel in panels if panel.metric == name]
             known = metric(name)
@@ -201,20 +201,20 @@ class CurvesPane(QWidget):
             words = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
             # Models of one tower have no recall to wait for.
             never = "_to_" in name and self._runs and all(run.metric != HEADLINE for run in self._runs)
-            empty = Panel(name, known.label, "", known.digits, (), words)
+            empty = CurvePlotData(name, known.label, "", known.digits, (), words)
             found += own or ([empty] if waiting and not never else [])
         return found
 
-    def _panel(self, panel: charts.Panel) -> Panel:
+    def _panel(self, panel: charts.CurvePanel) -> CurvePlotData:
         known, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
         lines = []
         for series in panel.series:
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
-            lines.append(Line(series.run, series.name, self._colours[series.run], series.x, raw, smooth))
+            lines.append(CurveLine(series.run, series.name, self._colours[series.run], series.x, raw, smooth))
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n else "")
         digits = max(0, known.digits - 2) if panel.percent else known.digits
-        return Panel(f"{panel.metric} {panel.label}", panel.label, unit.strip(), digits, tuple(lines))
+        return CurvePlotData(f"{panel.metric} {panel.label}", panel.label, unit.strip(), digits, tuple(lines))
 
     # -- controls ----------------------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class CurvesPane(QWidget):
 
 def draw_panels(
     book: CurveBook, runs: Sequence[int], metrics: Sequence[str], axis: charts.Axis, smoothing: float
-) -> tuple[charts.Panel, ...]:
+) -> tuple[charts.CurvePanel, ...]:
     """The panels that `trainer export curves` would draw of what the book holds; none if nothing is logged yet."""
     try:
         # The book stands in for the workspace: same questions, answered from memory.

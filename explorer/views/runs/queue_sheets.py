@@ -27,7 +27,7 @@ from explorer import theme
 from explorer.widgets.number_box import NumberBox
 from trainer import config
 from trainer.config import grid
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.scheduling.queue import Slots
 from trainer.store import RunRow
 from trainer.untrusted import shell
@@ -146,7 +146,7 @@ class Repeat(Sheet):
         """Queues them, if they can be."""
         try:
             runs = self.runs()
-        except Problem as problem:
+        except UserError as problem:
             self.tell(str(problem), wrong=True)
             return
         self.chosen.emit(runs, typed(self.priority), self.after.currentData())
@@ -167,7 +167,7 @@ class Repeat(Sheet):
     def _check(self) -> None:
         try:
             runs = self.runs()
-        except Problem as problem:
+        except UserError as problem:
             self.tell(str(problem), wrong=True)
             return
         names = "\n".join(run.name for run in runs[:SHOWN])
@@ -175,7 +175,7 @@ class Repeat(Sheet):
         self.tell(f"{len(runs)} run{'s' * (len(runs) != 1)} will wait in the queue:\n{names}{more}")
 
 
-class Turn(Sheet):
+class QueueSheet(Sheet):
     """Asks when queued runs start: their priority, and the run to wait for.
 
     Signals:

@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from explorer.views.runs.queue_sheets import Branch, Repeat, SlotsSheet, Turn
+from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet
 from explorer.views.view import Context
 from trainer import config
 from trainer.scheduling import system_usage
@@ -74,7 +74,7 @@ class Sheets(QObject):
         if not queued:
             return
         ids = [run.id for run in queued]
-        sheet = Turn(queued, jobs.runs, self._view)
+        sheet = QueueSheet(queued, jobs.runs, self._view)
         sheet.chosen.connect(lambda priority, after: (jobs.prefer(ids, priority), jobs.wait_for(ids, after)))
         sheet.open()
 

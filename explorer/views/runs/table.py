@@ -20,26 +20,26 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from explorer import theme
-from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, Column, RunsFilter, RunsModel
+from explorer.models.runs import SHARE_ROLE, SWATCHES_ROLE, TONE_ROLE, RunColumn, RunsFilter, RunsModel
 from explorer.widgets.cells import ProgressCell, SwatchCell
 from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
 
 WIDTHS = {
-    Column.NAME: 200,
-    Column.STATUS: 120,
-    Column.OBJECTIVE: 84,
-    Column.DATA: 84,
-    Column.PROGRESS: 176,
-    Column.ETA: 92,
-    Column.BEST: 78,
-    Column.LAST: 76,
-    Column.DURATION: 94,
-    Column.STARTED: 130,
+    RunColumn.NAME: 200,
+    RunColumn.STATUS: 120,
+    RunColumn.OBJECTIVE: 84,
+    RunColumn.DATA: 84,
+    RunColumn.PROGRESS: 176,
+    RunColumn.ETA: 92,
+    RunColumn.BEST: 78,
+    RunColumn.LAST: 76,
+    RunColumn.DURATION: 94,
+    RunColumn.STARTED: 130,
 }
-assert set(WIDTHS) == set(Column), "a column without a width"
+assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
-GROWING = (Column.NAME, Column.PROGRESS)
+GROWING = (RunColumn.NAME, RunColumn.PROGRESS)
 LEAST_PX = 140
 """Of a column that grows with the table."""
 
@@ -85,8 +85,8 @@ class RunsTable(QTableView):
         self._dress_headers()
         self._names = SwatchCell(swatches_role=SWATCHES_ROLE, letters=_letter, parent=self)
         self._progress = ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=self)
-        self.setItemDelegateForColumn(Column.NAME, self._names)
-        self.setItemDelegateForColumn(Column.PROGRESS, self._progress)
+        self.setItemDelegateForColumn(RunColumn.NAME, self._names)
+        self.setItemDelegateForColumn(RunColumn.PROGRESS, self._progress)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen_changed.emit())
         theme.theme().changed.connect(self.viewport().update)
 
@@ -100,11 +100,11 @@ class RunsTable(QTableView):
         wanted, selection = set(runs), QItemSelection()
         rows = [row for row, run in enumerate(self.shown.runs()) if run.id in wanted]
         for row in rows:
-            selection.select(self.shown.index(row, 0), self.shown.index(row, len(Column) - 1))
+            selection.select(self.shown.index(row, 0), self.shown.index(row, len(RunColumn) - 1))
         flags = QItemSelectionModel.SelectionFlag
         if rows:
-            self.selectionModel().setCurrentIndex(self.shown.index(rows[0], Column.NAME), flags.NoUpdate)
-            self.scrollTo(self.shown.index(rows[0], Column.NAME))
+            self.selectionModel().setCurrentIndex(self.shown.index(rows[0], RunColumn.NAME), flags.NoUpdate)
+            self.scrollTo(self.shown.index(rows[0], RunColumn.NAME))
         self.selectionModel().select(selection, flags.ClearAndSelect)
 
     # -- dragging in the queue ---------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class RunsTable(QTableView):
         """Opens the name of the selected run for editing in its place."""
         rows = self.selectionModel().selectedRows()
         if len(rows) == 1:
-            index = self.shown.index(rows[0].row(), Column.NAME)
+            index = self.shown.index(rows[0].row(), RunColumn.NAME)
             self.setCurrentIndex(index)
             self.edit(index)
 
@@ -219,7 +219,7 @@ class RunsTable(QTableView):
     def _share(self) -> None:
         """Gives names and bars what the other columns leave, where that is enough to read them."""
         header = self.horizontalHeader()
-        others = sum(header.sectionSize(column) for column in Column if column not in GROWING)
+        others = sum(header.sectionSize(column) for column in RunColumn if column not in GROWING)
         enough = self.viewport().width() - others >= LEAST_PX * len(GROWING)
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
         for column in GROWING:
@@ -245,7 +245,7 @@ class RunsTable(QTableView):
         header.sectionResized.connect(lambda column, *_: None if column in GROWING else self._share())
         header.setStretchLastSection(False)
         self.setSortingEnabled(True)
-        self.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)
+        self.sortByColumn(RunColumn.STARTED, Qt.SortOrder.DescendingOrder)
 
 
 def _ids(data: QMimeData) -> list[int]:

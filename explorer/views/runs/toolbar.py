@@ -10,7 +10,7 @@ from explorer.views.runs.actions import TOOLBAR, RunActions
 from explorer.widgets.flow_row import WrappingRow
 
 
-class Toolbar:
+class RunsToolbar:
     """Buttons for the actions of `TOOLBAR`, then words and a field.
 
     Attributes:

@@ -22,12 +22,12 @@ from explorer.views.runs.method import METHOD
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
-from explorer.views.runs.toolbar import Toolbar
+from explorer.views.runs.toolbar import RunsToolbar
 from explorer.views.view import View, hairline
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from trainer import catalog, config
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import RunRow
 
 
@@ -117,7 +117,7 @@ class RunsView(View):
     def _open_sheet(self, start_from: config.Run | None, preset: str, **about: Any) -> NewRun | None:
         try:
             presets = catalog.presets()
-        except Problem as problem:
+        except UserError as problem:
             self.failed.emit(str(problem), "")
             return None
         sheet = NewRun(presets, self.context.background, start_from=start_from, preset=preset, parent=self, **about)
@@ -280,7 +280,7 @@ class RunsView(View):
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
-        toolbar = Toolbar(self.actions_of_runs)
+        toolbar = RunsToolbar(self.actions_of_runs)
         self.filter, self.count = toolbar.filter, toolbar.count
         column.addWidget(toolbar.row)
         column.addWidget(hairline())

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QVBox
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.selected import Tile, Tiles
+from explorer.views.selected import PairTile, Tiles
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
@@ -53,7 +53,7 @@ class HitsPanel(QFrame):
         items, text = hits.items, hits.target == "text"
         self.tiles.show_tiles(
             [
-                Tile(
+                PairTile(
                     int(row),
                     "" if text else items.path[row],
                     items.caption[row] or items.path[row],

@@ -27,7 +27,7 @@ from explorer.widgets.flow_row import WrappingRow
 from explorer.widgets.progress_row import Cancelled, Working
 from trainer.charts.search import Hits
 from trainer.charts.snapshots import Embedder
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import EmbedImages, EmbedTexts, Failure
 from trainer.store import of_split
 
@@ -39,7 +39,7 @@ ASK: Final = "Type what to look for, or drop or paste a picture. Both runs answe
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchQuery:
     """The question: a sentence, or an image file."""
 
     text: str = ""
@@ -62,9 +62,9 @@ class SearchView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self._asked = Asked()
+        self._asked = SearchQuery()
         self._open: dict[int, int] = {}
-        self._arrays: dict[tuple[int, int | None, Asked], str] = {}
+        self._arrays: dict[tuple[int, int | None, SearchQuery], str] = {}
         self._shown: tuple[object, ...] | None = None
         self.pictures = Pictures(context.background, self, edge=128)
         self.field = QLineEdit(
@@ -107,7 +107,7 @@ class SearchView(View):
             self.field.blockSignals(True)
             self.field.clear()
             self.field.blockSignals(False)
-            self._ask(Asked(image=first))
+            self._ask(SearchQuery(image=first))
 
     def command(self) -> list[str] | None:
         shown = [panel.hits for panel in self.panels if panel.hits is not None]
@@ -149,7 +149,7 @@ class SearchView(View):
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: SearchQuery) -> None:
         self._asked = asked
         self._typing.stop()
         self.picture.show_image(asked.image)
@@ -204,7 +204,7 @@ class SearchView(View):
         data = of_split(selection.dataset)
         return Where(run, step, **data, target=self.target, csls=self.hubs.csls.isChecked(), k=K)  # type: ignore[arg-type]
 
-    def _embed(self, index: int, where: Where, asked: Asked, by: Embedder) -> None:
+    def _embed(self, index: int, where: Where, asked: SearchQuery, by: Embedder) -> None:
         self.panels[index].note.setToolTip(by.note)
         if by.note:
             self.note.setText(by.note)
@@ -224,7 +224,7 @@ class SearchView(View):
             owner=self,
         )
 
-    def _take_vector(self, index: int, where: Where, asked: Asked, by: Embedder, answer: dict[str, Any]) -> None:
+    def _take_vector(self, index: int, where: Where, asked: SearchQuery, by: Embedder, answer: dict[str, Any]) -> None:
         self._open.pop(index, None)
         unreadable = answer.get("unreadable") or {}
         if asked.image in unreadable:
@@ -265,7 +265,7 @@ class SearchView(View):
         self._mark()
 
     def _refuse(self, index: int, error: Exception) -> None:
-        if not isinstance(error, Problem | Cancelled):
+        if not isinstance(error, UserError | Cancelled):
             self.context.background.failed.emit(error)
         self._tell_problem(index, str(error) or type(error).__name__)
 
@@ -315,7 +315,7 @@ class SearchView(View):
     def _typed(self) -> None:
         text = " ".join(self.field.text().split())
         if text or not self._asked.image:
-            self._ask(Asked(text=text))
+            self._ask(SearchQuery(text=text))
 
     def _on_csls(self, on: bool) -> None:
         self.context.settings.set("search/csls", on)
@@ -341,7 +341,7 @@ class SearchView(View):
         self.field.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
         self.working.cancelled.connect(self._end)
-        self.picture.removed.connect(lambda: self._ask(Asked()))
+        self.picture.removed.connect(lambda: self._ask(SearchQuery()))
         self.targets.buttonClicked.connect(lambda _button: self.refresh())
         self.to_map.clicked.connect(self._go_to_map)
         self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))

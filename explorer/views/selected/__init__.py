@@ -2,6 +2,6 @@
 
 from explorer.views.selected.panel import SelectedPanel
 from explorer.views.selected.table import PairTable
-from explorer.views.selected.tiles import Tile, Tiles
+from explorer.views.selected.tiles import PairTile, Tiles
 
-__all__ = ["PairTable", "SelectedPanel", "Tile", "Tiles"]
+__all__ = ["PairTable", "PairTile", "SelectedPanel", "Tiles"]

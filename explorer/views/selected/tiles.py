@@ -30,7 +30,7 @@ LINE_PX: Final = 16
 
 
 @dataclass(frozen=True)
-class Tile:
+class PairTile:
     """One pair.
 
     Attributes:
@@ -54,11 +54,11 @@ class TilesModel(QAbstractListModel):
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._pictures = pictures
-        self.tiles: tuple[Tile, ...] = ()
+        self.tiles: tuple[PairTile, ...] = ()
         self._lines: dict[str, list[int]] = {}
         pictures.arrived.connect(self._on_arrived)
 
-    def show(self, tiles: Sequence[Tile]) -> None:
+    def show(self, tiles: Sequence[PairTile]) -> None:
         """Shows these."""
         self.beginResetModel()
         self.tiles = tuple(tiles)
@@ -137,7 +137,7 @@ class Tiles(QListView):
         """The selected pairs, ascending."""
         return sorted({index.data(TILE_ROLE).pair for index in self.selectedIndexes()})
 
-    def show_tiles(self, tiles: Sequence[Tile]) -> None:
+    def show_tiles(self, tiles: Sequence[PairTile]) -> None:
         """Shows these; where the same pairs are shown already, only what is written changes and the place stays."""
         if tuple(tiles) != self.tiles.tiles:
             self.tiles.show(tiles)
@@ -169,7 +169,7 @@ class _Cell(QStyledItemDelegate):
         return self.size
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        tile: Tile = index.data(TILE_ROLE)
+        tile: PairTile = index.data(TILE_ROLE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
@@ -196,7 +196,7 @@ class _Cell(QStyledItemDelegate):
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
         painter.restore()
 
-    def _paint_picture(self, painter: QPainter, room: QRect, tile: Tile, picture: Any) -> None:
+    def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
         if picture is None:
             painter.fillRect(room, theme.colour("sunken"))
             if not tile.path:

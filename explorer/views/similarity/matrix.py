@@ -21,8 +21,17 @@ from explorer.widgets.empty_state import EmptyState
 from explorer.widgets.matrix_map import ColourScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.analysis.tiles import part_of
-from trainer.charts.matrix import Tile, Window, colour_range, open_matrix, ordering, orders, read_tile, same_pairs
-from trainer.errors import Problem
+from trainer.charts.matrix import (
+    MatrixTile,
+    MatrixWindow,
+    colour_range,
+    open_matrix,
+    ordering,
+    orders,
+    read_tile,
+    same_pairs,
+)
+from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Snapshot
 
@@ -48,7 +57,7 @@ class MatrixPane(Pane):
     def __init__(self, context: Context, pictures: Pictures) -> None:
         super().__init__(context, pictures)
         self.opened: Opened | None = None
-        self.tiles: dict[int, Tile] = {}
+        self.tiles: dict[int, MatrixTile] = {}
         self._asked: tuple[object, ...] | None = None
         self._opening = False
         self._places: dict[int, int] = {}
@@ -121,16 +130,16 @@ class MatrixPane(Pane):
             return
         self.working.end()
         self._asked, self._opening = None, False
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         for side in self.sides:
             side.show_nothing(str(error))
 
-    def _window(self) -> Window:
+    def _window(self) -> MatrixWindow:
         side = next((side for side in self.sides if side.snapshot is not None), self.sides[0])
         n = side.map.size_cells
         top, bottom, left, right = side.map.area.whole
-        return Window(max(top, 0), min(bottom, n), max(left, 0), min(right, n))
+        return MatrixWindow(max(top, 0), min(bottom, n), max(left, 0), min(right, n))
 
     def _read_tiles(self) -> None:
         # While an order is made, its answer will ask for the tiles; they share the bar with it.
@@ -151,12 +160,12 @@ class MatrixPane(Pane):
             key="tiles",
         )
 
-    def _show_tiles(self, tiles: dict[int, Tile]) -> None:
+    def _show_tiles(self, tiles: dict[int, MatrixTile]) -> None:
         self.working.end()
         for index, tile in tiles.items():
             self._show_tile(index, tile)
 
-    def _show_tile(self, index: int, tile: Tile) -> None:
+    def _show_tile(self, index: int, tile: MatrixTile) -> None:
         self.tiles[index] = tile
         low, high = colour_range(tile.means)
         window = tile.window
@@ -310,7 +319,7 @@ def read_matrices(
             continue
         try:
             facts, snapshot = open_matrix(workspace, run, step=steps[index], **of_split(data))
-        except Problem as error:
+        except UserError as error:
             problems[index] = str(error)
             continue
         first = snapshots[min(snapshots)] if snapshots else snapshot
@@ -326,7 +335,7 @@ def read_matrices(
     return Opened(by, ordering(first, by, progress=ticket), names, snapshots, problems, choices)
 
 
-def read_tiles(opened: Opened, window: Window, blocks: dict[int, int], ticket: Ticket) -> dict[int, Tile]:
+def read_tiles(opened: Opened, window: MatrixWindow, blocks: dict[int, int], ticket: Ticket) -> dict[int, MatrixTile]:
     """The window in both runs; far away every embedding is read. Pure, for a thread."""
     return {
         index: read_tile(

@@ -10,7 +10,7 @@ from explorer import theme
 from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.empty_state import EmptyState
-from explorer.widgets.histogram import Bars, Histogram
+from explorer.widgets.histogram import Histogram, HistogramBars
 from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts.similarity import SimilarityChart, SimilarityRun
 
@@ -50,8 +50,8 @@ class SimilarityPanel(QFrame):
             # As a share of pairs per bar, so that curve and bars have one axis.
             curves = [(chart.grid, 100 * values * (edges[1] - edges[0])) for values in run.densities]
         bars = (
-            Bars("unmatched", "secondary", unmatched, run.mean_unmatched, filled=False, density=curves[1]),
-            Bars("matched", RUN_TOKENS[self.index], matched, run.mean_matched, density=curves[0]),
+            HistogramBars("unmatched", "secondary", unmatched, run.mean_unmatched, filled=False, density=curves[1]),
+            HistogramBars("matched", RUN_TOKENS[self.index], matched, run.mean_matched, density=curves[0]),
         )
         self.plot.show_bars(edges, bars, top=top)
         self.title.setText(f"{run.name} · step {run.step:,}")

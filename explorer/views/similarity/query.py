@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from explorer.state.selection import Side
 from explorer.views.view import Context
 from trainer.charts.snapshots import step_that_embeds
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import EmbedTexts, Failure
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.untrusted import confined
@@ -47,7 +47,7 @@ class Sentences(QObject):
 
         def refuse(error: Exception) -> None:
             self._choosing.discard(side.place)
-            if not isinstance(error, Problem):
+            if not isinstance(error, UserError):
                 self._context.background.failed.emit(error)
             failed(str(error))
 

@@ -16,7 +16,7 @@ from trainer.charts.similarity import SimilarityRun
 
 
 @dataclass(frozen=True)
-class Measure:
+class TableRow:
     """One row: its words, how it is read off a run, digits, and whether two runs may be compared by it."""
 
     words: str
@@ -27,15 +27,17 @@ class Measure:
 
 
 MEASURES: Final = (
-    Measure("AUC", "Chance that a matched cosine exceeds an unmatched one; 1 is perfect.", lambda r: r.auc),
-    Measure("d′", "Difference of the means in pooled standard deviations.", lambda r: r.d_prime, 2),
-    Measure("Overlap", "Area shared by both histograms, 0 to 1; AUC says which of them is above.", lambda r: r.overlap),
-    Measure("KS", "Largest distance of the two cumulative distributions; AUC says which is above.", lambda r: r.ks),
-    Measure("R@1", "Share of images whose own text is the most similar of the distinct texts.", lambda r: r.recall1),
-    Measure("Mean matched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_matched, 3, False),
-    Measure("Mean unmatched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_unmatched, 3, False),
-    Measure("n matched", "Pairs compared.", lambda r: len(r.matched), 0, False),
-    Measure("n unmatched", "Unmatched pairs compared.", lambda r: r.n_unmatched, 0, False),
+    TableRow("AUC", "Chance that a matched cosine exceeds an unmatched one; 1 is perfect.", lambda r: r.auc),
+    TableRow("d′", "Difference of the means in pooled standard deviations.", lambda r: r.d_prime, 2),
+    TableRow(
+        "Overlap", "Area shared by both histograms, 0 to 1; AUC says which of them is above.", lambda r: r.overlap
+    ),
+    TableRow("KS", "Largest distance of the two cumulative distributions; AUC says which is above.", lambda r: r.ks),
+    TableRow("R@1", "Share of images whose own text is the most similar of the distinct texts.", lambda r: r.recall1),
+    TableRow("Mean matched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_matched, 3, False),
+    TableRow("Mean unmatched", "Raw cosine: not on one scale for two runs.", lambda r: r.mean_unmatched, 3, False),
+    TableRow("n matched", "Pairs compared.", lambda r: len(r.matched), 0, False),
+    TableRow("n unmatched", "Unmatched pairs compared.", lambda r: r.n_unmatched, 0, False),
 )
 
 
@@ -109,7 +111,7 @@ class SimilarityTable(QFrame):
         return self._cells[measure, side].text()
 
 
-def _interval(measure: Measure, run: SimilarityRun | None, *, short: bool = False) -> str:
+def _interval(measure: TableRow, run: SimilarityRun | None, *, short: bool = False) -> str:
     low, high = run.intervals.get(FIELDS.get(measure.words, ""), (math.nan, math.nan)) if run else (math.nan, math.nan)
     if math.isnan(low):
         return ""
@@ -117,7 +119,7 @@ def _interval(measure: Measure, run: SimilarityRun | None, *, short: bool = Fals
     return ends if short else f"95 of 100 draws of the images lie in {ends}."
 
 
-def _level(measure: Measure, run: SimilarityRun | None) -> str:
+def _level(measure: TableRow, run: SimilarityRun | None) -> str:
     if run is None:
         return ""
     return f"shuffled {written(run.shuffled[FIELDS[measure.words]], measure.digits)}"

@@ -42,7 +42,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket, Working
 from trainer.charts.facets import facet_columns
 from trainer.charts.similarity import NOTE, SimilarityChart, SimilarityRun, similarity
 from trainer.charts.snapshots import choose_snapshot
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, read_snapshot
 
@@ -66,7 +66,7 @@ NO_FACET = Choice(None, "nothing")
 
 
 @dataclass(frozen=True)
-class Reading:
+class SimilarityResult:
     """The chart of the sides that have one, and why others have none; places are 0 for A and 1 for B."""
 
     chart: SimilarityChart | None
@@ -86,7 +86,7 @@ class SimilarityView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self._reading = Reading(None)
+        self._reading = SimilarityResult(None)
         self._asked: tuple[object, ...] | None = None
         self._only: str | None = None
         self._zone: Zone | None = None
@@ -174,7 +174,7 @@ class SimilarityView(View):
         selection = self.context.selection
         if not selection.runs:
             self._asked = None
-            self._reading = Reading(None)
+            self._reading = SimilarityResult(None)
             self.working.end()
             self.show_no_run("chart-column", NO_RUN)
             return
@@ -221,7 +221,7 @@ class SimilarityView(View):
             key="similarity",
         )
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: SimilarityResult) -> None:
         self._reading = reading
         self.working.end()
         choices = (NO_FACET, *(Choice(name, name.replace("_", " ")) for name in reading.columns))
@@ -265,7 +265,7 @@ class SimilarityView(View):
             return
         self._asked = None
         self.working.end()
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.show_empty("triangle-alert", "The pairs cannot be compared", str(error) or type(error).__name__)
 
@@ -439,7 +439,7 @@ def read(
     facet: str | None = None,
     only: str | None = None,
     ticket: Ticket | None = None,
-) -> Reading:
+) -> SimilarityResult:
     """The chart of those sides that have such a snapshot; the others' reasons beside it. Pure, for a thread."""
     chosen = of_split(data)
     asked = {**chosen, "k": k, "bins": BINS, "compared": compared, "facet": facet, "only": only, "progress": ticket}
@@ -449,14 +449,14 @@ def read(
         row = choose_snapshot(workspace, workspace.runs.get(sides[0].run), step=sides[0].step, **chosen)
         items = read_snapshot(row.folder).items
         runs = {side.place: run for side, run in zip(sides, chart.runs, strict=True)}
-        return Reading(chart, runs, {}, items, facet_columns(items))
-    except Problem as error:
+        return SimilarityResult(chart, runs, {}, items, facet_columns(items))
+    except UserError as error:
         if len(sides) == 1:
-            return Reading(None, {}, {sides[0].place: str(error)})
+            return SimilarityResult(None, {}, {sides[0].place: str(error)})
     alone = [read(workspace, [side], data, k, compared, facet, only, ticket) for side in sides]
     problems = {place: words for reading in alone for place, words in reading.problems.items()}
     able = [reading for reading in alone if reading.chart is not None]
-    return Reading(None, {}, problems) if not able else replace(able[0], problems=problems)
+    return SimilarityResult(None, {}, problems) if not able else replace(able[0], problems=problems)
 
 
 def overlap_zone(run: SimilarityRun) -> tuple[float, float]:

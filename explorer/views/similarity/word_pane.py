@@ -15,12 +15,12 @@ from explorer.state.selection import Side
 from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.query import Sentences, take_vectors
 from explorer.views.view import Context
-from explorer.widgets.image_box import Picture
+from explorer.widgets.image_box import ImageBox
 from explorer.widgets.number_box import NumberBox
 from trainer.analysis.leave_one_word_out import without_each_word
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.words import WordsChart, WordsRun, words_run
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Items, read_snapshot
 
@@ -48,7 +48,7 @@ class WordsPane(Pane):
         self.caption = QLineEdit(objectName="words-caption", accessibleName="Caption to take apart")
         self.caption.setPlaceholderText("Type a caption")
         self.own = QPushButton("Its own caption", objectName="words-own")
-        self.picture = Picture()
+        self.picture = ImageBox()
         self.picture.setFixedSize(160, 120)
         self.note = QLabel(objectName="words-note", wordWrap=True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
@@ -172,7 +172,7 @@ class WordsPane(Pane):
 
     def _refuse(self, error: Exception) -> None:
         self._asked = None
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.note.setText(str(error))
 

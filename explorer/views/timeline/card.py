@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Pictures
 from explorer.theme import theme
-from explorer.widgets.hover_card import HoverCard, Row
+from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.sampling import at_most
 from trainer.charts.matching import matching_of
 from trainer.charts.timeline import TimelineRun
@@ -55,7 +55,7 @@ class TimelineCard(HoverCard):
         if self._run is None:
             return
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [Row("AB"[i], inks[i], _written(step, known)) for i, (step, known) in sorted(self._rows.items())]
+        rows = [HoverRow("AB"[i], inks[i], _written(step, known)) for i, (step, known) in sorted(self._rows.items())]
         items = self._run.items
         path = items.path[self.row]
         self.tell(items.caption[self.row], items.label[self.row], HEADS, rows)

@@ -12,7 +12,7 @@ from jaxtyping import Int, UInt8
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Colouring, choices, colourings
 from explorer.widgets.legend import LegendEntry
-from trainer.charts.metadata_columns import Column, column
+from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColouredMap, PairNumbers, pair_numbers
 from trainer.charts.timeline import TimelineRun, compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
@@ -61,7 +61,7 @@ def colours_of(
     runs: Sequence[TimelineRun],
     by: str | None = None,
     numbers: Mapping[int, PairNumbers | None] | None = None,
-    changed: Mapping[str, Column] | None = None,
+    changed: Mapping[str, MetadataColumn] | None = None,
 ) -> Colours:
     """The same colour means the same in all runs and at all steps.
 
@@ -83,7 +83,7 @@ def colours_of(
     return Colours(by, index, made[0].palette, tuple(_legend(by, runs, made)))
 
 
-def _columns(run: TimelineRun, by: str) -> dict[str, Column]:
+def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
     values = run.items.label if by == CLASS else run.items.metadata.get(by)
     found = column(values) if values is not None else None
     return {} if found is None else {by: found}

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.timeline import Curve, TimelineChart, TimelineRun, frame_of, measured, pca_frames, timeline
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.untrusted.bounded.arrays import load_npy
 
 
 @dataclass(frozen=True)
-class Reading:
+class TimelineResult:
     """The chart of the runs that have one, by their place (0 is A), and why others have none."""
 
     chart: TimelineChart | None
@@ -26,25 +26,25 @@ class Reading:
         return next((run for run in self.chart.runs if run.index == index), None) if self.chart else None
 
 
-def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, split: str | None) -> Reading:
+def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, split: str | None) -> TimelineResult:
     """The maps by PCA of A and B, as far as they have snapshots; the curves come later."""
     places = [index for index, run in enumerate(runs) if run is not None]
     asked = {"dataset": dataset, "split": split, "curves": False}
     try:
-        return Reading(_with_places(timeline(workspace, [runs[index] for index in places], **asked), places))
-    except Problem as error:
+        return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in places], **asked), places))
+    except UserError as error:
         if len(places) == 1:
-            return Reading(None, {places[0]: str(error)})
+            return TimelineResult(None, {places[0]: str(error)})
     problems: dict[int, str] = {}
     for index in places:
         try:
             timeline(workspace, [runs[index]], **asked)
-        except Problem as error:
+        except UserError as error:
             problems[index] = str(error)
     able = [index for index in places if index not in problems]
     if not able:
-        return Reading(None, problems)
-    return Reading(_with_places(timeline(workspace, [runs[index] for index in able], **asked), able), problems)
+        return TimelineResult(None, problems)
+    return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in able], **asked), able), problems)
 
 
 def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
@@ -52,7 +52,7 @@ def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
     return measured(workspace, run)
 
 
-def placed_by(chart: TimelineChart, placement: Placement, files: dict[int, Sequence[str]]) -> TimelineChart:
+def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, Sequence[str]]) -> TimelineChart:
     """The same chart with its points where the files of each run (by its place) say."""
     runs = tuple(
         replace(run, points=tuple(load_npy(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
@@ -68,7 +68,7 @@ def placed_by_pca(chart: TimelineChart) -> TimelineChart:
     placed, note = pca_frames([run.folders for run in chart.runs])
     runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
     frame = frame_of([p for run in runs for p in run.points])
-    return replace(chart, runs=runs, frame=frame, placement=Placement(), note=note)
+    return replace(chart, runs=runs, frame=frame, placement=PointPlacement(), note=note)
 
 
 def _with_places(chart: TimelineChart, places: Sequence[int]) -> TimelineChart:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.timeline import TimelineChart
 from trainer.messages import Failure, Project
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from explorer.model_client.client import Asker
 
 
-class Asking(QObject):
+class TimelineQuery(QObject):
     """Asks for one series of layouts a run; answers when all are there.
 
     Signals:
@@ -42,7 +42,7 @@ class Asking(QObject):
         """Whether an answer is still to come."""
         return bool(self._open)
 
-    def ask(self, chart: TimelineChart, placement: Placement) -> None:
+    def ask(self, chart: TimelineChart, placement: PointPlacement) -> None:
         """Asks for the layouts of every run of `chart`; an open question is given up."""
         self.cancel()
         self._files = {}
@@ -78,7 +78,7 @@ class Asking(QObject):
         if numbers:
             self.ended.emit()
 
-    def _done(self, round_: int, index: int, placement: Placement, answer: dict[str, Any]) -> None:
+    def _done(self, round_: int, index: int, placement: PointPlacement, answer: dict[str, Any]) -> None:
         if round_ != self._round:
             return
         self._open.pop(index, None)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.plot import Plot
-from trainer.charts.timeline import Curve, Measure, TimelineRun
+from trainer.charts.timeline import Curve, TimelineMeasure, TimelineRun
 
 AXIS_PX: Final = 44
 """The same for all, so that one step stands at one place in every curve."""
@@ -31,7 +31,7 @@ class TimeCurve(QWidget):
 
     jumped = Signal(float)
 
-    def __init__(self, measure: Measure, parent: QWidget | None = None) -> None:
+    def __init__(self, measure: TimelineMeasure, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.measure = measure
         self.setObjectName(f"timeline-{measure.key}")

@@ -14,9 +14,9 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import turns
 from explorer.views.timeline.coloring import Colours, choices_of, colours_of, numbers_at_the_end
 from explorer.views.timeline.hover import Pointing
-from explorer.views.timeline.load import Reading, measure, placed_by, placed_by_pca, read
+from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
-from explorer.views.timeline.query import Asking
+from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import EXPORTS, View
@@ -24,12 +24,12 @@ from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, Working
-from trainer.charts.layout_method import Placement
-from trainer.charts.metadata_columns import Column
+from trainer.charts.layout_method import PointPlacement
+from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.timeline import MEASURES, Curve, TimelineChart, TimelineRun, what_changed
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import of_split
 
@@ -66,7 +66,7 @@ class TimelineView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self._reading = Reading(None)
+        self._reading = TimelineResult(None)
         self.colors: Colours | None = None
         self._asked: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
@@ -85,17 +85,17 @@ class TimelineView(View):
         self.colour = Picker(name="timeline-colour", words="Colour the points by", width=COLOUR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
-        self._changed: dict[str, Column] | None = None
+        self._changed: dict[str, MetadataColumn] | None = None
         self.working = Working("timeline-working")
         theme.set_role(self.note, "small")
-        self._asking = Asking(context.asker, self)
+        self._asking = TimelineQuery(context.asker, self)
         yield
         self._lay_out()
         for curve in self.curves:
             turns().later(curve, curve.prepare, unseen=True)
         yield
         self._actions = self._make_actions()
-        self._choose(Placement())
+        self._choose(PointPlacement())
         self._connect()
 
     # What the window asks ---------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class TimelineView(View):
         selection = self.context.selection
         runs = (selection.run_a, selection.run_b)
         if runs == (None, None):
-            self._asked, self._reading = None, Reading(None)
+            self._asked, self._reading = None, TimelineResult(None)
             self.context.background.forget(self)
             self.show_no_run(self.icon, NO_RUN)
             return
@@ -150,13 +150,13 @@ class TimelineView(View):
         """What is shown."""
         return self._reading.chart
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: TimelineResult) -> None:
         self._reading, self._numbers, self._changed = reading, {}, None
         self.context.background.forget(self, "changed")
         self.working.end()
         self.pointing.card.end()
         chart = reading.chart
-        self._choose(Placement())
+        self._choose(PointPlacement())
         self._draw(stay=False)
         for run in chart.runs if chart else ():
             self.context.background.run(
@@ -224,7 +224,7 @@ class TimelineView(View):
                 key="changed",
             )
 
-    def _take_changes(self, changed: dict[str, Column]) -> None:
+    def _take_changes(self, changed: dict[str, MetadataColumn]) -> None:
         self._changed = changed
         self.working.end()
         self._recolour()
@@ -278,7 +278,7 @@ class TimelineView(View):
 
     def _refuse(self, error: Exception) -> None:
         self._asked = None
-        if not isinstance(error, Problem):
+        if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.show_empty("triangle-alert", "There is no timeline", str(error) or type(error).__name__)
 
@@ -312,26 +312,26 @@ class TimelineView(View):
 
     # Projections ------------------------------------------------------------------------------------------------
 
-    def _choose(self, placement: Placement) -> None:
+    def _choose(self, placement: PointPlacement) -> None:
         """Shows which method is on the screen."""
         for button, method in ((self.pca, "pca"), (self.umap, "umap")):
             button.setChecked(placement.method == method)
 
     def _ask_umap(self) -> None:
         if self._reading.chart is None:
-            self._choose(Placement())
+            self._choose(PointPlacement())
             return
-        self._choose(Placement(method="umap"))
-        self._asking.ask(self._reading.chart, Placement(method="umap"))
+        self._choose(PointPlacement(method="umap"))
+        self._asking.ask(self._reading.chart, PointPlacement(method="umap"))
 
     def _show_pca(self) -> None:
         self._asking.cancel()
-        self._choose(Placement())
+        self._choose(PointPlacement())
         if self._reading.chart is not None and self._reading.chart.placement.method != "pca":
             chart = self._reading.chart
             self.context.background.run(self, placed_by_pca, chart, done=self._replace, key="place")
 
-    def _on_placed(self, placement: Placement, files: dict[int, list[str]]) -> None:
+    def _on_placed(self, placement: PointPlacement, files: dict[int, list[str]]) -> None:
         if self._reading.chart is not None:
             self.context.background.run(
                 self, placed_by, self._reading.chart, placement, files, done=self._replace, key="place"
@@ -342,7 +342,7 @@ class TimelineView(View):
             r.folders for r in self._reading.chart.runs
         ]:
             return
-        self._reading = Reading(chart, self._reading.problems)
+        self._reading = TimelineResult(chart, self._reading.problems)
         self._draw(stay=True)
 
     def _tell_progress(self, share: float, note: str) -> None:

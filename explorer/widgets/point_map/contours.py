@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from explorer.theme import colour, theme
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.scene import MapScene
 from explorer.widgets.point_map.worker import Worker
 
 SHARES: Final = (0.9, 0.7, 0.5, 0.3, 0.1)
@@ -96,7 +96,7 @@ class Contours(QObject):
             self._again = False
             self._ask()
 
-    def _paint(self, painter: QPainter, scene: Scene) -> None:
+    def _paint(self, painter: QPainter, scene: MapScene) -> None:
         if not self.lines.of:
             return
         painter.save()

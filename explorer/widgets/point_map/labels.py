@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, Q
 
 from explorer.theme import SMALL_PX, SPACE, colour, pixel_font, theme
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.scene import MapScene
 
 NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 """Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
@@ -49,7 +49,7 @@ class Labels(QObject):
         self._pictures = {key: picture for key, picture in self._pictures.items() if key[0] in said}
         self._layer.update()
 
-    def placed(self, scene: Scene) -> list[tuple[str, QRectF]]:
+    def placed(self, scene: MapScene) -> list[tuple[str, QRectF]]:
         """The labels that have room in what is seen, and where, in pixels of the widget."""
         metrics = QFontMetricsF(self._font)
         sizes = [(metrics.horizontalAdvance(label.text) + 2 * SPACE, metrics.height()) for label in self.labels]
@@ -60,7 +60,7 @@ class Labels(QObject):
         taken = place_without_overlap([(float(x), float(y)) for x, y in middles], sizes, room)
         return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
 
-    def _paint(self, painter: QPainter, scene: Scene) -> None:
+    def _paint(self, painter: QPainter, scene: MapScene) -> None:
         for text, place in self.placed(scene):
             painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
 

@@ -16,8 +16,8 @@ from explorer.widgets.point_map import raster
 from explorer.widgets.point_map.grid import PointGrid, writable
 from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels
-from explorer.widgets.point_map.raster import Look, Points, Request, Sight, States
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.raster import GridPoints, PointStyle, RasterRequest, States, Viewport
+from explorer.widgets.point_map.scene import MapScene
 from explorer.widgets.point_map.worker import Newest, Worker
 
 INDEXED_AT_ONCE: Final = 20_000
@@ -30,11 +30,11 @@ MOVING_PIXELS: Final = 2_600_000
 """Device pixels drawn while the map moves; larger maps are drawn at half the resolution until it rests."""
 REST_MS: Final = 90
 
-Overlay = Callable[[QPainter, Scene], None]
+Overlay = Callable[[QPainter, MapScene], None]
 
 
 @dataclass(frozen=True)
-class Frame:
+class ShownFrame:
     """A picture that is shown.
 
     Attributes:
@@ -47,7 +47,7 @@ class Frame:
         density: Points in colour per pixel before spreading, of exact frames if `keep_density` was asked.
     """
 
-    sight: Sight
+    sight: Viewport
     image: QImage
     drawn: int
     visible: int
@@ -60,8 +60,8 @@ class Frame:
 @dataclass(frozen=True)
 class _Drawn:
     epoch: int
-    picture: raster.Picture
-    sight: Sight
+    picture: raster.RasterImage
+    sight: Viewport
     ratio: float
     exact: bool
 
@@ -84,14 +84,14 @@ class PointLayer(pg.GraphicsObject):
     def __init__(self) -> None:
         super().__init__()
         self.grid = PointGrid(np.empty((0, 2)))
-        self._look = Look(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
+        self._look = PointStyle(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self._count = 0
-        self.arranged: tuple[PointGrid, Points] | None = None
-        self._frame: Frame | None = None
+        self.arranged: tuple[PointGrid, GridPoints] | None = None
+        self._frame: ShownFrame | None = None
         self._halo, self._grey, self._ground = QColor("white"), QColor("grey"), QColor("white")
         self._stale = self._asked_for_kernels = self._wants_density = self._hidden = False
-        self._sight: Sight | None = None
+        self._sight: Viewport | None = None
         self._overlays: list[Overlay] = []
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
@@ -121,7 +121,7 @@ class PointLayer(pg.GraphicsObject):
             self.arranged = self._frame = None
         self._count = len(xy)
         colour = np.zeros(len(xy), np.uint16)
-        self._look = Look(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
+        self._look = PointStyle(colour, writable(diamond, bool), np.zeros((1, 3), np.uint8))
         self._states = States()
         self.move_points(xy)
 
@@ -146,7 +146,7 @@ class PointLayer(pg.GraphicsObject):
         if len(palette) > raster.MOST_COLOURS:
             raise ValueError(f"{len(palette)} colours; a map has at most {raster.MOST_COLOURS}")
         colours = writable(colour, np.uint16)
-        self._look = Look(colours, self._look.diamond, writable(palette, np.uint8))
+        self._look = PointStyle(colours, self._look.diamond, writable(palette, np.uint8))
         self._arrange()
 
     def preview(
@@ -160,7 +160,7 @@ class PointLayer(pg.GraphicsObject):
         request = self._request()
         if request is None or len(xy) == 0:
             return
-        look = Look(writable(colour, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
+        look = PointStyle(writable(colour, np.uint16), self._look.diamond[of], writable(palette, np.uint8))
         states = States(*(None if mask is None else mask[of] for mask in (self._states.lit, self._states.shown)))
         if self._previews.put((self._epoch, request, np.asarray(xy), look, states, self._count)):
             self._ask(self._previews.work_with(_previewed), self._show_preview)
@@ -205,7 +205,7 @@ class PointLayer(pg.GraphicsObject):
     # What others draw and ask -----------------------------------------------------------------------------------
 
     @property
-    def frame(self) -> Frame | None:
+    def frame(self) -> ShownFrame | None:
         """The picture that is shown."""
         return self._frame
 
@@ -291,7 +291,7 @@ class PointLayer(pg.GraphicsObject):
                 overlay(painter, scene)
         painter.restore()
 
-    def _paint_frame(self, painter: QPainter, frame: Frame, transform: object) -> None:
+    def _paint_frame(self, painter: QPainter, frame: ShownFrame, transform: object) -> None:
         image, sight = frame.image, frame.sight
         target = transform.mapRect(QRectF(sight.left, sight.bottom, sight.right - sight.left, sight.top - sight.bottom))
         size = image.deviceIndependentSize()
@@ -300,13 +300,13 @@ class PointLayer(pg.GraphicsObject):
         else:
             painter.drawImage(target, image)
 
-    def _scene(self) -> Scene | None:
+    def _scene(self) -> MapScene | None:
         sight = self._sight_now()
         if sight is None:
             return None
         box = self.getViewBox()
         corner = box.mapToScene(QPointF(0, 0))
-        return Scene(sight, (corner.x(), corner.y()), box.width(), box.height(), self._ratio(), self.moving)
+        return MapScene(sight, (corner.x(), corner.y()), box.width(), box.height(), self._ratio(), self.moving)
 
     def _take_sorted(self, made: tuple[int, PointGrid] | None) -> None:
         if made is not None and made[0] == self._epoch:
@@ -328,7 +328,7 @@ class PointLayer(pg.GraphicsObject):
         elif self._arrangements.put(asked):
             self._ask(self._arrangements.work_with(_arranged), self._take_points)
 
-    def _take_points(self, made: tuple[PointGrid, Points] | None) -> None:
+    def _take_points(self, made: tuple[PointGrid, GridPoints] | None) -> None:
         if made is not None and made[0] is self.grid:
             self.arranged = made
             self._redraw()
@@ -346,7 +346,7 @@ class PointLayer(pg.GraphicsObject):
     def _ratio(self) -> float:
         return self.scene().views()[0].devicePixelRatioF()
 
-    def _sight_now(self) -> Sight | None:
+    def _sight_now(self) -> Viewport | None:
         box = self.getViewBox()
         if box is None or self.scene() is None or not self.scene().views():
             return None
@@ -355,9 +355,9 @@ class PointLayer(pg.GraphicsObject):
         if width < 2 or height < 2 or not view.width() > 0 or not view.height() > 0:
             return None
         # pyqtgraph's views grow upwards: what QRectF calls top is the least ordinate.
-        return Sight(view.left(), view.top(), view.right(), view.bottom(), width, height)
+        return Viewport(view.left(), view.top(), view.right(), view.bottom(), width, height)
 
-    def _request(self) -> Request | None:
+    def _request(self) -> RasterRequest | None:
         sight = self._sight_now()
         if sight is None or self.arranged is None:
             return None
@@ -369,8 +369,8 @@ class PointLayer(pg.GraphicsObject):
         if moving and sight.width * sight.height > MOVING_PIXELS:
             ratio /= 2
             half = (max(sight.width // 2, 1), max(sight.height // 2, 1))
-            sight = Sight(sight.left, sight.bottom, sight.right, sight.top, *half)
-        return Request(
+            sight = Viewport(sight.left, sight.bottom, sight.right, sight.top, *half)
+        return RasterRequest(
             *self.arranged,
             sight,
             halo=self._halo.getRgb()[:3],
@@ -431,7 +431,7 @@ class PointLayer(pg.GraphicsObject):
         image = QImage(made.picture.pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(made.ratio)
         picture = made.picture
-        self._frame = Frame(
+        self._frame = ShownFrame(
             made.sight,
             image,
             picture.drawn,
@@ -445,7 +445,7 @@ class PointLayer(pg.GraphicsObject):
         self.framed.emit()
 
 
-def _previewed(asked: tuple[int, Request, np.ndarray, Look, States, int]) -> _Drawn:
+def _previewed(asked: tuple[int, RasterRequest, np.ndarray, PointStyle, States, int]) -> _Drawn:
     epoch, request, xy, look, states, of = asked
     grid = PointGrid(xy, kernels=loaded_kernels())
     points = raster.arrange(grid, look, states, loaded_kernels())
@@ -460,11 +460,11 @@ def _sorted(asked: tuple[int, np.ndarray], tell: Callable[[float], object]) -> t
     return epoch, PointGrid(xy, kernels=kernels, progress=tell)
 
 
-def _arranged(asked: tuple[PointGrid, Look, States]) -> tuple[PointGrid, Points]:
+def _arranged(asked: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:
     return asked[0], raster.arrange(*asked, loaded_kernels())
 
 
-def _drawn(asked: tuple[int, Request, bool]) -> _Drawn:
+def _drawn(asked: tuple[int, RasterRequest, bool]) -> _Drawn:
     epoch, request, full = asked
     picture = raster.draw(request)
     exact = full and picture.drawn == picture.visible

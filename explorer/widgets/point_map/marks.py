@@ -13,7 +13,7 @@ from explorer.theme import colour
 RING_PX = 8.0
 
 
-class Marks(pg.GraphicsObject):
+class PlaceMarks(pg.GraphicsObject):
     """Rings and outlines at places of the map, of the same size at every zoom."""
 
     def __init__(self) -> None:

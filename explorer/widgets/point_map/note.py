@@ -9,7 +9,7 @@ from PySide6.QtGui import QFont, QPainter
 
 from explorer.theme import INSIDE, SMALL_PX, SPACE, colour
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.scene import MapScene
 
 PATIENCE_MS: Final = 500
 """Sorting is not spoken of before this: a million points take less."""
@@ -39,7 +39,7 @@ class Note(QObject):
         self._points, self._share = points, 0.0
         self._patience.start()
 
-    def paint(self, painter: QPainter, scene: Scene) -> None:
+    def paint(self, painter: QPainter, scene: MapScene) -> None:
         """Writes the words into the lower left corner, on a chip of the ground's colour."""
         if not self.words:
             return

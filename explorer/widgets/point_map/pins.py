@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
 from explorer.theme import SMALL_PX, SPACE, colour, pixel_font
 from explorer.widgets.point_map.labels import place_without_overlap
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.scene import MapScene
 
 PICTURE_PX: Final = 48
 WIDTH_PX: Final = 72
@@ -59,7 +59,7 @@ class Pins(QObject):
         self.pins = tuple(pins)
         self._layer.update()
 
-    def placed(self, scene: Scene) -> list[tuple[Pin, QPointF, QRectF | None]]:
+    def placed(self, scene: MapScene) -> list[tuple[Pin, QPointF, QRectF | None]]:
         """Each pin in sight: its place in pixels, and where its picture hangs if there is room."""
         if not self.pins:
             return []
@@ -76,7 +76,7 @@ class Pins(QObject):
         found = zip(self.pins, (QPointF(*map(float, place)) for place in places), cards, strict=True)
         return [(pin, place, card) for pin, place, card in found if room.contains(place)]
 
-    def _paint(self, painter: QPainter, scene: Scene) -> None:
+    def _paint(self, painter: QPainter, scene: MapScene) -> None:
         if not self.pins:
             return
         painter.save()

@@ -16,7 +16,7 @@ from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
-from explorer.widgets.point_map.marks import Marks
+from explorer.widgets.point_map.marks import PlaceMarks
 from explorer.widgets.point_map.note import Note
 from explorer.widgets.point_map.view_box import MapBox, Tool
 
@@ -53,7 +53,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setMinimumSize(160, 160)
-        self.box, self.layer, self.marks = MapBox(), PointLayer(), Marks()
+        self.box, self.layer, self.marks = MapBox(), PointLayer(), PlaceMarks()
         self.setCentralItem(self.box)
         self.box.addItem(self.layer, ignoreBounds=True)
         self.box.addItem(self.marks, ignoreBounds=True)

@@ -19,9 +19,19 @@ from jaxtyping import Bool, Float32, Int, UInt8, UInt16
 
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.loaded import loaded_kernels
-from explorer.widgets.point_map.stamps import Brush, Marks, lay_over
+from explorer.widgets.point_map.stamps import Brush, StampList, lay_over
 
-__all__ = ["Look", "Picture", "Points", "Request", "Sight", "States", "arrange", "draw", "radius"]
+__all__ = [
+    "GridPoints",
+    "PointStyle",
+    "RasterImage",
+    "RasterRequest",
+    "States",
+    "Viewport",
+    "arrange",
+    "draw",
+    "radius",
+]
 
 HIDDEN: Final = 0
 DIMMED: Final = 1
@@ -45,7 +55,7 @@ _STEPS: Final = np.linspace(0, 1, 2048) ** 2
 
 
 @dataclass(frozen=True)
-class Look:
+class PointStyle:
     """How points look, in the order in which they came.
 
     Attributes:
@@ -68,7 +78,7 @@ class States:
 
 
 @dataclass(frozen=True)
-class Points:
+class GridPoints:
     """Points in the order of their grid's cells.
 
     Attributes:
@@ -88,7 +98,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Viewport:
     """The rectangle of the layout that is looked at, and the picture's size in device pixels."""
 
     left: float
@@ -105,7 +115,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Request:
+class RasterRequest:
     """All that a picture depends on; nothing in it is changed after it was made.
 
     Attributes:
@@ -119,8 +129,8 @@ class Request:
     """
 
     grid: PointGrid
-    points: Points
-    sight: Sight
+    points: GridPoints
+    sight: Viewport
     halo: tuple[int, int, int] = (255, 255, 255)
     grey: tuple[int, int, int] = (128, 128, 128)
     ground: tuple[int, int, int] | None = None
@@ -131,7 +141,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Picture:
+class RasterImage:
     """What was drawn.
 
     Attributes:
@@ -149,7 +159,7 @@ class Picture:
     density: Float32[np.ndarray, "height width"] | None = None
 
 
-def arrange(grid: PointGrid, look: Look, states: States, kernels: ModuleType | None) -> Points:
+def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleType | None) -> GridPoints:
     """Brings looks and states into the order of the grid's cells; places are not touched."""
     pack = kernels.pack if kernels else _pack
     count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
@@ -160,10 +170,10 @@ def arrange(grid: PointGrid, look: Look, states: States, kernels: ModuleType | N
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
     linear = np.ascontiguousarray(_LINEAR[look.palette[:, ::-1]])
-    return Points(ink, look.palette, linear, some, bool(count[DIMMED]), bool(count[PLAIN]))
+    return GridPoints(ink, look.palette, linear, some, bool(count[DIMMED]), bool(count[PLAIN]))
 
 
-def draw(request: Request) -> Picture:
+def draw(request: RasterRequest) -> RasterImage:
     """The picture of a request, by the kernels if they are there."""
     return render(request, loaded_kernels())
 
@@ -173,7 +183,7 @@ def radius(visible: int, pixels: int) -> float:
     return float(np.clip(0.32 * np.sqrt(pixels / max(visible, 1)), 1.6, 4.2))
 
 
-def render(request: Request, kernels: ModuleType | None) -> Picture:
+def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
     """The picture of a request, by these kernels or, without, by numpy."""
     sight, grid = request.sight, request.grid
     pixels = np.zeros((sight.height, sight.width, 4), np.uint8)
@@ -193,13 +203,13 @@ def render(request: Request, kernels: ModuleType | None) -> Picture:
         density = _spread(pixels, task, kernels)
     else:
         density = _draw_plainly(pixels, task, marks=marks)
-    return Picture(pixels, visible, int(per_level[:depth].sum()), marks, density)
+    return RasterImage(pixels, visible, int(per_level[:depth].sum()), marks, density)
 
 
 class _Task:
     """A request in the plain tuples that kernels take."""
 
-    def __init__(self, request: Request, window: tuple[int, int, int, int], visible: int, depth: int) -> None:
+    def __init__(self, request: RasterRequest, window: tuple[int, int, int, int], visible: int, depth: int) -> None:
         grid, sight = request.grid, request.sight
         self.request, self.window, self.visible, self.depth = request, window, visible, depth
         self.points = (grid.x, grid.y, request.points.ink)
@@ -359,7 +369,7 @@ def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray
             size, opacity, halo, *halo_colour = task.brush_of_few if few else task.brush(state)
             diamond = ink[of_state] & _DIAMOND_BIT != 0
             brush = Brush(size, opacity, halo, tuple(halo_colour[::-1]))
-            lay_over(pixels, Marks(x, y, colours[:, ::-1], diamond), brush)
+            lay_over(pixels, StampList(x, y, colours[:, ::-1], diamond), brush)
             if not task.request.wants_density:
                 continue
         hit = (x >= 0) & (x < width) & (y >= 0) & (y < height)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from explorer.widgets.point_map.raster import Sight
+from explorer.widgets.point_map.raster import Viewport
 
 
 @dataclass(frozen=True)
-class Scene:
+class MapScene:
     """The present view.
 
     Attributes:
@@ -22,7 +22,7 @@ class Scene:
         moving: Whether the view changed a moment ago: draw what is quick.
     """
 
-    sight: Sight
+    sight: Viewport
     corner: tuple[float, float]
     width: float
     height: float

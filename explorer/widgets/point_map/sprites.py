@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from explorer.theme import SPACE, colour
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.scene import Scene
+from explorer.widgets.point_map.scene import MapScene
 
 SIDE_PX: Final = 44
 """Longer side of a picture; pictures never overlap, so that each is seen whole."""
@@ -97,7 +97,7 @@ class Sprites(QObject):
         if not np.array_equal(before, self.points):
             self._layer.update()
 
-    def _paint(self, painter: QPainter, scene: Scene) -> None:
+    def _paint(self, painter: QPainter, scene: MapScene) -> None:
         if not len(self.points):
             return
         painter.save()

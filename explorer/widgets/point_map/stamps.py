@@ -39,7 +39,7 @@ class Stamp:
 
 
 @dataclass(frozen=True)
-class Marks:
+class StampList:
     """What to draw, the frontmost last: centres in pixels, colours as bytes (blue, green, red), shapes."""
 
     x: Float[np.ndarray, " n"]
@@ -58,7 +58,7 @@ class Brush:
     halo_colour: tuple[float, float, float]
 
 
-def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: Marks, brush: Brush) -> None:
+def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: StampList, brush: Brush) -> None:
     """Draws the marks over a premultiplied BGRA picture."""
     if not len(marks.x):
         return
@@ -85,7 +85,7 @@ def lay_over(picture: UInt8[np.ndarray, "height width 4"], marks: Marks, brush: 
     flat[drawn] = np.minimum(flat[drawn] * (1 - opacity) + source + 0.5, 255).astype(np.uint8)
 
 
-def _pixels(size: tuple[int, int], marks: Marks, brush: Brush) -> tuple[np.ndarray, ...]:
+def _pixels(size: tuple[int, int], marks: StampList, brush: Brush) -> tuple[np.ndarray, ...]:
     """Every pixel of every mark inside the picture, in drawing order: pixel, mark, opacity of mark and of halo."""
     height, width = size
     row, column = np.floor(marks.y).astype(np.int32), np.floor(marks.x).astype(np.int32)

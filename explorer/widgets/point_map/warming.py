@@ -21,9 +21,9 @@ def run_each(kernels: ModuleType) -> None:
         kernels.nearest(xy, places, cells, window, grid.order, empty, (0.2, 0.2), (0.1, 0.1), 1e-6)
         corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         kernels.outline(xy, cells, grid.order, corners, corners, np.zeros(2, bool))
-    look = raster.Look(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
+    look = raster.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
     for lit in (None, np.array([True, False])):
         points = raster.arrange(grid, look, raster.States(lit=lit), kernels)
         for most in (0, 9):
-            sight = raster.Sight(0, 0, 1, 1, 8, 8)
-            raster.render(raster.Request(grid, points, sight, most_stamps=most, wants_density=True), kernels)
+            sight = raster.Viewport(0, 0, 1, 1, 8, 8)
+            raster.render(raster.RasterRequest(grid, points, sight, most_stamps=most, wants_density=True), kernels)

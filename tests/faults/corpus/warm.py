@@ -162,7 +162,7 @@ def _child(order: dict[str, Any], said: int) -> None:
 
 def _obeyed(order: dict[str, Any]) -> int:
     from trainer import device
-    from trainer.errors import Problem
+    from trainer.errors import UserError
 
     device.be_polite = lambda where: None
     if "trainer" in order:
@@ -174,7 +174,7 @@ def _obeyed(order: dict[str, Any]) -> int:
     name, *arguments = order["call"]
     try:
         getattr(ways, name)(*arguments)
-    except Problem as problem:
+    except UserError as problem:
         print(problem)
         return 2
     return 0

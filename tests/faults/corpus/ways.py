@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 
 
-class Refused(Problem):
+class Refused(UserError):
     """The sentence of a way that refuses without raising."""
 
 

@@ -15,7 +15,7 @@ from trainer.charts import similarity as similarity_module
 from trainer.charts.facets import facet_columns
 from trainer.charts.gap import gap, objective_of
 from trainer.charts.matching import matching_of
-from trainer.charts.matrix import Window, matrix
+from trainer.charts.matrix import MatrixWindow, matrix
 from trainer.charts.similarity import similarity
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.words import AxisText, axes, words
@@ -100,7 +100,7 @@ def test_facets(charted):
 
 
 def test_the_matrix_is_the_dense_one(charted):
-    chart = matrix(charted, [1, 2], by="label", window=Window(10, 30, 50, 200), blocks=15)
+    chart = matrix(charted, [1, 2], by="label", window=MatrixWindow(10, 30, 50, 200), blocks=15)
     order = chart.order
     for run in chart.runs:
         snapshot = _snapshot(charted, run.run)
@@ -111,7 +111,7 @@ def test_the_matrix_is_the_dense_one(charted):
     labels = np.array(_snapshot(charted, 1).items.label)[order]
     assert (labels[1:] != labels[:-1]).sum() == len(set(labels)) - 1, "each class stands together"
     assert "means of blocks" in chart.note
-    cell = matrix(charted, [1], by="clusters", window=Window(3, 4, 7, 8))
+    cell = matrix(charted, [1], by="clusters", window=MatrixWindow(3, 4, 7, 8))
     snapshot = _snapshot(charted, 1)
     assert cell.runs[0].tile.single
     expected = float(snapshot.image[cell.order[3]] @ snapshot.text[cell.order[7]])
@@ -164,7 +164,7 @@ def test_figures_and_rows_tell_the_same(charted):
     placed = axes(charted, [1], _embed, x=axis, y=AxisText.parse("red"))
     for figure in (
         gap_figure.draw(chart),
-        matrix_figure.draw(matrix(charted, [1], window=Window(0, 9, 0, 9))),
+        matrix_figure.draw(matrix(charted, [1], window=MatrixWindow(0, 9, 0, 9))),
         words_figure.draw(said),
         words_figure.draw_axes(placed),
     ):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from trainer.charts import ChartError
 from trainer.charts.changes import changes
-from trainer.charts.layout_method import Placement
+from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.timeline import MEASURES, pca_frames, point_colours, sample_of, timeline
 from trainer.render_mpl import film
@@ -118,7 +118,7 @@ def test_what_cannot_be_shown_is_refused(charted: Workspace):
     with pytest.raises(ChartError, match="no snapshot of any data-nowhere"):
         timeline(charted, [1], split="nowhere")
     with pytest.raises(ChartError, match="has to place its points"):
-        timeline(charted, [1], placement=Placement(method="umap"))
+        timeline(charted, [1], placement=PointPlacement(method="umap"))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.store import Workspace
 from trainer.store.disk import SPARE
 from trainer.training.fit import fit
-from trainer.training.session import Training, Update
+from trainer.training.session import TrainingSession, Update
 
 pytestmark = pytest.mark.slow
 
@@ -130,12 +130,12 @@ def run_of(data: config.Data, **changes: object) -> config.Run:
     return dataclasses.replace(run, data=data, optimiser=optimiser, seed=3, **changes)
 
 
-def training_of(run: config.Run, splits: DataSplits) -> Training:
+def training_of(run: config.Run, splits: DataSplits) -> TrainingSession:
     tokenizer = train_tokenizer([f"picture {number}" for number in range(COUNT)], 300)
-    return Training(run, splits.train, tokenizer, torch.device("cpu"))
+    return TrainingSession(run, splits.train, tokenizer, torch.device("cpu"))
 
 
-def losses(training: Training, count: int) -> list[float]:
+def losses(training: TrainingSession, count: int) -> list[float]:
     return [training.update().loss for _ in range(count)]
 
 
@@ -165,15 +165,15 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
         number = workspace.runs.create(run, preset="")
         if stop_at:
             with monkeypatch.context() as patch:
-                update = Training.update
+                update = TrainingSession.update
 
-                def stopping(training: Training) -> Update:
+                def stopping(training: TrainingSession) -> Update:
                     made = update(training)
                     if training.step == stop_at:
                         workspace.runs.ask(number, "stop")
                     return made
 
-                patch.setattr(Training, "update", stopping)
+                patch.setattr(TrainingSession, "update", stopping)
                 fit(workspace, number)
             assert workspace.runs.get(number).status == "stopped"
         fit(workspace, number)

@@ -14,7 +14,7 @@ from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
 from trainer.charts.data_efficiency import efficiency
 from trainer.charts.evaluation import evaluation
-from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
 from trainer.inference.batches import embed_features
@@ -96,8 +96,8 @@ def test_probes_read_the_features_of_the_snapshot(own: Workspace, capsys: pytest
 
 def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Workspace):
     about = {"split": "combinations", "tasks": ("linear_probe",)}
-    evaluate_runs(OpenModels(own), [1], Wanted(**about, features=True), silent)
-    evaluate_runs(OpenModels(own), [2], Wanted(**about), silent)
+    evaluate_runs(OpenModels(own), [1], EvaluationRequest(**about, features=True), silent)
+    evaluate_runs(OpenModels(own), [2], EvaluationRequest(**about), silent)
     chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
     headings = [row[0] for row in table(chart).rows if len(row) == 1]
     of_embeddings = "Linear probe, combinations, n = 24, 10 classes, learned from 64 training pairs"
@@ -112,14 +112,14 @@ def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own:
     assert list(logged) == [0, 4, 8]
     steps, values, _ = own.results.series(2, "val/zero_shot_acc1")
     assert values.tolist() == [logged[step]["zero_shot_acc1"] for step in steps.tolist()]
-    done, _ = evaluate_runs(OpenModels(own), [2], Wanted(split="renderings", tasks=("zero_shot",)), silent)
+    done, _ = evaluate_runs(OpenModels(own), [2], EvaluationRequest(split="renderings", tasks=("zero_shot",)), silent)
     record = done[0].record
     assert record.metrics["zero_shot_acc1"] == pytest.approx(logged[8]["zero_shot_acc1"])
     assert record.details["by"] == "words"
     assert record.details["vocabulary"] > 10
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     assert (record.arrays["right"] == (label == predicted)).all()
-    of_snapshot = evaluate_runs(OpenModels(own), [2], Wanted(snapshot=True, tasks=("zero_shot",)), silent)
+    of_snapshot = evaluate_runs(OpenModels(own), [2], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), silent)
     assert of_snapshot == ([], {"bag: zero_shot": "The run has no text tower."})
 
 

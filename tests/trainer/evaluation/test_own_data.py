@@ -22,7 +22,7 @@ from trainer.charts.evaluation import evaluation
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs
-from trainer.evaluation.run_tasks import Wanted, evaluate_runs
+from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 from trainer.inference.model_cache import OpenModels
 from trainer.render_mpl.evaluation_table import about
 from trainer.store import Workspace, read_snapshot
@@ -97,7 +97,9 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
     logged = bare.results.evaluations(1)[-1].metrics
     # The link names the same folder.
     (bare.folder / "link").symlink_to(birds)
-    wanted = Wanted(data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn"))
+    wanted = EvaluationRequest(
+        data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn")
+    )
     done, left_out = evaluate_runs(OpenModels(bare), [1], wanted, quiet)
     assert not left_out
     for one in done:
@@ -110,7 +112,7 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
 
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
     logged = bare.results.evaluations(1)[-1].metrics
-    done, _ = evaluate_runs(OpenModels(bare), [1], Wanted(snapshot=True, tasks=("zero_shot",)), quiet)
+    done, _ = evaluate_runs(OpenModels(bare), [1], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), quiet)
     held = read_snapshot(bare.results.snapshots(1)[-1].folder).items.label
     assert "lonely owl" not in set(held)
     assert done[0].record.details["classes"] == sorted(CLASSES)
@@ -126,7 +128,7 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     rows = [f"{path},a bird,{Path(path).parent.name}" for path in sorted(learned | held)]
     table.write_text("\n".join(["filepath,caption,label", *rows]))
     with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on.*--split sample"):
-        evaluate_runs(OpenModels(bare), [1], Wanted(data=str(table), tasks=("knn",)), quiet)
+        evaluate_runs(OpenModels(bare), [1], EvaluationRequest(data=str(table), tasks=("knn",)), quiet)
     for words in (["--data-folder", str(birds)], ["--data", str(birds), "--task", "zero_shot", "--split", "train"]):
         assert main(["evaluate", "1", *words, "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out
@@ -182,13 +184,15 @@ def packed(where: str, pictures: list[str], folder: Path) -> str:
 @pytest.mark.parametrize("where", ["copied", "linked", "tar", "parquet", "saved again"])
 def test_training_pictures_in_other_data_are_recognised(bare: Workspace, tmp_path: Path, where: str):
     learned, held = map(sorted, parts(bare))
-    wanted = Wanted(data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",))
+    wanted = EvaluationRequest(
+        data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",)
+    )
     with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on, of \d+, copies among them"):
         evaluate_runs(OpenModels(bare), [1], replace(wanted, split=None), quiet)
     (done,), _ = evaluate_runs(OpenModels(bare), [1], replace(wanted, split="train"), quiet)
     among = [int(name) for name in (numbers(path) for path in done.record.arrays["path"])]
     assert done.record.details["trained_on"] == sum(number < 15 for number in among) > 0
-    clean = Wanted(data=packed(where, held[:15], tmp_path / "clean"), tasks=("retrieval",))
+    clean = EvaluationRequest(data=packed(where, held[:15], tmp_path / "clean"), tasks=("retrieval",))
     (done,), _ = evaluate_runs(OpenModels(bare), [1], clean, quiet)
     assert "trained_on" not in done.record.details
 
@@ -211,7 +215,7 @@ def test_copies_are_known_by_their_files_where_nothing_is_prepared(bare: Workspa
 
 
 def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
-    evaluate_runs(OpenModels(bare), [1], Wanted(tasks=("zero_shot",), split="train"), quiet)
+    evaluate_runs(OpenModels(bare), [1], EvaluationRequest(tasks=("zero_shot",), split="train"), quiet)
     learned, _ = parts(bare)
     told = about(evaluation(bare, [1], dataset="birds", split="train"))
     assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
@@ -221,7 +225,7 @@ def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspac
     """One question, one row, one value, whichever way it is asked."""
     answers = bare.results.answers(1)
     logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
-    for wanted in (Wanted(tasks=("zero_shot",)), Wanted(tasks=("zero_shot",), snapshot=True)):
+    for wanted in (EvaluationRequest(tasks=("zero_shot",)), EvaluationRequest(tasks=("zero_shot",), snapshot=True)):
         (done,), _ = evaluate_runs(OpenModels(bare), [1], wanted, quiet)
         assert done.record.question == logged["zero_shot"].question
         assert done.record.question.classes == len(CLASSES)

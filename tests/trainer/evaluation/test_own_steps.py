@@ -24,7 +24,7 @@ def test_each_run_is_evaluated_at_its_own_step(asked: Workspace, monkeypatch: py
         return [], {f"{runs[0]}: knn": f"step {wanted.step}"}
 
     monkeypatch.setattr(run_tasks, "evaluate_runs", measure)
-    made = handlers.Answers(asked)
+    made = handlers.RequestHandlers(asked)
     question = Evaluate(runs=(1, 1, 2), steps=(4, None, 4))
     found = made._evaluate(question, lambda share, _note: told.append(share))
     assert calls == [([1, 2], 4), ([1], None)]

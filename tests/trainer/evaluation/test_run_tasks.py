@@ -16,7 +16,7 @@ from trainer.charts.evaluation import answers, confusion_of, evaluation, images_
 from trainer.config import Scenes
 from trainer.data import scenes_folder
 from trainer.evaluation.clip_benchmark_json import clip_benchmark
-from trainer.evaluation.run_tasks import Evaluated, Wanted, evaluate_runs
+from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import load_task_data
 from trainer.inference.model_cache import OpenModels
 from trainer.render_mpl import evaluation as figure
@@ -42,7 +42,7 @@ def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace
     shutil.copytree(asked.folder, folder)
     workspace = Workspace(folder)
     workspace.adopt()
-    wanted = Wanted(split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
+    wanted = EvaluationRequest(split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
     evaluate_runs(OpenModels(workspace), [1, 2], wanted, lambda _share, _note: None)
     return workspace
 
@@ -106,7 +106,9 @@ THEIRS = {
 
 def test_every_key_of_clip_benchmark_is_there_and_its_build_command_can_read_it(own: Workspace):
     tasks = ("zero_shot", "retrieval", "linear_probe", "few_shot")
-    done, _ = evaluate_runs(OpenModels(own), [1], Wanted(split="renderings", tasks=tasks), lambda _share, _note: None)
+    done, _ = evaluate_runs(
+        OpenModels(own), [1], EvaluationRequest(split="renderings", tasks=tasks), lambda _share, _note: None
+    )
     entries = [entry for one in done for entry in clip_benchmark(one)]
     shots = [one["metrics"]["fewshot_k"] for one in entries if one["task"] == "linear_probe"]
     assert shots[0] == -1
@@ -135,7 +137,7 @@ def test_top_5_of_fewer_than_five_classes_is_no_number():
 
 
 def test_what_cannot_be_measured_is_said(own: Workspace):
-    wanted = Wanted(snapshot=True, tasks=("robustness",))
+    wanted = EvaluationRequest(snapshot=True, tasks=("robustness",))
     done, left_out = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
     assert not done
     assert "no images that could be corrupted" in left_out["clip: robustness"]
@@ -179,14 +181,14 @@ def test_rows_come_as_they_are_measured(own: Workspace):
         told.append(one.record.task)
 
     notes: list[tuple[str, int]] = []
-    wanted = Wanted(split="renderings", tasks=("zero_shot", "knn"))
+    wanted = EvaluationRequest(split="renderings", tasks=("zero_shot", "knn"))
     evaluate_runs(OpenModels(own), [1], wanted, lambda _share, note: notes.append((note, len(told))), measured=measured)
     assert told == ["zero_shot", "knn"]
     assert {seen for note, seen in notes if note == "clip: knn"} == {1}
 
 
 def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspace):
-    wanted = Wanted(split="renderings", tasks=("robustness",), most=12)
+    wanted = EvaluationRequest(split="renderings", tasks=("robustness",), most=12)
     done, left_out = evaluate_runs(OpenModels(own), [1], wanted, lambda _share, _note: None)
     record = done[0].record
     assert not left_out
@@ -199,7 +201,7 @@ def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspac
 
 
 def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
-    whole = Wanted(split="renderings", tasks=("zero_shot", "retrieval"))
+    whole = EvaluationRequest(split="renderings", tasks=("zero_shot", "retrieval"))
     done, _ = evaluate_runs(OpenModels(own), [1], whole, lambda _share, _note: None)
 
     def kept() -> list[str]:
@@ -249,7 +251,7 @@ def test_a_damaged_task_is_left_out(tmp_path: Path):
 @pytest.mark.shared
 def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
     data = str(shared_data / "clothing-cc0")
-    wanted = Wanted(data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
+    wanted = EvaluationRequest(data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
     done, _ = evaluate_runs(OpenModels(bare), [1, 2], wanted, lambda _share, _note: None)
     assert [one.record.task for one in done] == ["zero_shot", "knn"] * 2
     assert {(one.dataset, one.split, one.record.n, one.record.whole) for one in done} == {
@@ -268,7 +270,7 @@ def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
 def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path):
     """Captions that begin with their class are still captions; the second data set is asked the same question."""
     data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
-    wanted = Wanted(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
+    wanted = EvaluationRequest(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
     done, _ = evaluate_runs(OpenModels(bare), [1], wanted, lambda _share, _note: None)
     assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val-30-of-536", 30)] * 2
     found = done[1].record
@@ -278,7 +280,7 @@ def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path
 
 @pytest.mark.shared
 def test_cifar10_is_read_in_clip_benchmarks_layout(bare: Workspace, shared_data: Path):
-    wanted = Wanted(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
+    wanted = EvaluationRequest(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
     done, _ = evaluate_runs(OpenModels(bare), [1], wanted, lambda _share, _note: None)
     record = done[0].record
     assert (done[0].split, record.n, record.whole) == ("test-40-of-10000", 40, 10_000)

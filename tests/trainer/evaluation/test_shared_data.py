@@ -13,7 +13,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis import corruptions
 from trainer.charts.evaluation import evaluation
-from trainer.evaluation.run_tasks import Evaluated, Wanted, evaluate_runs
+from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import TaskData, load_task_data
 from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace
@@ -35,7 +35,7 @@ def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspa
 
 
 def measured(own: Workspace, data: Path, **wanted: Any) -> dict[str, Evaluated]:
-    done, _ = evaluate_runs(OpenModels(own), [1], Wanted(data=str(data), **wanted), silent)
+    done, _ = evaluate_runs(OpenModels(own), [1], EvaluationRequest(data=str(data), **wanted), silent)
     return {one.record.task: one for one in done}
 
 

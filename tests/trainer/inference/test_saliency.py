@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from trainer.messages import Saliency
-from trainer.server.handlers import Answers
+from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
 
 
 def test_each_run_is_explained_at_its_own_step(asked: Workspace, images: list[Path]) -> None:
-    answers = Answers(asked)
+    answers = RequestHandlers(asked)
 
     def ask(runs: tuple[int, ...], steps: tuple[int | None, ...] = (), step: int | None = None) -> dict[str, Any]:
         question = Saliency(runs=runs, image=str(images[1]), caption="a red circle", grid=4, steps=steps, step=step)

@@ -18,7 +18,7 @@ from trainer.data.augment import normalised
 from trainer.data.order import class_batches, word_batches
 from trainer.data.sentences import CaptionTokens, sentences
 from trainer.data.tokenizer import train_tokenizer
-from trainer.data.views import Look, augmented_view
+from trainer.data.views import ViewStrength, augmented_view
 from trainer.methods import Batch, Material, MethodError, build
 from trainer.methods.clusters import k_means
 from trainer.methods.labeled import classes_of
@@ -277,7 +277,7 @@ def test_word2vec_skips_negatives_that_are_the_target():
 
 def test_views_depend_on_seed_epoch_index_and_view_only():
     images = torch.from_numpy(material(config.SimClr()).pairs.images.copy())
-    look, rows = Look(0.3, 0.5, 0.2, 0.5, flip=True), np.arange(16)
+    look, rows = ViewStrength(0.3, 0.5, 0.2, 0.5, flip=True), np.arange(16)
     whole = augmented_view(images, rows, look, seed=1, epoch=2, view=0)
     alone = augmented_view(images[5:6], rows[5:6], look, seed=1, epoch=2, view=0)
     assert torch.allclose(whole[5], alone[0], atol=1e-5)
@@ -291,10 +291,10 @@ def test_views_depend_on_seed_epoch_index_and_view_only():
 
 def test_a_look_that_changes_nothing_gives_the_image():
     images = torch.from_numpy(material(config.SimClr()).pairs.images.copy())
-    view = augmented_view(images, np.arange(16), Look(1.0, 0.0, 0.0, 0.0, flip=False), seed=0, epoch=0, view=0)
+    view = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 0.0, 0.0, flip=False), seed=0, epoch=0, view=0)
     # Crops keep the whole area, but their sides may differ by a third.
     assert view.mean() == pytest.approx(normalised(images).mean().item(), abs=0.05)
-    grey = augmented_view(images, np.arange(16), Look(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
+    grey = augmented_view(images, np.arange(16), ViewStrength(1.0, 0.0, 1.0, 0.0, flip=False), seed=0, epoch=0, view=0)
     from trainer.data.augment import DEVIATION, MEAN
 
     pixels = grey * torch.tensor(DEVIATION)[:, None, None] + torch.tensor(MEAN)[:, None, None]

@@ -21,7 +21,7 @@ from trainer.models import build
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
 from trainer.training.optimizer import adamw, learning_rate, parameter_groups, set_learning_rate
-from trainer.training.session import Training
+from trainer.training.session import TrainingSession
 
 pytestmark = pytest.mark.slow
 
@@ -76,19 +76,19 @@ def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monke
     )
     whole, halved = (workspace.runs.create(replace(made, name=name)) for name in ("whole", "halved"))
     fit(workspace, whole)
-    update = Training.update
+    update = TrainingSession.update
 
-    def stopping(self: Training) -> object:
+    def stopping(self: TrainingSession) -> object:
         if self.step == 2:
             workspace.runs.ask(halved, "stop")
         return update(self)
 
-    monkeypatch.setattr(Training, "update", stopping)
+    monkeypatch.setattr(TrainingSession, "update", stopping)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, halved)
     assert (workspace.runs.get(halved).status, workspace.runs.get(halved).step) == ("stopped", 3)
     shutil.rmtree(moved)
-    monkeypatch.setattr(Training, "update", update)
+    monkeypatch.setattr(TrainingSession, "update", update)
     fit(workspace, halved)
     assert (workspace.runs.get(halved).status, workspace.runs.get(halved).step) == ("finished", 6)
     first, second = (OpenModels(workspace).get(run).opened.model.state_dict() for run in (whole, halved))

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from trainer import config
 from trainer.models import build
-from trainer.pretrained import Found, PretrainedError, find, start_from
+from trainer.pretrained import PretrainedError, ResolvedModel, find, start_from
 from trainer.pretrained.state_dict_formats import _from_shapes, _with_quick_gelu
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def saved(folder: Path, name: str, sizes: dict[str, Any]) -> tuple[Path, open_cl
     return file, model
 
 
-def found(file: Path, tmp_path: Path) -> Found:
+def found(file: Path, tmp_path: Path) -> ResolvedModel:
     return find(config.OpenClip(name=str(file)), cache=tmp_path / "cache", progress=lambda *_: None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.analysis.projection import pca
-from trainer.charts.layout_method import METHODS, Placement
+from trainer.charts.layout_method import METHODS, PointPlacement
 from trainer.cli.project import METHODS as OFFERED
 from trainer.messages import Project
 from trainer.projection import MissingExtra, ProjectError, fitting, layout, layout_file, nearest, place_new, umap_layout
@@ -160,8 +160,8 @@ def test_steps_of_a_series_face_the_next_one_and_runs_each_other(tmp_path: Path)
         steps.append(snapshot_folder(tmp_path / f"{step}", image, text, step=step))
     flipped = snapshot_folder(tmp_path / "other run", -clusters(50), -clusters(50, seed=1), step=2)
     told: list[float] = []
-    made = series(tmp_path, steps, Placement(), progress=lambda share, _: told.append(share))
-    other = series(tmp_path, [flipped], Placement(), onto=steps[2])[0]
+    made = series(tmp_path, steps, PointPlacement(), progress=lambda share, _: told.append(share))
+    other = series(tmp_path, [flipped], PointPlacement(), onto=steps[2])[0]
     assert len(made) == 3
     assert np.array_equal(np.load(made[2].file), layout(tmp_path, steps[2]))
     question = Project(snapshot=str(steps[2]), method="pca", series=tuple(map(str, steps[:2])))

@@ -12,7 +12,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.cli import bundle
-from trainer.render_mpl.files import Rows, write_csv, write_parquet
+from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_cancelled_bundle_leaves_nothing(charted: Workspace, tmp_path: Path, q
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\uff1d1+1"])
 def test_no_text_of_a_table_is_a_formula(tmp_path: Path, text: str) -> None:
-    table = Rows((text, "n"), [(text, -1.5), ("plain", 2.0)])
+    table = NumberRows((text, "n"), [(text, -1.5), ("plain", 2.0)])
     write_csv(tmp_path / "t.csv", table)
     lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
     assert [line.partition(",")[0].lstrip('"') for line in lines[:2]] == [f"'{text}"] * 2
@@ -100,7 +100,7 @@ def test_no_text_of_a_table_is_a_formula(tmp_path: Path, text: str) -> None:
 
 
 def test_numbers_beside_words_stay_numbers(tmp_path: Path) -> None:
-    table = Rows(("where", "much"), [("a", 1.5), (2, "1.6 %"), (3, None)])
+    table = NumberRows(("where", "much"), [("a", 1.5), (2, "1.6 %"), (3, None)])
     write_parquet(tmp_path / "t.parquet", table)
     assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
         "where": [None, 2, 3],
@@ -111,7 +111,7 @@ def test_numbers_beside_words_stay_numbers(tmp_path: Path) -> None:
 
 
 def test_words_beside_numbers_take_the_place_of_no_other_column(tmp_path: Path) -> None:
-    table = Rows(("n", "n_text", "n_text_text"), [(1, "b", "c"), ("a", 2, "d")])
+    table = NumberRows(("n", "n_text", "n_text_text"), [(1, "b", "c"), ("a", 2, "d")])
     write_parquet(tmp_path / "t.parquet", table)
     assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {
         "n": [1, None],

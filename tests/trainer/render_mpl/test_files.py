@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from trainer.render_mpl.files import FigureError, Rows, check_suffixes, json_text, write_csv, write_figure
+from trainer.render_mpl.files import FigureError, NumberRows, check_suffixes, json_text, write_csv, write_figure
 from trainer.render_mpl.style import in_style, new_figure
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,8 @@ def figure():
     return drawn
 
 
-def numbers() -> Rows:
-    return Rows(("text", "value"), [("=1+1", -2.5), ("plain", float("nan")), (None, 3)])
+def numbers() -> NumberRows:
+    return NumberRows(("text", "value"), [("=1+1", -2.5), ("plain", float("nan")), (None, 3)])
 
 
 def test_every_format_is_written_with_its_command(tmp_path):
@@ -65,7 +65,7 @@ def test_unknown_endings_and_bad_places_are_named(tmp_path):
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=5))
 def test_no_text_cell_begins_like_a_formula(tmp_path_factory, texts: list[str]):
     path = tmp_path_factory.mktemp("csv") / "x.csv"
-    write_csv(path, Rows(tuple("abcde"[: len(texts)]), [texts]))
+    write_csv(path, NumberRows(tuple("abcde"[: len(texts)]), [texts]))
     with path.open(encoding="utf-8", newline="") as file:
         read = list(csv.reader(file))[1]
     for text, cell in zip(texts, read):

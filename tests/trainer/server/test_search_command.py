@@ -15,7 +15,7 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import OpenModels
 from trainer.store import Workspace, read_snapshot
-from trainer.store.results_table import Facts
+from trainer.store.results_table import ResultsTable
 
 pytestmark = pytest.mark.slow
 
@@ -57,10 +57,12 @@ def test_a_question_that_another_checkpoint_embeds_says_so(
     question = ["search", "--text", "a star", "--runs", "1", "--workspace", str(asked.folder)]
     assert main(question) == 0
     assert "checkpoint" not in capsys.readouterr().err
-    kept = Facts.checkpoints
+    kept = ResultsTable.checkpoints
     # As if the snapshot were of an earlier step, whose checkpoint is gone.
     monkeypatch.setattr(
-        Facts, "checkpoints", lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)]
+        ResultsTable,
+        "checkpoints",
+        lambda self, run: [dataclasses.replace(c, step=c.step + 1) for c in kept(self, run)],
     )
     assert main(question) == 0
     assert "No checkpoint of step" in capsys.readouterr().err

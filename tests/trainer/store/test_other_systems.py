@@ -163,9 +163,9 @@ def test_without_ticks_a_process_is_told_by_the_clock(monkeypatch: pytest.Monkey
 
 LISTENER = """
 import signal
-from trainer.training.control import Wishes
+from trainer.training.control import ControlFlags
 print("held", flush=True)
-with log, Wishes(log) as wishes:
+with log, ControlFlags(log) as wishes:
     # As on Windows: told by this signal, it ends and saves nothing.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while wishes.now() != "stop":

@@ -10,7 +10,7 @@ import pytest
 
 from trainer import config
 from trainer.store import Workspace
-from trainer.training.session import Training
+from trainer.training.session import TrainingSession
 
 TINY = config.Run(
     name="tiny",
@@ -76,16 +76,16 @@ def after_update(monkeypatch):
     """Calls a function once, right after the update that leads to a step."""
 
     def arrange(step: int, act) -> None:
-        update = Training.update
+        update = TrainingSession.update
         done = []
 
-        def acting(training: Training):
+        def acting(training: TrainingSession):
             result = update(training)
             if training.step == step and not done:
                 done.append(step)
                 act()
             return result
 
-        monkeypatch.setattr(Training, "update", acting)
+        monkeypatch.setattr(TrainingSession, "update", acting)
 
     return arrange

@@ -19,7 +19,7 @@ from trainer.methods.image_text import ClipPairs
 from trainer.store import EVALUATING, RunLog, StoreError, read_snapshot
 from trainer.training.fit import fit
 from trainer.training.recorder import TRAINING
-from trainer.training.session import FitError, Training
+from trainer.training.session import FitError, TrainingSession
 
 pytestmark = pytest.mark.slow
 
@@ -310,7 +310,7 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
     def starve(training):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
-    monkeypatch.setattr(Training, "update", starve)
+    monkeypatch.setattr(TrainingSession, "update", starve)
     run = tiny()
     with pytest.raises(FitError, match=r"batches of 64 pairs.*batches of 32"):
         fit(workspace, run)
@@ -323,7 +323,7 @@ def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_
     def break_down(training):
         raise KeyError("gone")
 
-    monkeypatch.setattr(Training, "update", break_down)
+    monkeypatch.setattr(TrainingSession, "update", break_down)
     run = tiny()
     with pytest.raises(KeyError):
         fit(workspace, run)

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from trainer.checkpoints import checkpoint
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.training.fit import fit
 from trainer.training.session import FitError
 
@@ -37,7 +37,7 @@ def test_a_checkpoint_that_cannot_be_opened_for_now_is_no_damaged_one(
     assert max(kept) == 9
     with monkeypatch.context() as patch:
         patch.setattr(f"trainer.checkpoints.checkpoint.{reader}", refuse)
-        with pytest.raises(Problem, match=f"step_000009 {words}"):
+        with pytest.raises(UserError, match=f"step_000009 {words}"):
             fit(workspace, run)
     assert checkpoint.steps(folder) == kept, "nothing was thrown away"
     assert journal(run) == curves

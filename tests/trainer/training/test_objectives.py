@@ -24,7 +24,7 @@ from trainer.methods import MethodError
 from trainer.models import ModelError
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
-from trainer.training.session import Training
+from trainer.training.session import TrainingSession
 
 pytestmark = pytest.mark.slow
 
@@ -156,16 +156,16 @@ def test_what_is_kept_besides_the_weights_survives_a_stop(workspace, tiny, journ
     short = QUICK | {"optimiser.epochs": 3, "watching.evaluate_every": 4}
     straight, stopped = tiny(VIEWS[name], **short), tiny(VIEWS[name], **short)
     fit(workspace, straight)
-    update = Training.update
+    update = TrainingSession.update
 
-    def acting(training: Training):
+    def acting(training: TrainingSession):
         result = update(training)
         if training.step in (6, 8):
             os.kill(os.getpid(), signal.SIGTERM)
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "update", acting)
+        patch.setattr(TrainingSession, "update", acting)
         for step in (6, 8):
             fit(workspace, stopped)
             assert (workspace.runs.get(stopped).status, workspace.runs.get(stopped).step) == ("stopped", step)

@@ -90,7 +90,13 @@ def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " 
 
 
 def _grids(
-    i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, warm: Temperatures, anchor: int
+    i: int,
+    run: RunRow,
+    snapshot: Snapshot,
+    rows: np.ndarray,
+    found: batches.BatchWeights,
+    warm: Temperatures,
+    anchor: int,
 ) -> tuple[HeatMap, ...]:
     names = tuple(f"{row}: {snapshot.items.caption[row]}" for row in rows.tolist())
     parts = (
@@ -121,7 +127,7 @@ def _grids(
 
 
 def _negatives(
-    i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, anchor: int
+    i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.BatchWeights, anchor: int
 ) -> ImageRow:
     order = np.argsort(-found.infoloob[anchor], kind="stable")[:10]
     own = int(rows[anchor])
@@ -144,7 +150,13 @@ def _negatives(
 
 
 def _false_negatives(
-    i: int, run: RunRow, snapshot: Snapshot, rows: np.ndarray, found: batches.Batch, image: np.ndarray, text: np.ndarray
+    i: int,
+    run: RunRow,
+    snapshot: Snapshot,
+    rows: np.ndarray,
+    found: batches.BatchWeights,
+    image: np.ndarray,
+    text: np.ndarray,
 ) -> ImageRow:
     items = snapshot.items
     groups = groups_of([items.caption[row] for row in rows.tolist()])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.charts import SAME
 from trainer.cli.analyse import add_arguments_of_runs, print_values
-from trainer.cli.export import View, step_of_b, tell, view_of
+from trainer.cli.export import SnapshotChoice, step_of_b, tell, view_of
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -35,7 +35,7 @@ def values(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
-    view: View,
+    view: SnapshotChoice,
     way: str = "shift",
     shares: Sequence[float] = (0.0, 0.5, 1.0),
     step_b: int | None = SAME,

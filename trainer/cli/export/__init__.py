@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.charts import SAME
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted import shell
 
 GROUP = "Share"
@@ -25,12 +25,12 @@ EVERY_S: Final = 3.0
 _told = [time.monotonic()]
 
 
-class ExportError(Problem):
+class ExportError(UserError):
     """The command lacks what the figure needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class SnapshotChoice:
     """Which embeddings a figure shows; what is None is chosen: last step, preferred split."""
 
     step: int | None = None
@@ -86,9 +86,9 @@ def step_or_last(text: str) -> int | None:
     return None if text == "last" else int(text)
 
 
-def view_of(args: argparse.Namespace) -> View:
+def view_of(args: argparse.Namespace) -> SnapshotChoice:
     """The snapshot the arguments name."""
-    return View(step=args.step, dataset=args.dataset, split=args.split)
+    return SnapshotChoice(step=args.step, dataset=args.dataset, split=args.split)
 
 
 def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:

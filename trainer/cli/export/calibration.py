@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainer.charts import SAME
 from trainer.cli.export import (
     ExportError,
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -74,7 +74,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     suite: str | None = None,
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,
@@ -103,7 +103,7 @@ def embedded_classes(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
-    view: View,
+    view: SnapshotChoice,
     suite: str | None,
     labels: Sequence[str] | None,
     templates: Sequence[str] | None,

@@ -98,10 +98,10 @@ def _embedded(
     suite: str,
 ) -> tuple[ClassTexts, ClassTexts]:
     """The suite's classes as A's model and B's embed them."""
-    from trainer.cli.export import View
+    from trainer.cli.export import SnapshotChoice
     from trainer.cli.export.calibration import embedded_classes
 
-    views = [View(step=step, dataset=dataset, split=split) for _, step in refs]
+    views = [SnapshotChoice(step=step, dataset=dataset, split=split) for _, step in refs]
     found = [
         embedded_classes(workspace, [run], view=view, suite=suite, labels=None, templates=None)[0]
         for (run, _), view in zip(refs, views)

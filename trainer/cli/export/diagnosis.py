@@ -70,14 +70,14 @@ def write(
     from trainer.charts.diagnosis import diagnosis
     from trainer.charts.panel_rows import HEADER, panel_rows
     from trainer.render_mpl import panel as figure
-    from trainer.render_mpl.files import Rows, write_figure
+    from trainer.render_mpl.files import NumberRows, write_figure
 
     board = diagnosis(workspace, runs, asked, panel, progress=tell)
     line = command_line("diagnosis", runs, files, {**_view(asked), "panel": panel, **_batch(asked, panel)})
     write_figure(
         files,
         figure=lambda: figure.draw(board),
-        rows=lambda: Rows(HEADER, panel_rows(board, panel)),
+        rows=lambda: NumberRows(HEADER, panel_rows(board, panel)),
         command=line,
         title=board.title,
     )

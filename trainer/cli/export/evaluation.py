@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainer.charts import SAME
 from trainer.cli.export import (
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -54,7 +54,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     panel: str = "scores",
     task: str = "zero_shot",
     step_b: int | None = SAME,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.charts import SAME
 from trainer.cli.export import (
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -54,7 +54,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     way: str = "shift",
     most: int = 8_000,
     step_b: int | None = SAME,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.cli.export import (
     ExportError,
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_view_arguments,
@@ -95,7 +95,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(
-    workspace: Workspace, runs: Sequence[int | str], files: Sequence[Path], *, view: View, placement: Placement
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    files: Sequence[Path],
+    *,
+    view: SnapshotChoice,
+    placement: Placement,
 ) -> str:
     """Writes the maps side by side; returns the command that does the same."""
     from trainer.charts.map import embedding_maps
@@ -147,12 +152,12 @@ def rows_of(written: str) -> Any:
 
 
 def _how(placement: Placement) -> Any:
-    from trainer.charts.layout_method import Placement as How
+    from trainer.charts.layout_method import PointPlacement as How
 
     return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
 
 
-def _snapshot(workspace: Workspace, run: int | str, view: View) -> SnapshotRow:
+def _snapshot(workspace: Workspace, run: int | str, view: SnapshotChoice) -> SnapshotRow:
     from trainer.charts.snapshots import choose_snapshot
 
     return choose_snapshot(workspace, workspace.runs.get(run), step=view.step, dataset=view.dataset, split=view.split)

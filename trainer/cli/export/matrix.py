@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.charts import SAME
 from trainer.cli.export import (
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -58,19 +58,19 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     by: str = "label",
     window: Sequence[int] | None = None,
     blocks: int = 240,
     step_b: int | None = SAME,
 ) -> str:
     """Writes the heat maps; returns the command that does the same."""
-    from trainer.charts.matrix import Window
+    from trainer.charts.matrix import MatrixWindow
     from trainer.charts.matrix import matrix as collect
     from trainer.render_mpl import matrix as figure
     from trainer.render_mpl.files import write_figure
 
-    part = Window(*window) if window else None
+    part = MatrixWindow(*window) if window else None
     chosen = {**vars(view), "by": by, "step_b": step_b}
     chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=tell)
     options = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.charts import SAME
 from trainer.cli.export import (
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -65,7 +65,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     suite: str | None = None,
     labels: Sequence[str] | None = None,
     templates: Sequence[str] | None = None,

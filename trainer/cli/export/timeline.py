@@ -12,7 +12,7 @@ from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
-    from trainer.charts.layout_method import Placement
+    from trainer.charts.layout_method import PointPlacement
     from trainer.charts.timeline import TimelineChart
     from trainer.store import Workspace
 
@@ -78,7 +78,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    placement: Placement,
+    placement: PointPlacement,
     frames: Path | None = None,
     dataset: str | None = None,
     split: str | None = None,
@@ -121,7 +121,7 @@ def collect(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
-    placement: Placement,
+    placement: PointPlacement,
     dataset: str | None = None,
     split: str | None = None,
 ) -> TimelineChart:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.charts import SAME
 from trainer.cli.export import (
-    View,
+    SnapshotChoice,
     add_file_arguments,
     add_run_arguments,
     add_step_b,
@@ -55,7 +55,7 @@ def write(
     runs: Sequence[int | str],
     files: Sequence[Path],
     *,
-    view: View,
+    view: SnapshotChoice,
     pair: int = 0,
     caption: str | None = None,
     step_b: int | None = SAME,

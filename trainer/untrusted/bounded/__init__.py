@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from trainer.errors import Problem
+from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ WHOLE: Final = b"."
 """Follows the stream of a file that was read to its end."""
 
 
-class Unreadable(Problem, ValueError):
+class Unreadable(UserError, ValueError):
     """A file that is not read; the message is the reason, a sentence."""
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One file of a table: what its reader says of it, and its rows, to be read before the next part."""
 
     facts: dict[str, Any]
@@ -70,7 +70,7 @@ class _Helper:
 
 def read(
     reader: str, files: Sequence[Path], options: dict[str, Any], *, memory: int = MEMORY, cpu_s: float = CPU_S
-) -> Generator[Part, None, None]:
+) -> Generator[TablePart, None, None]:
     """What a reader makes of each file, in order, while it is being read in another process.
 
     Args:
@@ -94,7 +94,7 @@ def read(
                 try:
                     stream = pa.ipc.open_stream(helper.process.stdout)
                     facts = json.loads((stream.schema.metadata or {}).get(b"facts", b"{}"))
-                    yield Part(facts, stream.schema, _batches(stream, helper, words, file))
+                    yield TablePart(facts, stream.schema, _batches(stream, helper, words, file))
                 except (pa.ArrowException, OSError) as error:
                     raise Unreadable(_why(helper, words, file)) from error
         finally:
