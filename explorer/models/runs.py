@@ -138,6 +138,7 @@ class RunsModel(QAbstractTableModel):
         self._silent: dict[int, str] = {}
         self._expected: Mapping[int, Expected] = {}
         self._keys: dict[tuple[int, int], Any] = {}
+        self._keys_of: dict[int, list[Any]] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
     @property
@@ -157,16 +158,19 @@ class RunsModel(QAbstractTableModel):
         self._turns, self._expected = turns, expected or {}
         if news:
             self._keys.clear()
+            self._keys_of.clear()
         kept = {run.id for run in runs}
         # Stretches, from behind: each is told once, and a list of thousands is sorted and laid out once.
         for first, last in reversed(_stretches([row for row, run in enumerate(self._runs) if run.id not in kept])):
             self.beginRemoveRows(QModelIndex(), first, last)
             del self._runs[first : last + 1]
+            self._keys_of.clear()
             self.endRemoveRows()
         known = {run.id for run in self._runs}
         for first, last in _stretches([row for row, run in enumerate(runs) if run.id not in known]):
             self.beginInsertRows(QModelIndex(), first, last)
             self._runs[first:first] = runs[first : last + 1]
+            self._keys_of.clear()
             self.endInsertRows()
         for row, run in enumerate(runs):
             self._replace(row, run)
@@ -178,11 +182,19 @@ class RunsModel(QAbstractTableModel):
         """Place of a queued run: 1 is the next."""
         return self._turns.get(run)
 
+    def sort_keys(self, column: int) -> list[Any]:
+        """`sort_key` of every row; made anew when a row changes, for a sort looks tens of thousands of times."""
+        if column not in self._keys_of:
+            self._keys_of[column] = [self.sort_key(row, column) for row in range(len(self._runs))]
+        return self._keys_of[column]
+
     def sort_key(self, row: int, column: int) -> Any:
         """What `SORT_ROLE` answers there; kept until the row changes, for a sort asks thousands of times."""
         run = self._runs[row]
         if (run.id, column) not in self._keys:
-            self._keys[run.id, column] = self._sort_value(run, RunColumn(column))
+            value = self._sort_value(run, RunColumn(column))
+            # Words never meet numbers: rows come from a file that anybody may have written.
+            self._keys[run.id, column] = None if value is None else (isinstance(value, str), value)
         return self._keys[run.id, column]
 
     def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
@@ -319,10 +331,11 @@ class RunsModel(QAbstractTableModel):
         return None
 
     def _replace(self, row: int, run: RunRow) -> None:
-        if self._runs[row] != run:
+        if self._runs[row] is not run and self._runs[row] != run:
             self._runs[row] = run
             for column in RunColumn:
                 self._keys.pop((run.id, int(column)), None)
+            self._keys_of.clear()
             self.dataChanged.emit(self.index(row, 0), self.index(row, len(RunColumn) - 1))
 
     def _start_or_stop_clock(self) -> None:
@@ -334,6 +347,7 @@ class RunsModel(QAbstractTableModel):
     def _tick(self) -> None:
         for run in self._runs:
             self._keys.pop((run.id, int(RunColumn.DURATION)), None)
+        self._keys_of.pop(int(RunColumn.DURATION), None)
         self._changed(RunColumn.DURATION, RunColumn.DURATION)
 
     def _changed(self, first: RunColumn, last: RunColumn) -> None:
@@ -369,14 +383,13 @@ class RunsFilter(QSortFilterProxyModel):
 
     def lessThan(self, left: Index, right: Index) -> bool:
         # Not by `data`: a sort of thousands of rows would ask Qt, and Qt us, for each of tens of thousands of looks.
-        a = self._source.sort_key(left.row(), left.column())
-        b = self._source.sort_key(right.row(), right.column())
+        keys = self._source.sort_keys(left.column())
+        a, b = keys[left.row()], keys[right.row()]
         if a is None or b is None:
             # A missing value is neither small nor large: last, whichever way the column is sorted.
             descending = self.sortOrder() is Qt.SortOrder.DescendingOrder
             return (b is None) is not descending if (a is None) is not (b is None) else False
-        # An exception in a comparison ends the process: rows come from a file that anybody may have written.
-        return a < b if isinstance(a, str) is isinstance(b, str) else isinstance(b, str)
+        return bool(a < b)
 
     def runs(self) -> list[RunRow]:
         """The rows in the order shown."""
